@@ -7,8 +7,6 @@
 # make docs     the documentation as a site, build/site
 # make cluster  brings what hands jobs to SLURM: docs/cluster.md
 # make archive    results and what Snakemake needs to trust them, for another checkout
-# make mutants  every small mistake in what keeps the promises, and which of them no test notices;
-#               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
 # make peers    other libraries' private regressions beside ours, in environments of their own:
 #               docs/comparison.md and its figure; six minutes of one core, and downloads;
 #               `snakemake peers` writes the same to results/peers and leaves the page alone
@@ -31,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive mutants peers twice setup lint scale costs lock benchmarks clean
+.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive peers twice setup lint scale costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -74,10 +72,6 @@ build/cluster: cluster.lock | setup
 archive: setup
 	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }
 	tar -czf privreg-results.tar.gz results .snakemake/metadata
-
-mutants: setup
-	$(INSTALL) --target build/mutation 'cosmic-ray>=8.7,<9'
-	PYTHONPATH=$(CURDIR)/src:$(CURDIR)/build/mutation python tests/mutation/run.py $(FILES)
 
 peers: setup
 	python benchmarks/peers/run.py

@@ -234,7 +234,7 @@ REASONS = {
     "12 %, divergences 12 %, the largest 8 %",
     "simulation/lin2025/privacy_paths": "3,500 small matrices of pairs a trial: divergences 20 %, "
     "proxies 25 %, laws at positions 25 %",
-    "theory/choquettechoo2024/convex_programs": "no formula: 203 conic programs, 85 % in Clarabel",
+    "theory/choquettechoo2024/convex_programs": "no formula: 203 convex programs",
     "theory/choquettechoo2024/prefix_growth": "products 22 %, inverses 19 %, cosine transforms 17 "
     "%, remembered pairs 7 %, eigenvalues of the bound 5 %",
     "theory/choquettechoo2024/prefix_stackoverflow": "products 23 %, inverses 21 %, cosine "

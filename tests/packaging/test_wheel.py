@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ("pyproject.toml", "README.md", "LICENSE", "src")
-REPRODUCTION = {"xarray", "snakemake", "matplotlib", "pydantic", "jinja2", "tqdm", "cvxpy"}
+REPRODUCTION = {"xarray", "snakemake", "matplotlib", "pydantic", "jinja2", "tqdm"}
 # Runs a script where the names given first cannot be imported, from the folder given second.
 RUNNER = """
 import sys

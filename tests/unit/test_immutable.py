@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import privreg
 from privreg.immutable import Computed, Immutable, Rebuilt, Uncopied, frozen
 
 NUMBERS = np.arange(6.0).reshape(2, 3)
@@ -80,3 +81,34 @@ def test_a_stream_has_no_copy():
     for make in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="a Stream must be neither copied nor pickled"):
             make(Stream())
+
+
+D = 2
+HELD = {
+    "samples": lambda a: privreg.ArraySamples(a, a[:, 0]),
+    "model": lambda a: privreg.LinearModel(a[0] + 1, a[1], 0.3),
+    "spectrum": lambda a: privreg.Spectrum(a[0] + 1, np.full(D, 1 / D)),
+    "problem": lambda a: privreg.Problem(100, a[0] + 1, signal=1.0, label_noise_std=1.0),
+    "law": lambda a: privreg.GradientDescentLaw(
+        a[0] + 1, np.eye(D), a[1], a[0], step_size=0.1, gradient_noise_std=0.1
+    ),
+    "mechanism": lambda a: privreg.FTRLMechanism(a[0] + 1, 0.5, 1.5, D),
+    "population": lambda a: privreg.Population(np.diag(a[0] + 1), a[1], 0.3),
+    "clip": lambda a: privreg.ResidualClip(1.5, a, a[:, 0]),
+}
+
+
+@pytest.mark.parametrize("make", HELD.values(), ids=HELD)
+def test_what_was_checked_stays(make):
+    """The caller's arrays change, and copies and pickles hold what the object holds, closed."""
+    given = np.arange(2.0 * D).reshape(2, D)
+    made = make(given)
+    held = {name: value for name, value in vars(made).items() if isinstance(value, np.ndarray)}
+    before = {name: value.copy() for name, value in held.items()}
+    given[:] = np.nan
+    for each in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        for name, value in before.items():
+            np.testing.assert_array_equal(getattr(each, name), value)
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                getattr(each, name).flags.writeable = True
+    assert held

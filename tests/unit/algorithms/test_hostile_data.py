@@ -173,39 +173,6 @@ def test_values_that_are_not_finite_are_refused(bad, where):
             call(features, labels)
 
 
-def test_integers_lists_and_tables_are_the_floats_they_hold(rng):
-    pixels, labels = rng.integers(0, 256, (12, 3)).astype(np.uint8), rng.integers(-2, 2, 12)
-
-    class Table:
-        def __array__(self, dtype=None, copy=None):
-            return pixels.astype(dtype or np.uint8)
-
-    expected = one_pass(pixels.astype(float), labels.astype(float), step=1e-5)
-    for rows, targets in (
-        (pixels, labels),
-        (pixels.tolist(), labels.tolist()),
-        (Table(), labels.astype(np.float32)),
-        (np.asfortranarray(pixels), labels),
-    ):
-        found = one_pass(rows, targets, step=1e-5, steps=12)
-        assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="features must be real numbers"):
-        one_pass(pixels > 3, labels)
-
-
-def test_nothing_changes_with_the_callers_arrays(rng):
-    wide, labels, noise = rng.standard_normal((5, 4)), np.zeros(5), np.full(5, 1.0)
-    samples = ArraySamples(wide[:, :2], labels)
-    mechanism = one_pass_dpgd.Mechanism(np.ones(5), noise, [1.0], [1.0], Budget.half_square(1.0))
-    wide[:], labels[:], noise[:] = 1e9, 1e9, 0.0
-    assert np.max(samples.features) < 1e3
-    assert samples.labels[0] == 0
-    assert np.all(mechanism.noise_shape == 1)
-    for held in (samples.features, samples.labels, mechanism.noise_shape):
-        with pytest.raises(ValueError, match="read-only"):
-            held[0] = 1.0
-
-
 @pytest.mark.parametrize("noise", [-1.0, np.nan, 0.0, 1e-200])
 def test_noise_that_is_not_there_keeps_no_promise(noise):
     with pytest.raises(ValueError, match="noise_shape must"):

@@ -1,7 +1,7 @@
 """Neighbours of every relation that an algorithm takes move what it releases as is declared.
 
 Pairs differ as their relation says: in the number of rows, in a row of zeros, in all rows of a
-person. `tests/fuzz/relations.py` has the comparison of a single pair.
+person. `tests/neighbours/relations.py` has the comparison of a single pair.
 """
 
 import tracemalloc

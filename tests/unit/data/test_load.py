@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
-import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -16,7 +14,7 @@ import pytest
 from privreg import data
 from privreg.data import california_housing, fetch, mnist
 
-from .server import HTML_PAGE, Answer, Mirror, cached, digest
+from .server import HTML_PAGE, Answer, Mirror, digest
 
 
 @pytest.mark.parametrize("name", data.NAMES)
@@ -33,16 +31,6 @@ def test_without_network_a_bundled_table_stands_in_with_one_line(
     assert table.stand_in
     assert table.name == name
     assert table.stand_in_reason == fetch.UNREACHED
-
-
-def test_a_page_of_a_captive_portal_is_named_in_the_stand_in(
-    mirror: Mirror, tmp_path: Path
-) -> None:
-    mirror.serve(mnist.FILES[0].remote_name, Answer(HTML_PAGE))
-    with pytest.warns(data.StandInWarning, match="an HTML page came instead of the file"):
-        table = data.load("mnist", mirrors=[mirror.address], cache=tmp_path, back_off=0.001)
-    assert table.stand_in_reason == fetch.HTML
-    assert cached(tmp_path) == []
 
 
 def test_a_stand_in_can_be_forbidden(nothing_listens: str, tmp_path: Path) -> None:
@@ -107,14 +95,6 @@ def test_an_archive_with_another_table_in_it_is_an_error_and_no_stand_in(
     mirror.serve("cal_housing.tgz", Answer(archive))
     with pytest.raises(data.DataError, match=f"cal_housing.data in .*{digest(b'1,2,3')}"):
         data.load("california_housing", mirrors=[mirror.address], cache=tmp_path)
-
-
-def test_figshare_knows_the_archive_by_a_number() -> None:
-    (file,) = california_housing.FILES
-    address = "https://ndownloader.figshare.com/files/5976036"
-    for mirror in (california_housing.FIGSHARE, california_housing.FIGSHARE.rstrip("/"), address):
-        assert file.url(mirror) == address
-    assert file.url("https://mirror.example/data") == "https://mirror.example/data/cal_housing.tgz"
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -194,52 +174,6 @@ def test_check_names_a_wrong_file_with_both_checksums_in_one_line(
     assert f"SHA-256 {digest(content)}, expected {file.sha256}" in message
     assert ("HTML page" in message) == (content == HTML_PAGE)
     assert "\n" not in message
-
-
-def test_check_accepts_an_empty_folder_and_refuses_a_missing_one(tmp_path: Path) -> None:
-    data.check(tmp_path)
-    with pytest.raises(data.DataError, match="absent: not a folder"):
-        data.check(tmp_path / "absent")
-
-
-@pytest.mark.parametrize("kind", ["folder", "dangling link"])
-def test_something_else_under_the_name_of_a_file_is_an_error(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / mnist.FILES[0].path
-    path.parent.mkdir()
-    if kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(data.DataError, match=r"train-images-idx3-ubyte\.gz: cannot be read"):
-        data.check(tmp_path)
-
-
-@pytest.mark.parametrize("name", data.NAMES)
-def test_a_local_file_above_its_declared_size_is_not_read(name: str, tmp_path: Path) -> None:
-    path = tmp_path / data.files_of(name)[0]
-    path.parent.mkdir()
-    with path.open("wb") as stream:
-        stream.truncate(1 << 28)
-    tracemalloc.start()
-    with pytest.raises(data.DataError, match=r"more than [0-9]+ bytes; put the original"):
-        data.check(tmp_path)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 1 << 28
-
-
-def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / mnist.FILES[0].path
-    path.parent.mkdir()
-    os.mkfifo(path)
-    # Without a writer, opening it would wait for ever.
-    with pytest.raises(data.DataError, match="not a regular file"):
-        data.check(tmp_path)
-
-
-def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match="did you mean 'mnist'"):
-        data.load("minst")
 
 
 def test_part_of_a_data_set_is_refused_and_not_replaced_by_a_stand_in(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privreg import data
 from privreg.data import splits, stand_ins
 from privreg.data.tables import Table
 
@@ -58,15 +57,6 @@ def test_official_test_rows_validate_and_nothing_else_does() -> None:
     split = draw(table, validation=50, train=190)
     assert sorted(split.validation) == list(range(250, 300))
     assert sorted(np.concatenate([split.train, split.normalisation])) == list(range(250))
-
-
-def test_without_official_test_rows_any_row_can_validate() -> None:
-    table = make_table()
-    seen = np.zeros(300)
-    for seed in range(60):
-        seen[draw(table, seed).validation] += 1
-    # 40 of 300 rows each time: a row is never drawn in 60 with chance (1 - 40/300)^60 = 2e-4.
-    assert (seen == 0).sum() <= 2
 
 
 @pytest.mark.parametrize("test_rows", [0, 50])
@@ -122,18 +112,6 @@ def test_only_a_stand_in_shrinks_the_sizes() -> None:
     splits.split(table, **fitted, rng=np.random.default_rng(0))
     small = {"train": 100, "normalisation": 60, "validation": 40}
     assert splits.sizes_that_fit(table, **small) == small
-
-
-def test_the_normalisation_subset_itself_becomes_standard() -> None:
-    table = make_table()
-    split = draw(table)
-    rows = split.normalisation
-    itself = splits.Split(train=rows, normalisation=rows, validation=rows)
-    result = splits.standardise(itself, table)
-    np.testing.assert_allclose(result.train_features.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(result.train_features.std(axis=0), 1, rtol=1e-12)
-    assert result.train_labels.mean() == pytest.approx(0, abs=1e-12)
-    assert result.train_labels.std() == pytest.approx(1, rel=1e-12)
 
 
 def test_rows_are_transformed_by_mean_and_deviation_of_the_normalisation_rows() -> None:
@@ -238,38 +216,6 @@ def test_rounding_does_not_hide_a_constant_column() -> None:
     result = splits.standardise(draw(table), dataclasses.replace(table, features=features))
     assert result.constant_features[1]
     assert not result.train_features[:, 1].any()
-
-
-def test_the_unit_of_a_feature_does_not_matter() -> None:
-    table = make_table()
-    split = draw(table)
-    rescaled = dataclasses.replace(table, features=table.features * 1000, feature_scale=8.0)
-    np.testing.assert_allclose(
-        splits.standardise(split, rescaled).train_features,
-        splits.standardise(split, table).train_features,
-        rtol=1e-9,
-    )
-
-
-def test_constant_labels_are_refused() -> None:
-    table = make_table()
-    split = draw(table)
-    same = changed(table, split.normalisation, labels=1.0)
-    with pytest.raises(ValueError, match=r"labels of made: all 1\.0 on 60 normalisation rows"):
-        splits.standardise(split, same)
-
-
-@pytest.mark.parametrize("minimum_std", [-0.1, np.nan, np.inf])
-def test_a_senseless_minimum_deviation_is_refused(minimum_std: float) -> None:
-    table = make_table()
-    with pytest.raises(ValueError, match="minimum_std"):
-        splits.standardise(draw(table), table, minimum_std=minimum_std)
-
-
-@pytest.mark.parametrize("name", data.NAMES)
-def test_the_declared_rows_of_a_stand_in_are_those_of_its_table(name: str) -> None:
-    table = stand_ins.BUNDLED[name]("why")
-    assert splits.available(table) == (stand_ins.ROWS[name], 0)
 
 
 @settings(derandomize=True, database=None, deadline=None)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +22,6 @@ def directory() -> Path:
     if not folder.is_dir():
         pytest.skip("the real files are not here: set PRIVREG_DATA to their folder")
     return folder
-
-
-def test_the_real_files_pass_the_check(directory: Path) -> None:
-    data.check(directory)
 
 
 def test_real_mnist(directory: Path) -> None:
@@ -121,11 +115,6 @@ def test_a_malformed_idx_file_is_refused_by_name(content: bytes) -> None:
         mnist.read_idx(content, "images")
 
 
-def test_idx_round_trip() -> None:
-    content = gzip.compress(b"\0\0\x08\x02\0\0\0\x02\0\0\0\x03" + bytes(range(6)))
-    np.testing.assert_array_equal(mnist.read_idx(content, "x"), np.arange(6).reshape(2, 3))
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -150,12 +139,3 @@ def test_a_table_that_does_not_fit_together_is_refused(change: dict[str, object]
     data.Table(**good)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=next(iter(change))):
         data.Table(**(good | change))  # type: ignore[arg-type]
-
-
-def test_import_leaves_the_slow_packages_out() -> None:
-    code = "import sys, privreg.data.splits; print([m for m in SLOW if m in sys.modules])"
-    slow = "SLOW = ('pooch', 'requests', 'sklearn', 'scipy', 'xarray', 'numba'); "
-    run = subprocess.run(
-        [sys.executable, "-c", slow + code], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.strip() == "[]"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -40,7 +42,7 @@ def test_a_p_value_is_below_alpha_where_the_interval_leaves_0_out(rng, cases, bi
     assert 0.2 < min(rejected[3:6]) <= max(rejected[3:6]) < 0.8
 
 
-@pytest.mark.parametrize("alpha", [0.9, 0.05, 1e-3, 1e-7])
+@pytest.mark.parametrize("alpha", [0.9, 0.05, 1e-7])
 def test_at_the_end_of_an_interval_p_is_its_alpha(cases, alpha):
     """Levels are doubles next to 1: a quantile is known to one part in 1e-16/α there."""
     half = half_widths(level=1 - alpha, **cases)
@@ -105,15 +107,6 @@ def test_half_widths_are_the_formula_of_their_docstring(cases):
     np.testing.assert_allclose(half_widths(level=level, **cases), expected, rtol=1e-9)
 
 
-def test_wrong_shapes_are_refused():
-    with pytest.raises(ValueError, match=r"bias must have shape"):
-        half_widths([1.0, 1.0], [3.0, 3.0], level=0.9, bias=[0.0])
-    with pytest.raises(ValueError, match="distance must have shape"):
-        p_values([1.0], [1.0, 1.0], [3.0, 3.0])
-    with pytest.raises(ValueError, match="standard_error must be at least 0"):
-        p_values([1.0], [-1.0], [3.0])
-
-
 def test_intervals_test_any_value_and_split_their_error():
     found = CoefficientIntervals(
         centre=np.array([2.0, 2.0, 2.0]),
@@ -131,3 +124,6 @@ def test_intervals_test_any_value_and_split_their_error():
     assert mirrored[0] == found.p_values([3.0, 1.0, 3.0])[0]
     np.testing.assert_allclose(found.sampling_error, [0.4, np.nan, np.nan])
     np.testing.assert_allclose(found.privacy_share, [0.36, np.nan, np.nan])
+    # Of rounding alone, more than the whole.
+    more = replace(found, privacy_error=1.1 * found.standard_error)
+    assert (more.privacy_share[0], more.sampling_error[0]) == (1.0, 0.0)

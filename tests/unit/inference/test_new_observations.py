@@ -111,16 +111,6 @@ def test_noise_that_hides_the_tail_leaves_the_labels_bounds(rng, model):
     assert found.reason
 
 
-def test_more_noise_in_the_counts_makes_no_interval_shorter(model):
-    fit = model._fitted
-    last = 0.0
-    for std in (0.0, 5.0, 20.0, 80.0):
-        tail = ProductTail(fit.tail.edges, replace(fit.tail.counts, noise_std=std), 5000.0)
-        half = new_observations(replace(fit, tail=tail), np.ones((1, 4))).half_width[0]
-        assert half > last
-        last = half
-
-
 def test_what_releases_no_law_of_residuals_is_refused(rng):
     features, labels = draw(rng, "normal", 4000)
     robust = PrivateLinearRegression(BUDGET, **BOUNDS, target="robust", random_state=0)
@@ -145,7 +135,9 @@ def test_absent_records_do_not_count(rng, tmp_path):
     bounds = dict.fromkeys("abc", (-5, 5))
     model = PrivateLinearRegression(
         Budget.zcdp(50.0), feature_bounds=bounds, label_bounds=(-40, 40), random_state=0
-    ).fit_table(path, label="y")
+    )
+    with pytest.warns(UserWarning, match="left out as incomplete"):
+        model.fit_table(path, label="y")
     new, truth = draw(rng, "normal", 20_000)
     lower, upper = bounds_for(model, new)
     few = model.prediction_intervals(pandas.DataFrame(new[:20], columns=list("abc")), 0.9)

@@ -165,6 +165,8 @@ def test_half_widths_are_students(fit, target, level):
         noise = common.relative_noise(direction, law.sampling, law.privacy, target)
         assert common.along(fit, direction) is common
         assert found.standard_error[k] == pytest.approx(error, rel=1e-12)
+        private = np.sqrt(direction @ law.privacy @ direction)
+        assert found.privacy_error[k] == pytest.approx(private, rel=1e-12)
         assert found.degrees_of_freedom[k] == pytest.approx(2 / noise**2, rel=1e-12)
         quantile = student.ppf((1 + level) / 2, 2 / noise**2)
         assert found.half_width[k] == pytest.approx(quantile * error, rel=1e-9)
@@ -222,6 +224,8 @@ def test_moments_along_a_direction_are_used_for_it(fit, monkeypatch):
         ({"level": 1.0}, "level must be"),
         ({"functionals": np.full((1, 3), 1.1e100)}, "functionals must be"),
         ({"functionals": np.full((1, 3), -1.1e100)}, "functionals must be"),
+        ({"functionals": np.ones((1, 2))}, "functionals must have shape"),
+        ({"target": "populaton"}, "did you mean 'population'"),
         ({"functionals": np.ones((2, 3)), "offset": np.ones(3)}, "offset must have shape"),
         ({"offset": np.ones((3, 1))}, "offset must have shape"),
     ],

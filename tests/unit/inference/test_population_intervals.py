@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,7 @@ from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
-from privreg.inference.population_intervals import last_iterate_law, population_intervals
-from privreg.inference.shrunk_moments import shrunk_moments
+from privreg.inference.population_intervals import population_intervals
 from privreg.privacy.budget import Budget
 
 # Nothing is clipped, and no row is shortened.
@@ -95,38 +92,6 @@ def test_with_a_large_budget_intervals_are_those_of_the_sandwich(rng):
     np.testing.assert_allclose(intervals.half_width, 1.96 * robust, rtol=0.02)
 
 
-def test_without_moments_errors_are_taken_to_be_independent(rng):
-    samples = draw(rng, n=20_000)
-    plain = fitted(samples, rng, rho=1e4, settings=HuberSettings(moment_share=0.0))
-    moments = shrunk_moments(plain)
-    ratio = moments.second_moment / moments.mean_curvature - moments.curvature * (
-        np.trace(moments.second_moment) / np.trace(moments.curvature) / moments.mean_curvature
-    )
-    np.testing.assert_allclose(ratio, 0, atol=1e-12)
-    full = population_intervals(fitted(samples, rng, rho=1e4, settings=HuberSettings()))
-    np.testing.assert_allclose(
-        population_intervals(plain).standard_error, full.standard_error, rtol=0.05
-    )
-
-
-def test_noise_that_hides_the_features_makes_an_interval_infinite(rng):
-    """A column a hundredth as wide as the others, at a budget whose noise is wider."""
-    samples = draw(rng, n=1000)
-    narrow = ArraySamples(samples.features * [1, 1, 1, 0.001], samples.labels)
-    fit = fitted(narrow, rng, rho=0.02, settings=HuberSettings(moment_share=0.0))
-    half_width = population_intervals(fit).half_width
-    assert np.isinf(half_width[3]) or half_width[3] > 10
-
-
-def test_more_noise_asks_for_fewer_degrees_of_freedom(rng):
-    samples = draw(rng)
-    degrees = [
-        population_intervals(fitted(samples, rng, rho)).degrees_of_freedom.min()
-        for rho in (0.05, 0.5, 50.0)
-    ]
-    assert degrees == sorted(degrees)
-
-
 def test_functionals_are_linear(rng):
     fit = fitted(draw(rng), rng)
     plain = population_intervals(fit)
@@ -137,23 +102,3 @@ def test_functionals_are_linear(rng):
     assert nothing.half_width.tolist() == [0.0]
     difference = population_intervals(fit, functionals=[[0, 1, -1, 0]])
     assert difference.length[0] < plain.length[1] + plain.length[2]
-
-
-def test_the_law_knows_the_path_that_was_released(rng):
-    """Of the last iterate alone as of all: the law reads the steps, not the iterates."""
-    fit = fitted(draw(rng), rng)
-    last = replace(fit, iterates=fit.iterates[-1:])
-    np.testing.assert_array_equal(last_iterate_law(fit).privacy, last_iterate_law(last).privacy)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"level": 1.0}, "level must be"),
-        ({"target": "populaton"}, "did you mean 'population'"),
-        ({"functionals": [[1.0]]}, "functionals must have shape"),
-    ],
-)
-def test_arguments_are_refused_by_name(rng, change, message):
-    with pytest.raises(ValueError, match=message):
-        population_intervals(fitted(draw(rng, n=500), rng), **change)

@@ -21,86 +21,32 @@ from reproduction.pipeline.registry import paper_files
 ROOT = Path(__file__).parents[3]
 STAGE_THAT_WRITES = {"theory": "theory", "simulation": "summarise", "intervals": "intervals"}
 # What is still slow at the quick scale, made smaller again: overlays of `quick`.
-TINY: dict[str, dict[str, Any]] = {
-    "bombari2025": {
-        "scaling_laws_mild": {
-            "parameters": {
-                "spectrum_powers": [0.0],
-                "schedule_powers": [0.0, 1.0],
-                "aspect_ratios": {"count": 3},
-            }
-        },
-        "scaling_laws_steep": {
-            "parameters": {
-                "spectrum_powers": [0.7],
-                "schedule_powers": [1.0, 5.0, 10.0],
-                "aspect_ratios": {"count": 3},
-            }
-        },
-        "scaling_laws_mild_late": {"parameters": {"schedule_powers": [0.0, 1.0]}},
-        "scaling_laws_steep_late": {"parameters": {"schedule_powers": [1.0, 5.0, 10.0]}},
-        "trajectories": {"trials": 2, "parameters": {"dimensions": [10, 20]}},
-        "sample_sizes": {"parameters": {"exponents": [0.0, 0.5], "sample_sizes": [1000, 3000]}},
-        "isotropic_heat_maps": {
-            "parameters": {"clip_constants": {"count": 4}, "initial_rates": {"count": 5}}
-        },
-        "mnist_heat_maps": {
-            "parameters": {"clip_constants": {"count": 5}, "initial_rates": {"count": 5}}
-        },
-        "housing_heat_maps": {
-            "parameters": {"clip_constants": {"count": 5}, "initial_rates": {"count": 5}}
-        },
-        "harmonic_limits": {"parameters": {"aspect_ratios": [1.0e-3, 1.0e-4, 1.0e-5]}},
-        "optimal_rates": {
-            "parameters": {
-                "log_power_aspect_ratios": [1.0e-8, 1.0e-9],
-                "penalty_clip_constants": [0.01, 0.1, 1.0, 10.0],
-            }
-        },
-        "privacy_budget": {"parameters": {"exponents": [0.0, 0.5], "orders": [2.0]}},
-        "forgetting_kernels": {"parameters": {"schedule_powers": [0.0, 0.5], "intervals": 50}},
-    },
-    "lin2025": {
-        "pair_losses": {"trials": 2, "parameters": {"pairs": 5, "candidates": 4}},
-        "pair_losses_literal": {"trials": 2, "parameters": {"pairs": 5, "candidates": 4}},
-        "privacy_paths": {"parameters": {"steps": [2, 20, 150]}},
-        "privacy_paths_literal": {"parameters": {"steps": [2, 20, 150]}},
-        "release_strategies": {"parameters": {"steps": [75, 150], "candidates": 3}},
-        "fixed_order": {"parameters": {"positions": [5, 100], "lags": [1, 50]}},
-    },
-    "choquettechoo2024": {
-        "convex_programs": {"parameters": {"condition_numbers": {"count": 2}, "lags": 5}},
-    },
-    "studies": {
-        "population_coverage": {
-            "trials": 2,
-            "parameters": {
-                "cases": [
-                    {"sample_size": 2000, "dimension": 3, "rho": 0.5},
-                    {"sample_size": 1000, "dimension": 2, "rho": 0.5},
-                ]
-            },
-        },
-        "interval_lengths": {"trials": 2},
-    },
-    "brown2024": {
-        "fixed_ratio": {"trials": 2, "parameters": {"dimensions": [5, 10, 20]}},
-        "fixed_ratio_anisotropic": {"trials": 2, "parameters": {"dimensions": [5, 10, 20]}},
-        "large_budget": {"trials": 2},
-        "ten_features": {"trials": 2, "parameters": {"sample_sizes": [1000, 10000]}},
-        "hundred_features": {"parameters": {"sample_sizes": [2000, 4000]}},
-        "concentration": {"parameters": {"draws": 20, "wide_dimension": 40}},
-    },
-}
+TINY: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
+    (Path(__file__).parent / "tiny.yaml").read_text()
+)
 
 
-def _cheap_plans(patch: pytest.MonkeyPatch) -> None:
-    """Plans among two quick methods, a sixth of the runs: whole ones have tests of their own."""
+def _cheap_searches(patch: pytest.MonkeyPatch) -> None:
+    """Coarse best rates, few runs, two quick methods: whole ones have tests of their own."""
     from privreg.planning import plan
+    from privreg.theory.one_pass_dpgd import rate_search
+    from reproduction.papers.choquettechoo2024.experiments import finite_time_steps
     from reproduction.studies import regret
 
+    def few_runs(*given: Any, **settings: Any) -> Any:
+        return largest(*given, **settings | {"runs": 4})
+
+    def small_grid(*given: Any) -> Any:
+        return grid(*given)[::9]
+
+    largest, grid = finite_time_steps._largest_gradient, regret.grid
+    patch.setattr(finite_time_steps, "_largest_gradient", few_runs)
+    patch.setattr(regret, "grid", small_grid)
+
+    for name, value in {"FIRST_POINTS": 11, "ZOOMS": 0, "LAST_RTOL": 1e-2}.items():
+        patch.setattr(rate_search, name, value)
     patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["full_batch", "adassp"]))
-    patch.setattr(regret, "ROUNDS", ((106, 1), (2, 1)))
+    patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))
 
 
 class Built:
@@ -136,28 +82,29 @@ class Built:
             "parameters": self.plan.experiment(paper, name).parameters,
         }
         if kind == "simulation":
-            options["shards"] = self._shards(paper, name, options)
+            options["shards"] = [self.shard(paper, name, 0, 1)]
         stage = STAGE_THAT_WRITES[kind]
         reads = self._reads(stage, paper, name)
         with pytest.MonkeyPatch.context() as patch:
-            if paper == "studies":
-                _cheap_plans(patch)
+            _cheap_searches(patch)
             getattr(stages, stage)(f"{paper}/{name}", **options, artifacts=reads, output=path)
 
-    def _shards(self, paper: str, name: str, options: dict[str, Any]) -> list[Path]:
+    def shard(self, paper: str, name: str, index: int, count: int) -> Path:
+        """One job's trials of an experiment, of all when there are `count` jobs."""
         experiment = self.plan.experiment(paper, name)
-        shards = [self.folder / shard for shard in self.plan.shards(paper, name)]
-        for index, shard in enumerate(shards):
+        path = self.folder / f"shards/{paper}/{name}/{index}-of-{count}.nc"
+        if not path.is_file():
             stages.simulate(
                 f"{paper}/{name}",
-                **options,
+                recipe=self.plan.recipe(paper, name).name,
+                parameters=experiment.parameters,
                 seed=self.plan.config.seed,
                 trials=experiment.trials or 0,
-                shard=(index, len(shards)),
+                shard=(index, count),
                 artifacts=self._reads("simulate", paper, name),
-                output=shard,
+                output=path,
             )
-        return shards
+        return path
 
     def _reads(self, stage: str, paper: str, name: str) -> dict[str, Path]:
         """Paths of what a stage reads, built."""
@@ -186,10 +133,15 @@ PLAN = tiny_plan()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each experiment, and for each figure and table, of the configuration."""
+    """One test for the first experiment of each recipe, and for each figure and table."""
     papers = PLAN.config.blocks.items()
+    recipes = {
+        (paper, PLAN.recipe(paper, name).name): name
+        for paper, block in papers
+        for name in reversed(block.experiments)
+    }
     listed = {
-        "experiment": [(paper, name) for paper, block in papers for name in block.experiments],
+        "experiment": sorted((paper, name) for (paper, _), name in recipes.items()),
         "drawing": [
             (paper, kind, name)
             for paper, block in papers

@@ -1,8 +1,7 @@
-"""The recipes of anon2024: shards change nothing, arms are runs of the library."""
+"""The recipes of anon2024: arms are runs of the library and keep their budgets."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
@@ -12,11 +11,6 @@ from privreg.privacy.budget import Budget
 from reproduction.experiment.trials import shard_of
 from reproduction.papers.anon2024.experiments import (
     clip_feedback,
-    dimensions,
-    exponents,
-    noise_errors,
-    residual_estimates,
-    tree,
     tuned_risk,
 )
 from reproduction.papers.anon2024.setting import CORRELATIONS, correlation_named
@@ -34,44 +28,6 @@ def tuned(**changes):
         "public_ratios": [1],
     }
     return tuned_risk.Parameters(**(values | changes))
-
-
-def recipes():
-    return {
-        "noise errors": (noise_errors, noise_errors.Parameters(**PROBLEM, step_sizes=STEPS)),
-        "tuned risk": (tuned_risk, tuned()),
-        "tree": (tree, tree.Parameters(leaves=8, steps=6, draws=50)),
-        "residual estimates": (
-            residual_estimates,
-            residual_estimates.Parameters(
-                rows=[20], epsilon=1.0, delta=1e-6, failure_probability=0.01, group_rows=5
-            ),
-        ),
-        "dimensions": (
-            dimensions,
-            dimensions.Parameters(
-                decay=2.0,
-                sample_size=12,
-                ratios=[1, 2],
-                label_noise_std=1.0,
-                epsilon=8.0,
-                delta=1e-5,
-                step_sizes=STEPS,
-            ),
-        ),
-    }
-
-
-@pytest.mark.parametrize("name", list(recipes()))
-def test_shards_change_nothing(name):
-    recipe, parameters = recipes()[name]
-    path = f"anon2024/{name}"
-    whole = recipe.simulate(parameters, shard_of(1, path, 3, index=0, count=1))
-    parts = [
-        recipe.simulate(parameters, shard_of(1, path, 3, index=index, count=2))
-        for index in range(2)
-    ]
-    xr.testing.assert_equal(xr.concat(parts, dim="trial").transpose(*whole.dims), whole)
 
 
 def test_an_arm_of_the_study_is_a_run_of_the_library():
@@ -130,21 +86,3 @@ def test_runs_that_diverge_stay_infinite():
     assert np.all(np.isfinite(found.risk.sel(constant="practical").isel(step_size=0)))
     summary = clip_feedback.summarise(parameters, found)
     assert np.all(summary.median_risk.sel(constant="paper").values[:, -1] == np.inf)
-
-
-def test_exponents_of_the_table():
-    parameters = exponents.Parameters(
-        decays=[2.0, 3.0],
-        sample_sizes={"low": 1e16, "high": 1e24, "count": 3},
-        exponential_sizes={"low": 1e60, "high": 1e90, "count": 3},
-        curve_decays={"low": 1.05, "high": 8.0, "count": 3},
-        powers=[0.0, 0.5],
-        fitted_powers=[0.2],
-    )
-    found = exponents.theory(parameters)
-    assert isinstance(found, xr.Dataset)
-    assert float(found.gap.max()) < 0.005
-    assert float(found.exponential_gap.max()) < 0.02
-    np.testing.assert_allclose(
-        found.with_budget.sel(power=0.0).values, found.printed.values, rtol=1e-12
-    )

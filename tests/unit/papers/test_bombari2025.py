@@ -1,4 +1,4 @@
-"""The recipes of the heat-maps, sample sizes and lower bounds, at a small scale."""
+"""The recipes of the sample sizes and of tables, at a small scale."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ import pytest
 import xarray as xr
 
 from reproduction.experiment.trials import Trials
-from reproduction.papers.bombari2025.experiments import (
-    isotropic_heat_maps,
-    optimal_rates,
-    sample_sizes,
-    table_sample_sizes,
-)
+from reproduction.papers.bombari2025.experiments import sample_sizes
 
 SIZES = {
     "dimension": 10,
@@ -23,19 +18,10 @@ SIZES = {
     "exponents": [0.0, 0.5],
     "spectra": ["uniform"],
 }
-MAPS = {
-    "dimension": 50,
-    "sample_sizes": [500, 2000],
-    "budget": {"half_square": 0.5},
-    "label_noise_std": 0.3,
-    "exponents": [0.0, 0.5],
-    "clip_constants": {"low": 0.01, "high": 10.0, "count": 7},
-    "initial_rates": {"low": 0.1, "high": 1000.0, "count": 9},
-}
 
 
-def trials(count: int, start: int = 0) -> Trials:
-    return Trials(5, "bombari2025/test", start, start + count)
+def trials(count: int) -> Trials:
+    return Trials(5, "bombari2025/test", 0, count)
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +43,6 @@ def test_tuned_runs_follow_the_prediction(tuned):
     np.testing.assert_array_equal(summary.ratio.values[:, 0], 1.0)
 
 
-def test_shards_join_to_the_same_trials(tuned):
-    parameters, theory = tuned
-    whole, *parts = (
-        sample_sizes.simulate(parameters, part, theory)
-        for part in (trials(3), trials(1), trials(2, start=1))
-    )
-    np.testing.assert_array_equal(whole.risk, xr.concat(parts, dim="trial").risk)
-
-
 def test_schedules_that_share_draws_are_compared_by_their_differences(tuned):
     parameters, theory = tuned
     drawn = np.exp(0.5 * np.random.default_rng(1).standard_normal((30, 1, 2)))
@@ -85,18 +62,6 @@ def test_schedules_that_share_draws_are_compared_by_their_differences(tuned):
     )
 
 
-def test_heat_map_follows_the_deterministic_equivalent():
-    parameters = isotropic_heat_maps.Parameters.model_validate(MAPS)
-    theory = isotropic_heat_maps.theory(parameters)
-    assert np.all(theory.lowest_risk <= theory.risk.min(("clip_constant", "initial_rate")))
-    assert np.all(theory.large_clip_excess >= 0)
-    simulation = isotropic_heat_maps.simulate(parameters, trials(20))
-    simulation = simulation.assign_coords(trial=np.arange(20))
-    summary = isotropic_heat_maps.summarise(parameters, simulation, theory)
-    assert summary.median_distance.max() < 0.05
-    assert np.all(np.abs(np.log(simulation.risk.mean("trial") * 1.5 / theory.risk)).median() > 0.3)
-
-
 def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
     from privreg.data.tables import Table
     from reproduction.experiment.tables import to_dataset
@@ -114,29 +79,6 @@ def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
             source="drawn for the test",
         )
     )
-
-
-def test_least_noisy_setting_is_chosen_and_refitted():
-    parameters = table_sample_sizes.Parameters.model_validate(
-        {
-            "dataset": "california_housing",
-            "train": [50, 300],
-            "normalisation": 100,
-            "validation": 200,
-            "budget": {"half_square": 5.0},
-            "clip_constant": 0.5,
-            "exponents": [0.0, 0.5],
-            "initial_rates": {"low": 1e-4, "high": 10.0, "count": 6},
-            "offsets": [0.1, 10.0],
-        }
-    )
-    simulation = table_sample_sizes.simulate(parameters, trials(4), table())
-    simulation = simulation.assign_coords(trial=np.arange(4))
-    assert np.all(simulation.loss.isel(sample_size=1).mean("trial") < 0.1)
-    assert np.all(simulation.initial_rate.values > 1e-3)
-    assert set(np.unique(simulation.offset.sel(schedule="harmonic"))) <= {0.1, 10.0}
-    summary = table_sample_sizes.summarise(parameters, simulation)
-    assert summary.excluded.max() <= 1
 
 
 def test_features_that_are_always_zero_cost_nothing_and_count():
@@ -166,18 +108,3 @@ def test_features_that_are_always_zero_cost_nothing_and_count():
     np.testing.assert_array_equal(
         ready.validation_features, every.validation_features[:, [0, 2, 4]]
     )
-
-
-def test_harmonic_excess_uses_a_rival_from_other_trials():
-    loss = np.ones((3, 4))
-    loss[0] = [0.1, 2, 2, 2]
-    excess, _ = table_sample_sizes._harmonic_excess(loss)
-    # Only in the first trial do the others prefer the second schedule.
-    assert excess == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 2.0])
-def test_stated_growth(exponent):
-    growth = optimal_rates._growth(exponent, 1e-4)
-    assert growth == pytest.approx(max(exponent, 1) * np.log(1e4) ** (1 / (1 + exponent)))
-    assert optimal_rates._growth(optimal_rates.setting.HARMONIC, 1e-4) == 1

@@ -1,19 +1,18 @@
-"""The recipes of choquettechoo2024: mechanisms by dense matrices, shards, the drawn slopes."""
+"""The recipes of choquettechoo2024: mechanisms by dense matrices, responses by one draw."""
 
 import numpy as np
 import pytest
 from scipy.linalg import circulant, sqrtm
 
-from reproduction.experiment.trials import shard_of
 from reproduction.papers.choquettechoo2024 import mechanisms
-from reproduction.papers.choquettechoo2024.experiments import mean_estimation, regression_scaling
 from reproduction.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Participation,
     prefix_errors,
     tuned_damping,
 )
-from reproduction.papers.choquettechoo2024.regression import Setting, damping, exact_risk, power_law
+from reproduction.papers.choquettechoo2024.noisy_runs import NoisyRun
+from reproduction.papers.choquettechoo2024.regression import Covariance
 
 EPOCHS = Participation(steps=24, participations=3, separation=8)
 ONCE = Participation(steps=24, participations=1, separation=1)
@@ -56,64 +55,52 @@ def test_restarts_of_the_fft_mechanism_are_block_diagonal():
     assert mechanisms._fft(EPOCHS, stretches).errors.mean == pytest.approx(expected, rel=1e-5)
 
 
-def test_restarts_help_a_baseline_or_are_not_made():
-    for name in ("tree_aggregation", "optimal_cc", "full_honaker", "fft"):
-        best = prefix_errors(name, EPOCHS)
-        assert best.stretches in (1, 3)
-        assert best.errors.mean <= mechanisms._RESTARTED[name](EPOCHS, 1).errors.mean
-        assert prefix_errors(name, ONCE).stretches == 1
+STEPS, DIMENSION = 7, 3
 
 
-def scaling(**changes):
-    values = {
-        "varied": "dimension",
-        "values": [2, 4],
-        "dimension": 4,
-        "decay": 1.0,
-        "step_size": 0.1,
-        "rho": 1.0,
-        "burn_in_memories": 1,
-        "averaged_memories": 1,
-    }
-    return regression_scaling.Parameters(**(values | changes))
+@pytest.fixture
+def run() -> NoisyRun:
+    return NoisyRun(Covariance(dimension=DIMENSION, decay=1.0), STEPS, 0.1, 0.7)
 
 
-def test_shards_change_nothing():
-    def run(index, count):
-        trials = shard_of(3, "choquettechoo2024/scaling", 4, index=index, count=count)
-        return regression_scaling.simulate(scaling(), trials).risk.values
+def test_responses_are_what_a_unit_of_a_draw_moves(run, rng):
+    normals = rng.standard_normal((STEPS, 2 * DIMENSION + 1))
+    path = run._path(normals)
+    squares = np.zeros((2, STEPS, STEPS))
+    for drawn in range(STEPS):
+        for column in range(DIMENSION, 2 * DIMENSION + 1):
+            part = int(column > DIMENSION)
+            changed = normals.copy()
+            changed[drawn, column] += 1.0
+            moved = (run._path(changed).parts - path.parts)[1:, 1 + part] / run.step_size
+            # Columns hold the label, and white noise in units of its standard deviation.
+            moved /= run.gradient_noise_std if part else 1.0
+            squares[part, :, drawn] += np.sum(moved**2, axis=1)
+    np.testing.assert_allclose(path.sums, squares.sum(axis=2).T, rtol=1e-9)
+    sums = np.cumsum(np.abs(run._coefficients))
+    decay = (1 - run.step_size * run.least) ** np.arange(STEPS)
+    halves = [np.dot(np.abs(run._coefficients[: t + 1]), decay[t::-1] ** 0.5) for t in range(STEPS)]
+    for step in range(STEPS):
+        labels, noise = squares[:, step, : step + 1]
+        ages = np.arange(step, -1, -1)
+        expected = (
+            np.max(labels / decay[ages]),
+            np.max(noise / np.array(halves)[ages]),
+            np.max(noise / (DIMENSION * sums[ages] ** 2)),
+        )
+        np.testing.assert_allclose(path.largest[step], expected, rtol=1e-9)
 
-    np.testing.assert_array_equal(run(0, 1), np.concatenate([run(0, 2), run(1, 2)]))
 
-
-def test_slopes_are_those_of_the_exact_risk():
-    steps = [0.02, 0.04, 0.08]
-    found = regression_scaling.theory(scaling(varied="step_size", values=steps, dimension=16))
-    risk = [exact_risk(Setting(power_law(16, 1.0), eta), "noisy_ftrl", rho=1.0) for eta in steps]
-    slope = np.polyfit(np.log(steps), np.log(risk), 1)[0]
-    assert found.exact_slope.sel(algorithm="noisy_ftrl") == pytest.approx(slope, rel=1e-12)
-    assert damping(Setting(power_law(16, 1.0), 0.02)) == pytest.approx(0.02 / 16)
-
-
-def test_risk_is_in_proportion_to_the_noise_and_not_to_the_labels():
-    setting = Setting(power_law(8, 1.0), 0.05)
-    for name in ("noisy_sgd", "noisy_ftrl"):
-        full, quarter = (exact_risk(setting, name, rho=rho) for rho in (1.0, 4.0))
-        assert full == pytest.approx(4 * quarter, rel=1e-12)
-
-
-def test_a_damping_other_than_the_step_size_is_worse():
-    parameters = mean_estimation.Parameters(
-        step_sizes={"low": 0.1, "high": 1.0, "count": 3},
-        shown_step_sizes=[0.1],
-        coefficients=10,
-        frequencies=5,
-        rho=0.5,
-        sample_std=0.0,
-        damping_factors=[0.5, 2.0],
-        perturbations=3,
-        memories=20,
-    )
-    theory = mean_estimation.theory(parameters)
-    assert np.all(theory.other_over_optimal > 1)
-    assert np.all(theory.perturbed_over_optimal > 1)
+def test_parts_add_up_to_the_recursion_and_sizes_are_of_its_gradients(run, rng):
+    normals = rng.standard_normal((STEPS, 2 * DIMENSION + 1))
+    path, zeta = run._path(normals), 5.0
+    sizes = run._sizes(path, np.array([[[zeta]]]))[0]
+    features = normals[:, :DIMENSION] * np.sqrt(run.eigenvalues)
+    white = run.gradient_noise_std * normals[:, DIMENSION + 1 :]
+    error = run.distance
+    for step, x in enumerate(features):
+        gradient = (x @ error - zeta * normals[step, DIMENSION]) * x
+        noise = run._coefficients[: step + 1] @ white[step::-1]
+        error = error - run.step_size * (gradient + noise)
+        np.testing.assert_allclose(path.parts[step + 1].T @ [1.0, zeta, 1.0], error, rtol=1e-9)
+        np.testing.assert_allclose(sizes[step, :2], [error @ error, gradient @ gradient], rtol=1e-9)

@@ -14,8 +14,6 @@ from reproduction.papers.choquettechoo2024.experiments import private_training
 from reproduction.papers.choquettechoo2024.experiments.private_training import Parameters
 from reproduction.papers.choquettechoo2024.features import (
     FEATURE_MAPS,
-    PUBLIC_CONSTANTS,
-    _wavelets,
     feature_map,
 )
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
@@ -23,7 +21,6 @@ from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs, co
 from reproduction.papers.choquettechoo2024.training import (
     Schedule,
     Settings,
-    accuracy,
     clipped_mean_gradient,
     train,
 )
@@ -140,14 +137,6 @@ def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(run
             assert statistic * (2 / 3) ** 2 < low
 
 
-def test_products_by_blocks_are_whole(runs, rng):
-    white = rng.standard_normal((30, 7), dtype=np.float32)
-    for mechanism in runs.mechanisms:
-        found = np.empty_like(white)
-        correlate(mechanism.decoder, white, into=found, block=8)
-        np.testing.assert_allclose(found, mechanism.decoder @ white, atol=1e-4)
-
-
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_budget_is_that_of_the_whole_matrix(runs, name):
     matrices = prefix_errors(name, PARAMETERS.participation).matrices
@@ -182,44 +171,9 @@ def test_features_have_norm_one_and_look_at_one_image(name, dataset, pixels, rng
     assert np.all(np.isfinite(feature_map(name, images * 0, dataset=dataset, scale=255.0)))
 
 
-@pytest.mark.parametrize(("dataset", "side"), [("mnist_digits", 28), ("cifar10", 32)])
-def test_no_weight_times_a_pixel_leaves_the_normal_numbers(dataset, side):
-    means, stds = (np.array(constants) for constants in PUBLIC_CONSTANTS[dataset])
-    greys = np.arange(256)[:, None] / 255
-    least = np.abs((greys - means) / stds).min()
-    weights = np.abs(_wavelets(side, len(means)))
-    assert weights[weights > 0].min() * least > np.finfo(np.float32).tiny
-    # What is left of a channel's window is all of it that single precision shows.
-    assert np.isclose(weights[:, : (side // 2) ** 2].sum(axis=0).max(), 1, rtol=1e-6)
-
-
-def test_wavelets_see_direction_and_no_brightness():
-    stripes = np.zeros((28, 28), np.uint8)
-    stripes[::3] = 255
-    images = np.stack([stripes.ravel(), stripes.T.ravel(), np.full(784, 200, np.uint8)])
-    found = feature_map("wavelets", images, dataset="mnist_digits", scale=255.0)[:, :-1]
-    moduli = found.reshape(3, 5, 7, 7)[:, :, 1:-1, 1:-1].mean(axis=(2, 3))
-    # Directions 0 and 90 degrees change places with the axes.
-    np.testing.assert_allclose(moduli[0, 1], moduli[1, 3], rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(moduli[0, 3], moduli[1, 1], rtol=1e-4, atol=1e-6)
-    assert moduli[0, 3] > 5 * moduli[0, 1]
-    assert moduli[2, 1:].max() < 1e-5 * moduli[2, 0]
-
-
-def test_training_without_noise_learns_and_shards_change_nothing(theory, table):
-    def run(index, count):
-        trials = shard_of(3, "choquettechoo2024/private_training", 2, index=index, count=count)
-        return private_training.simulate(PARAMETERS, trials, theory=theory, data=table)
-
-    whole = run(0, 1)
-    parts = [run(0, 2).accuracy.values, run(1, 2).accuracy.values]
-    np.testing.assert_array_equal(whole.accuracy.values, np.concatenate(parts))
+def test_training_without_noise_learns(theory, table):
+    trials = shard_of(3, "choquettechoo2024/private_training", 1, index=0, count=1)
+    found = private_training.simulate(PARAMETERS, trials, theory=theory, data=table)
     # Ten classes and 256 images: chance is 0.1, with a standard error of 0.02.
-    assert np.all(whole.noiseless_accuracy > 0.3)
-    assert whole.attrs["images"] == "MNIST in place of CIFAR-10"
-
-
-def test_accuracy_counts_the_largest_scores():
-    theta = np.eye(2, dtype=np.float32)[:, None]
-    features = np.array([[2, 1], [0, 3], [5, 4]], np.float32)
-    assert accuracy(features, np.array([0, 1, 1]), theta) == pytest.approx(2 / 3)
+    assert np.all(found.noiseless_accuracy > 0.3)
+    assert found.attrs["images"] == "MNIST in place of CIFAR-10"

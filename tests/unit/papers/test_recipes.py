@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import xarray as xr
 
 from reproduction.experiment import datasets, plotting
 from reproduction.experiment.structure import labels, structure
@@ -34,44 +35,60 @@ def artifacts(built, paper, name):
 
 
 def test_every_stage_writes_a_complete_dataset(built, experiment):
+    """As declared: dimensions and attributes of variables, labels, errors and what is released."""
     # `datasets.write` refuses what lacks a name, a unit or the reason of a NaN.
-    found = artifacts(built, *experiment)
+    paper, name = experiment
+    recipe = built.plan.recipe(paper, name)
+    parameters = recipe.parameters(built.plan.experiment(paper, name).parameters, name)
+    found = artifacts(built, paper, name)
     assert found
     for artifact in found:
-        dataset = built.dataset(experiment[0], artifact)
+        dataset = built.dataset(paper, artifact)
         assert dataset.attrs.keys() >= GLOBAL_ATTRIBUTES
         assert dataset.attrs["references"].count(".") > 1
         assert dataset.data_vars
-        for name, values in dataset.variables.items():
-            if values.dtype.kind in "if":
-                assert values.size, name
-        for name in dataset.dims:
-            assert name in dataset.coords or name not in dataset.indexes
-
-
-def test_what_reads_a_real_table_says_what_is_released(built):
-    seen = 0
-    for paper, block in built.plan.config.blocks.items():
-        for name in block.experiments:
-            if "data" not in built.plan.recipe(paper, name).reads("simulate"):
-                continue
-            seen += 1
-            dataset = built.dataset(paper, f"simulation/{name}")
-            assert dataset.attrs["stand_in"] == 1
-            assert dataset.attrs["stand_in_reason"]
-            for variable, values in dataset.data_vars.items():
-                assert values.attrs.get("comment") in datasets.RELEASES.values(), variable
-    assert seen >= 4
-
-
-def test_standard_errors_are_not_negative_and_have_their_variable_s_shape(built, experiment):
-    for artifact in artifacts(built, *experiment):
-        dataset = built.dataset(experiment[0], artifact)
-        for name, values in dataset.data_vars.items():
+        for each, values in dataset.variables.items():
+            assert values.size or values.dtype.kind not in "if", each
             error = values.attrs.get("ancillary_variables")
             if error:
-                assert dataset[error].dims == values.dims, name
-                assert np.all(dataset[error].values >= 0), name
+                assert dataset[error].dims == values.dims, each
+                assert np.all(dataset[error].values >= 0), each
+        for each in dataset.dims:
+            assert each in dataset.coords or each not in dataset.indexes
+        if artifact.startswith("simulation/") and "data" in recipe.reads("simulate"):
+            assert dataset.attrs["stand_in"] == 1
+            assert dataset.attrs["stand_in_reason"]
+            for each, values in dataset.data_vars.items():
+                assert values.attrs.get("comment") in datasets.RELEASES.values(), each
+        stage = recipe.maker(artifact.partition("/")[0])
+        declared = structure(stage)
+        if declared is None:
+            continue
+        for stated, held in (
+            (declared.variables, dataset.data_vars),
+            (declared.coordinates, dataset.coords),
+        ):
+            assert stated.keys() == held.keys(), artifact
+            for each, (dims, _, attributes) in stated.items():
+                dims = (dims,) if isinstance(dims, str) else dims
+                assert tuple(dims) == held[each].dims, f"{artifact}: {each}"
+                assert attributes == held[each].attrs, f"{artifact}: {each}"
+        for each, expected in labels(stage, parameters).items():
+            assert expected == tuple(dataset[each].values.tolist()), f"{artifact}: {each}"
+
+
+def test_shards_hold_what_one_job_draws(built, experiment):
+    paper, name = experiment
+    trials = built.plan.experiment(paper, name).trials or 0
+    if not built.plan.recipe(paper, name).has("simulate") or trials < 2:
+        return
+    built.path(paper, f"simulation/{name}")
+    whole, *parts = (
+        datasets.read(built.shard(paper, name, index, count))
+        for index, count in ((0, 1), (0, 2), (1, 2))
+    )
+    options = {"data_vars": "minimal", "coords": "minimal", "compat": "equals", "join": "exact"}
+    xr.testing.assert_equal(xr.concat(parts, dim="trial", **options), whole)
 
 
 def test_every_drawing_is_whole(built, drawing, tmp_path):
@@ -102,52 +119,11 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
             assert drawn.any() or not drawn.size, f"panel {number}: {line.get_label()}"
 
 
-def test_a_recipe_declares_what_its_artifacts_hold(built, experiment):
-    """Of a stage that declares: dimensions and attributes of all variables, and labels."""
-    plan, (paper, name) = built.plan, experiment
-    recipe = plan.recipe(*experiment)
-    parameters = recipe.parameters(plan.experiment(*experiment).parameters, name)
-    for artifact in artifacts(built, paper, name):
-        stage = recipe.maker(artifact.partition("/")[0])
-        found = structure(stage)
-        if found is None:
-            continue
-        dataset = built.dataset(paper, artifact)
-        for declared, held in (
-            (found.variables, dataset.data_vars),
-            (found.coordinates, dataset.coords),
-        ):
-            assert declared.keys() == held.keys(), artifact
-            for each, (dims, _, attributes) in declared.items():
-                dims = (dims,) if isinstance(dims, str) else dims
-                assert tuple(dims) == held[each].dims, f"{artifact}: {each}"
-                assert attributes == held[each].attrs, f"{artifact}: {each}"
-        for each, expected in labels(stage, parameters).items():
-            assert expected == tuple(dataset[each].values.tolist()), f"{artifact}: {each}"
-
-
 def test_the_page_of_variables_names_each_with_its_error(built, monkeypatch):
     monkeypatch.chdir(ROOT)
-    listed = names_by_artifact(variables_page())
-    paper, name = "bombari2025", "trajectories"
-    dataset = built.dataset(paper, f"theory/{name}")
-    rows = listed[f"theory/{paper}/{name}.nc"]
+    dataset = built.dataset("bombari2025", "theory/trajectories")
+    section = variables_page().partition("`theory/bombari2025/trajectories.nc`")[2]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (?:`(\w+)`)? \|$", section.partition("\n### ")[0], re.M)
     errors = {v.attrs.get("ancillary_variables") for v in dataset.variables.values()} - {None}
     assert {row for row, _ in rows} == set(dataset.variables) - errors
     assert {error for _, error in rows if error} == errors
-    assert {row for row, _ in listed["data/<table>.nc"]} == {
-        "feature",
-        "features",
-        "label",
-        "official_test",
-    }
-
-
-def names_by_artifact(page):
-    """Variables and their standard errors in a page, by artifact."""
-    found = {}
-    for section in page.split("\n### ")[1:]:
-        heading, _, table = section.partition("\n")
-        rows = re.findall(r"^\| `(\w+)` \|.*\| (?:`(\w+)`)? \|$", table, re.MULTILINE)
-        found |= dict.fromkeys(re.findall(r"`([^`]+)`", heading), rows)
-    return found

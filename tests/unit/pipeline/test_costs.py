@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +22,13 @@ def test_costs_are_printed_by_paper_and_the_studies_apart(capsys):
     papers = [row for name, row in rows.items() if name not in ("all", "studies")]
     assert int(rows["all"][2]) == sum(int(row[2]) for row in papers)
     assert list(rows)[-2:] == ["all", "studies"]
+
+
+def test_a_killed_job_asks_for_twice_as_much():
+    needs = costs.Needs(Plan(costs.merged()))
+    job = SimpleNamespace(paper="brown2024", experiment="fixed_ratio")
+    for ask in (needs.memory_mb("simulation"), needs.minutes("simulation")):
+        assert ask(job, 2) == 2 * ask(job, 1) > 0
 
 
 @pytest.mark.parametrize(

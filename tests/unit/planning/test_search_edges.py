@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from privreg.algorithms.huber_settings import best_clip_width
-from privreg.estimators.outlook import _floor, problem_in_bounds
+from privreg.planning.grid_edges import beyond, next_on
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run
 from privreg.prediction.problem import Problem
-from privreg.privacy.budget import Budget
 
 
 def test_a_budget_below_the_smallest_that_was_tried_is_found():
@@ -29,16 +29,9 @@ def test_a_target_that_any_budget_meets_is_said_to_be_one():
     assert plan.verdict.startswith("The least budget that is searched, 1e-12, meets the target.")
 
 
-def test_a_target_that_a_very_large_budget_meets_is_met():
-    problem = Problem(1000, np.ones(10), signal=1.0, label_noise_std=1.0)
-    plan = least_budget(problem, target_risk=0.00556, methods=["full_batch"])
-    assert plan.budget.rho > 1e3
-
-
-@pytest.mark.parametrize("price", [0.0, 1e-6, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e6, 1e100])
+@pytest.mark.parametrize("price", [0.0, 1e-3, 1.0, 1e6])
 def test_the_ends_of_the_clip_widths_are_limits(price):
     """Beyond either declared end the criterion gains less than three hundredths."""
-    from scipy.special import ndtr
 
     def criterion(width):
         inside = 2 * ndtr(width) - 1
@@ -52,15 +45,21 @@ def test_the_ends_of_the_clip_widths_are_limits(price):
     assert declared[0] <= best_clip_width(price) <= declared[-1]
 
 
-@pytest.mark.parametrize("rho", [1e-12, 1e-4, 1.0, 1e6])
-def test_the_bound_that_a_fit_is_compared_with_has_no_edge(rho):
-    """Clip widths from 0.1 to 4 hold the least value to a hundredth, whatever noise costs."""
-    problem = problem_in_bounds(10_000, 5, 0.5)
-    price = 4 * 5 / (2 * 10_000 * rho)
-    width = np.geomspace(1e-3, 40, 4000)
-    from privreg.prediction.clipping import clipped_moments
+@pytest.mark.parametrize(
+    ("ladder", "value", "expected"),
+    [
+        ((0.1, 0.2, 0.4), 0.4, 0.8),
+        ((0.1, 0.2, 0.4), 0.1, 0.05),
+        ((0.1, 0.2, 0.4), 0.2, None),
+        ((2, 3, 5), 5, 7),
+        ((2, 3, 5), 4, None),
+    ],
+)
+def test_a_ladder_goes_on_as_it_ended(ladder, value, expected):
+    assert next_on(ladder, value) == (None if expected is None else pytest.approx(expected))
 
-    share, square = clipped_moments(width, np.ones_like(width))
-    least = np.min((square + price * width**2) / share**2)
-    least *= problem.label_noise_std**2 * 5 / (2 * 10_000)
-    assert _floor(problem, Budget.zcdp(rho)) == pytest.approx(least, rel=0.01)
+
+@pytest.mark.parametrize("worthless", [np.nan, 0.995])
+def test_the_way_out_ends_where_nothing_is_gained(worthless):
+    found = beyond(0, 1.0, further=lambda x: x + 1, value=lambda _: worthless)
+    assert found == (0, 1.0)

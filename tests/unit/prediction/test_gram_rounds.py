@@ -61,12 +61,6 @@ def test_runs_go_astray_as_often_as_foreseen(rho, shares):
     assert foreseen > seen / 3 - 0.02
 
 
-def test_less_budget_leaves_runs_astray():
-    settings = HuberSettings(gram_rounds=2, gram_share=0.05)
-    assert rounds(settings, 0.01).overshooting == 0
-    assert rounds(settings, 1e-4).overshooting > 0.05
-
-
 def test_the_mean_of_the_last_matrix_has_its_noise_counted():
     """In one round at 1 coordinate all noise is that of the mean: √2 c² / (n √(2ρ)) over λ."""
     problem = Problem(N, [1.0], signal=1.0, label_noise_std=1.0)

@@ -19,11 +19,11 @@ def problem(**changes):
 
 
 @pytest.mark.parametrize("law", LABEL_NOISE_LAWS)
-@pytest.mark.parametrize("width", [0.2, 1.0, 1.7])
+@pytest.mark.parametrize("width", [0.2, 1.7])
 def test_the_part_explained_is_that_of_a_list_of_residuals(law, width):
     """The rest of the score about its multiple of the residual, from a normal law's quantiles."""
     squares, weights = squared_scales(law)
-    normal = ndtri((np.arange(10**6) + 0.5) / 10**6)
+    normal = ndtri((np.arange(10**5) + 0.5) / 10**5)
     residuals = 0.7 * np.sqrt(squares)[:, None] * normal
     score = np.clip(residuals, -width, width)
 
@@ -49,19 +49,7 @@ def test_shortened_rows_move_what_is_estimated_even_without_a_clip():
     assert float(rows.total(rows.eigenvalues * shift)[0]) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_wide_clip_is_not_moved_and_a_narrow_one_is():
-    narrow, wide = FullBatchDPGD(30, 0.6, 0.5), FullBatchDPGD(30, 0.6, 20.0)
-    plain, stated = problem(), problem(misfit=0.2)
-    budget = Budget.zcdp(1.0)
-    cost = [
-        method.predict(stated, budget).excess_risk - method.predict(plain, budget).excess_risk
-        for method in (narrow, wide)
-    ]
-    assert cost[0] > 0.2 * (0.2 * 0.7) ** 2 / 2
-    assert abs(cost[1]) < 1e-6
-
-
-@pytest.mark.parametrize("clip_norm", [0.6, 2.0, 4.0])
+@pytest.mark.parametrize("clip_norm", [0.6, 4.0])
 def test_skewness_that_follows_a_feature_moves_a_fit_as_predicted(clip_norm):
     """With the sign of one of eight features; κ is measured at the clip."""
     rng = np.random.Generator(np.random.SFC64(99))

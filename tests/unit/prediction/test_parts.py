@@ -1,11 +1,16 @@
 """The parts of a prediction: rows, clipped residuals, nodes, finite samples."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.special import erf, erfc, gammainc
 from scipy.stats import norm
 
+from privreg.methods.adassp import _resolvent
 from privreg.prediction.clipping import (
     clipped_moments,
     clipped_rows,
@@ -13,8 +18,9 @@ from privreg.prediction.clipping import (
     noise_moments,
 )
 from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.gram_nodes import count_nodes, sample_nodes
-from privreg.prediction.problem import FEATURE_LAWS, Problem
+from privreg.prediction.gram_nodes import sample_nodes
+from privreg.prediction.label_noise import DEGREES, squared_scales
+from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of
 
 
@@ -41,15 +47,9 @@ def test_fourth_moments_tell_the_laws_apart():
     assert heavy.weights @ heavy.energies[:, 0] ** 2 > 4
 
 
-def test_nearly_equal_eigenvalues_share_a_group_and_wide_spectra_few():
-    assert rows_of(problem(values=np.linspace(1, 1.1, 50))).eigenvalues.size == 1
-    wide = rows_of(problem(values=np.geomspace(1e-8, 1, 200)))
-    assert wide.eigenvalues.size <= 24
-    assert wide.multiplicities.sum() == 200
-
-
-@pytest.mark.parametrize("width", [1e-4, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize("mean", [0.0, 1e-5, 0.7, 5.0])
+@pytest.mark.parametrize(
+    ("width", "mean"), [(1e-4, 0.7), (0.3, 0.0), (0.3, 1e-5), (1.0, 0.7), (1.0, 5.0), (4.0, 0.7)]
+)
 def test_clipped_moments_are_the_integrals(width, mean):
     std = 0.8
 
@@ -89,11 +89,12 @@ def test_clipped_moments_are_the_integrals(width, mean):
 def test_series_are_the_closed_forms_to_rounding():
     width = np.concatenate([np.geomspace(1e-12, 0.02, 500), np.linspace(0.02, 10, 5001)])
     share, square = clipped_moments(width, np.ones_like(width))
-    np.testing.assert_allclose(share, erf(width / np.sqrt(2)), rtol=1e-15)
+    # A few units in the last place on either side.
+    np.testing.assert_allclose(share, erf(width / np.sqrt(2)), rtol=1e-14)
     # E min(|r|, w)², of which the part inside is a χ² law's, with three degrees of freedom.
     exact = gammainc(1.5, width**2 / 2) + width**2 * erfc(width / np.sqrt(2))
     # SciPy's function is off by up to ten units in the last place.
-    np.testing.assert_allclose(square, exact, rtol=1e-14)
+    np.testing.assert_allclose(square, exact, rtol=1e-13)
     assert np.isnan(clipped_moments(np.array(np.nan), np.array(1.0))).all()
     assert clipped_moments(np.array(np.inf), np.array(2.0)) == (1.0, 4.0)
 
@@ -128,19 +129,6 @@ def test_nodes_have_the_moments_of_marchenko_and_pastur(ratio):
     assert weights @ (1 / nodes) == pytest.approx(1 / (1 - ratio), rel=1e-3)
 
 
-def test_an_independent_error_adds_its_variance_and_no_skewness():
-    nodes, weights = sample_nodes(0.1, extra_variance=0.05)
-    assert weights @ (nodes - 1) ** 2 == pytest.approx(0.15)
-    assert weights @ (nodes - 1) ** 3 == pytest.approx(0.1**2)
-
-
-def test_counts_have_the_binomial_spread():
-    nodes, weights = count_nodes(np.array([0.01]), 10_000, nodes=101)
-    assert nodes @ weights == pytest.approx([1.0])
-    # Quantiles of equal cells leave out a little of the variance.
-    assert (nodes**2) @ weights - 1 == pytest.approx([0.99 / 100], rel=0.05)
-
-
 @pytest.mark.parametrize("ratio", [0.0, 0.02, 0.2])
 def test_least_squares_is_inflated_by_its_degrees_of_freedom(ratio):
     found = sampling_inflation(
@@ -171,3 +159,90 @@ def test_a_huber_regression_is_inflated_as_in_a_simulation(rng):
     error = np.std(errors, ddof=1) / np.sqrt(len(errors))
     assert np.mean(errors) == pytest.approx(predicted, abs=4 * error)
     assert error < 0.05 * predicted
+
+
+@pytest.mark.parametrize("law", LABEL_NOISE_LAWS)
+def test_the_scales_have_mean_square_one(law):
+    squares, weights = squared_scales(law)
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    assert squares @ weights == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("law", [*DEGREES, "laplace"])
+@pytest.mark.parametrize("width", [0.25, 1.0, 3.0])
+def test_what_clipping_leaves_is_that_of_the_law(law, width):
+    """Cells of the scale are worth 1 % of each moment; Gaussian noise would be off by 10 %."""
+    if law == "laplace":
+        student = stats.laplace(scale=np.sqrt(0.5))
+    else:
+        degrees = DEGREES[law]
+        student = stats.t(degrees, scale=np.sqrt((degrees - 2) / degrees))
+    share = 1 - 2 * student.sf(width)
+    inside = quad(lambda r: r**2 * student.pdf(r), -width, width)[0]
+    found = noise_moments(np.array(width), label_noise_std=1.0, law=law)
+    assert found[0] == pytest.approx(share, rel=0.01)
+    assert found[1] == pytest.approx(inside + width**2 * (1 - share), rel=0.011)
+
+
+def test_an_error_of_the_prediction_adds_its_variance():
+    found = noise_moments(np.array(1.3), label_noise_std=0.6, other_variance=0.64)
+    assert found == pytest.approx(noise_moments(np.array(1.3), label_noise_std=1.0), rel=1e-12)
+
+
+def kept(width, variance):
+    """Probability of |r| ≤ w and E clip(r, ±w)², for r ~ N(0, variance), from the normal law."""
+    reach = width / np.sqrt(variance)
+    inside = 2 * norm.cdf(reach) - 1
+    square = inside - 2 * reach * norm.pdf(reach) + reach**2 * 2 * norm.sf(reach)
+    return inside, variance * square
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_inflation_solves_its_equations_at_any_width_and_ratio(seed):
+    """It ended after twelve iterations: 22 % low at p = 0.89 n, and circled at narrow widths."""
+    rng = np.random.default_rng(seed)
+    width, ratio = 10.0 ** rng.uniform(-1, 1), rng.uniform(0.01, 0.97)
+    std = 10.0 ** rng.uniform(-2, 2)
+    found = sampling_inflation(
+        np.full((1, 3), width * std), np.array([0.2, 0.3, 0.5]), ratio=ratio, label_noise_std=std
+    )
+    inside, square = kept(width, 1.0)
+    variance = float(found[0]) * ratio * square / inside**2
+
+    def excess(part):
+        return part * kept(width / (1 - part), 1 + variance)[0] - ratio
+
+    part = float(brentq(excess, ratio, 1 - 1e-12, xtol=1e-14))
+    again = part**2 * kept(width / (1 - part), 1 + variance)[1] / ratio
+    # The last change of an iteration that is left; bracketed solutions have all digits.
+    assert again == pytest.approx(variance, rel=1e-3)
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.9])
+def test_inflation_at_narrow_clips_is_that_of_least_absolute_deviations(ratio):
+    """There κ = P(|r| ≤ u) and κτ² = E clip(r, ±u)², of which the width itself is no part."""
+    std, other = 0.3, 0.1
+    widths = 10.0 ** np.array([-4.5, -8, -11.5])[:, None]
+    found = sampling_inflation(
+        widths, np.ones(1), ratio=ratio, label_noise_std=std, other_variance=other
+    )
+
+    def gain(variance):
+        spread = std**2 + variance
+        reach = norm.isf((1 - ratio) / 2) * np.sqrt(spread + other)
+        return kept(reach, spread)[1] / ratio - variance
+
+    variance = float(brentq(gain, 1e-15, 1e6, xtol=1e-18, rtol=1e-12))
+    expected = variance / (ratio * (std**2 + other) * np.pi / 2)
+    # A settled iteration is left at its last change.
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("excess", [1e-1, 1e-6])
+def test_resolvent_is_the_root_of_its_quadratic_up_to_the_edge(excess):
+    count, tau = 7.0, 0.4
+    diagonal = 2 * tau * np.sqrt(count * (1 + excess))
+    rows = SimpleNamespace(total=lambda values: values @ np.array([count]))
+    total = (diagonal - np.sqrt(diagonal**2 - 4 * tau**2 * count)) / (2 * tau**2)
+    found, _ = _resolvent(np.array([diagonal]), rows, tau)
+    assert found[0] == pytest.approx(1 / (diagonal - tau**2 * total), rel=1e-7)

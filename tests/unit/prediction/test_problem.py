@@ -53,6 +53,8 @@ def test_a_spectrum_gives_its_quantiles():
         ({"feature_law": "one_hot"}, "sum 1"),
         ({"feature_norm": -1.0}, "feature_norm must be"),
         ({"label_bound": np.inf}, "label_bound must be"),
+        ({"label_noise_law": "cauchy"}, "label_noise_law must be"),
+        ({"misfit": -0.1}, "misfit must be"),
     ],
 )
 def test_errors_name_the_argument(changes, message):

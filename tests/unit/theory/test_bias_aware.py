@@ -20,10 +20,10 @@ def test_it_is_the_root_of_a_noncentral_quantile(level):
 
 @pytest.mark.parametrize("level", [1e-6, 0.3, 0.95, 1 - 1e-12, 1 - 2.0**-53])
 def test_both_ends(level):
-    found = bias_aware_quantile([0.0, 39.0, 41.0, 1e100], level=level)
+    found = bias_aware_quantile([0.0, 39.0, 41.0, 1e12], level=level)
     assert found[0] == pytest.approx(-ndtri((1 - level) / 2), rel=1e-9)
     np.testing.assert_allclose(
-        found[1:], np.array([39.0, 41.0, 1e100]) - ndtri(1 - level), rtol=1e-12
+        found[1:], np.array([39.0, 41.0, 1e12]) - ndtri(1 - level), rtol=1e-12
     )
 
 

@@ -1,4 +1,4 @@
-r"""Bound on the stationary excess risk for strongly convex functions, as a conic program.
+r"""Bound on the stationary excess risk for strongly convex functions, as a convex program.
 
 For a µ-strongly convex and L-smooth F the gradient is only known to lie in a sector. Multipliers
 that hold for every such gradient turn the question into a semi-infinite program over the
@@ -9,23 +9,19 @@ frequencies ω: the response ψ(ω) must satisfy, with D = 1 - exp(iω) and a mu
     A^*\begin{pmatrix}-2\mu L\,\mathrm{Re}\Lambda&\mu\Lambda+L\Lambda^*\\
     \mu\Lambda^*+L\Lambda&-2\,\mathrm{Re}\Lambda\end{pmatrix}A,
     \qquad A=\begin{pmatrix}\eta&0\\D&-\eta\end{pmatrix}.
-
-Solving it needs the packages cvxpy and clarabel, an optional extra.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from math import inf, pi
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.accuracy import warn_beyond
 from privreg.immutable import Computed, frozen
-from privreg.theory.correlated_noise.sector_multiplier import Forms, least_multiplier
+from privreg.theory.correlated_noise.sector_multiplier import Sector, least_multiplier
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
     frequency_rule,
@@ -40,8 +36,7 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-# Share of the bound that a better multiplier may save, and by which a solver's own value may differ
-# from the bound that its multiplier gives.
+# Share of the bound that a better multiplier may save.
 TOLERANCE = 1e-3
 
 
@@ -77,8 +72,7 @@ class SectorProgram(Computed):
     .. math:: \frac{\lambda_{\max}d}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega
 
-    is minimised over ψ and Λ. The bound is evaluated with the multiplier found, as ψ follows from
-    it, and not from the solver's own ψ.
+    is minimised over Λ, from which ψ follows.
 
     Parameters
     ----------
@@ -132,8 +126,7 @@ class SectorProgram(Computed):
         width = min(1.0, self.step_size * self.strong_convexity)
         rule = frequency_rule(width, nodes_per_panel=nodes_per_panel)
         self.frequencies, self.weights = map(frozen, rule)
-        self._forms = self._sector_forms(self.frequencies)
-        self._program = self._compile()
+        self._inequality = self._sector()
 
     def bound(
         self,
@@ -163,7 +156,7 @@ class SectorProgram(Computed):
         Raises
         ------
         ArithmeticError
-            If the program has no solution: the step size is too large for the sector.
+            If rounding leaves no multiplier: the step size is too close to 2/L.
 
         Warns
         -----
@@ -173,8 +166,9 @@ class SectorProgram(Computed):
         density = self._power("power", power)
         scale = _scale(self.smoothness, dimension, clip_norm, rho)
         sensitivity = float(self.weights @ (1.0 / density)) / (2.0 * pi)
-        multiplier, response, gap = self._solve(density * sensitivity)
-        warn_beyond("sector bound", error=gap, tolerance=TOLERANCE)
+        multiplier, distance = least_multiplier(self._inequality, self.weights * density)
+        warn_beyond("sector bound", error=distance, tolerance=TOLERANCE)
+        response = self._inequality.response(multiplier)
         value = scale * sensitivity * float(self.weights @ (density * response)) / (2.0 * pi)
         return ConvexBound(value, self.frequencies, self.weights, response, density, multiplier)
 
@@ -235,97 +229,23 @@ class SectorProgram(Computed):
         shape = self.frequencies.shape
         return require_array(name, value, shape=shape, least=1e-50, most=1e50)
 
-    def _sector_forms(self, frequencies: FloatArray) -> Forms:
-        """Matrices that map (λ at lags, λ_0) to the two sides of the cone, per frequency."""
-        w = frequencies[:, None]
+    def _sector(self) -> Sector:
+        w = self.frequencies
         mu, smooth, eta = self.strong_convexity, self.smoothness, self.step_size
-        shifts = np.concatenate([np.arange(-self.lags, 0), [0], np.arange(1, self.lags + 1)])
-        signs = np.where(shifts == 0, 1.0, self.sign)
-        lam = signs * np.exp(1j * w * shifts)
+        shifts = np.arange(-self.lags, self.lags + 1)
+        phases = np.exp(1j * w[:, None] * shifts) * np.where(shifts == 0, 1.0, self.sign)
         # 1 - exp(iω) without cancellation.
         d = -2j * np.sin(w / 2.0) * np.exp(0.5j * w)
-        cross = mu * lam + smooth * np.conj(lam)
         distance = 4.0 * np.sin(w / 2.0) ** 2
-        first = (
-            2.0 * mu * smooth * lam.real
-            - 2.0 / eta * (d * cross).real
-            + 2.0 / eta**2 * distance * lam.real
+        return Sector(
+            real=phases.real,
+            imaginary=phases.imag,
+            width=smooth - mu,
+            alpha=2.0 * mu * smooth + distance / eta * (2.0 / eta - mu - smooth),
+            beta=2.0 / eta * (mu - smooth) * d.imag,
+            first=2.0 / eta * np.conj(d) - mu - smooth,
+            second=1j * (smooth - mu),
         )
-        mixed = -cross + 2.0 / eta * np.conj(d) * lam.real
-        return first, 2.0 * lam.real, mixed.real, mixed.imag
-
-    def _compile(self) -> tuple[Any, Any, Any]:
-        import cvxpy as cp
-
-        first, second, real, imaginary = self._forms
-        unit = self._unit()
-        # Every cone a b ≥ |m|² is put in units of what a constant multiplier makes of it: the
-        # responses differ by a factor (ημ)^-2 between the ends of the grid.
-        flat = np.zeros(2 * self.lags + 1)
-        flat[self.lags] = 2.0 * unit
-        left_scale = 1.0 + np.abs(first) @ flat
-        mixed = np.hypot(real @ flat, imaginary @ flat)
-        right_scale = mixed**2 / left_scale + np.abs(second) @ flat
-        cross_scale = np.sqrt(left_scale * right_scale)
-
-        def scaled(form: FloatArray, scale: FloatArray) -> FloatArray:
-            return unit * form / scale[:, None]
-
-        variable = cp.Variable(2 * self.lags + 1, nonneg=True)
-        response = cp.Variable(self.frequencies.size, nonneg=True)
-        cost = cp.Parameter(self.frequencies.size, nonneg=True)
-        a = scaled(first, left_scale) @ variable - 1.0 / left_scale
-        b = response + scaled(second, right_scale) @ variable
-        cross = [2.0 * scaled(form, cross_scale) @ variable for form in (real, imaginary)]
-        cones = cp.SOC(a + b, cp.vstack([*cross, a - b]))
-        total = cp.sum(variable) <= 2.0 * variable[self.lags]
-        problem = cp.Problem(cp.Minimize(cost @ response), [cones, total])
-        self._response_scale = right_scale
-        return problem, variable, cost
-
-    def _solve(self, density: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        import cvxpy as cp
-
-        problem, variable, cost = self._program
-        load = self.weights * density * self._response_scale
-        cost.value = load / load.sum()
-        with warnings.catch_warnings():
-            # The bound is evaluated from the multiplier, which a loose solve only makes larger.
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            problem.solve(solver=cp.CLARABEL)
-        if problem.status not in ("optimal", "optimal_inaccurate"):
-            raise ArithmeticError(
-                f"the sector program is {problem.status}: step_size {self.step_size} is too large "
-                f"for strong_convexity {self.strong_convexity} and smoothness {self.smoothness}"
-            )
-        found = np.maximum(np.asarray(variable.value, dtype=np.float64), 0.0)
-        others = found.sum() - found[self.lags]
-        # The solver keeps the constraint up to its tolerance; the bound must keep it exactly.
-        found[self.lags] = max(found[self.lags], others)
-        multiplier = self._unit() * found
-        response = self._response(multiplier, self._forms)
-        own = float(problem.value) * load.sum()
-        gap = abs(float(self.weights @ (density * response)) / own - 1.0)
-        if gap > TOLERANCE:
-            # Small steps under a spectrum that is far smaller at 0 than elsewhere are such.
-            load = self.weights * density
-            multiplier, gap = least_multiplier(self._forms, load, multiplier)
-            response = self._response(multiplier, self._forms)
-        return multiplier, response, gap
-
-    def _response(self, multiplier: FloatArray, forms: Forms) -> FloatArray:
-        """The least ψ that a multiplier allows, at least 0."""
-        first, second, real, imaginary = (form @ multiplier for form in forms)
-        slack = first - 1.0
-        if np.any(slack <= 0):
-            raise ArithmeticError(
-                f"the sector program has no strictly feasible multiplier for step_size "
-                f"{self.step_size}"
-            )
-        return np.maximum((real**2 + imaginary**2) / slack - second, 0.0)
-
-    def _unit(self) -> float:
-        return 1.0 / (self.strong_convexity * self.smoothness)
 
 
 def quadratic_envelope(

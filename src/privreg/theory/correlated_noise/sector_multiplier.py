@@ -1,14 +1,15 @@
-r"""The multiplier of least cost, where a solver of conic programs leaves too much.
+r"""The multiplier of least cost, by an interior-point method.
 
-For the forms F, S, R and I of `convex_bound`, each linear in λ, the cost
+At each frequency the least response that a multiplier Λ = x + iy allows is
 
 .. math::
-    f(\lambda) = \sum_\omega c_\omega\Big(\frac{(R\lambda)_\omega^2 + (I\lambda)_\omega^2}
-    {(F\lambda)_\omega - 1} - (S\lambda)_\omega\Big)
+    \psi = \frac{(L-\mu)^2(x^2+y^2)+2x}{\alpha x+\beta y-1}
+    = \frac{|k_1x+k_2y|^2}{\alpha x+\beta y-1}-2x,
 
-is convex where Fλ > 1, and has few variables. Newton's steps on :math:`t f(\lambda)` with
-logarithms of the constraints λ_s > 0 and :math:`\lambda_0 > \sum_{s\ne0}\lambda_s` are the same in
-any units of λ and of the frequencies, whose costs may be many powers of ten apart.
+of which the first form loses no digits and the second is convex. The cost Σ c ψ is minimised over
+the few λ by Newton's steps on t times the cost, with logarithms of the constraints λ_s > 0 and
+:math:`\sum_{s\ne0}\lambda_s<\lambda_0`. They are the same in any units of λ and of the frequencies,
+whose costs may be many powers of ten apart.
 """
 
 from __future__ import annotations
@@ -20,116 +21,119 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-Forms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 # Relative distance from the least cost at which to stop, growth of t, and steps at one t at most.
-TARGET, GROWTH, MOST_STEPS = 1e-5, 20.0, 100
+TARGET, GROWTH, MOST_STEPS = 1e-8, 20.0, 100
 # What a step promises where it is the last, and where rounding lets it be the last.
 SETTLED, ENOUGH = 1e-8, 1e-2
+# Bound on λ_0, of which 4 satisfies all frequencies: for µ = L the optimum is at infinity.
+LARGEST = 1e8
 
 
-class _Point(NamedTuple):
-    """A multiplier inside the constraints: its cost, Fλ - 1, Rλ, Iλ and λ_0 - Σ λ_s."""
+class Sector(NamedTuple):
+    """The inequality at n frequencies: matrices from λ to x and y, and L - µ, α, β, k_1 and k_2."""
 
-    multiplier: FloatArray
-    cost: float
-    slack: FloatArray
     real: FloatArray
     imaginary: FloatArray
-    rest: float
+    width: float
+    alpha: FloatArray
+    beta: FloatArray
+    first: NDArray[np.complex128]
+    second: complex
+
+    def slack(self, multiplier: FloatArray) -> FloatArray:
+        """Values of αx + βy - 1."""
+        x, y = self.real @ multiplier, self.imaginary @ multiplier
+        return self.alpha * x + self.beta * y - 1
+
+    def response(self, multiplier: FloatArray) -> FloatArray:
+        """Values of ψ."""
+        x, y = self.real @ multiplier, self.imaginary @ multiplier
+        return (self.width**2 * (x**2 + y**2) + 2 * x) / self.slack(multiplier)
 
 
-def least_multiplier(forms: Forms, load: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
+def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, float]:
     """Multiplier of least cost, and the share of its cost that a better one may save.
 
     Parameters
     ----------
-    forms : tuple of ndarray, shape (n, 2 lags + 1)
-        F, S, R and I.
+    sector : Sector
     load : ndarray, shape (n,)
         c, more than 0.
-    start : ndarray, shape (2 lags + 1,)
-        λ with Fλ > 1, λ ≥ 0 and Σ λ_s ≤ λ_0, the entry in the middle.
 
     Returns
     -------
     multiplier : ndarray, shape (2 lags + 1,)
+        With λ_0 in the middle.
     distance : float
         `inf` where rounding leaves no step.
+
+    Raises
+    ------
+    ArithmeticError
+        If α is not positive: the step size is too close to 2/L.
 
     Source
     ------
     Boyd and Vandenberghe (2004), Section 11.2: at the centre of t the cost is at most the number of
     constraints over t above the least.
     """
-    unit = float(start[start.size // 2])
-    first, second, real, imaginary = (form * unit for form in forms)
-    point = _point((first, second, real, imaginary), load, _inside(first, start / unit))
-    assert point is not None
-    load, point = load / point.cost, point._replace(cost=1.0)
-    distance, weight = inf, float(start.size)
+    least = float(sector.alpha.min())
+    if least <= 0:
+        raise ArithmeticError("step_size must be less than 2 / smoothness by more than rounding")
+    unit = 4.0 / least
+    scaled = sector._replace(real=unit * sector.real, imaginary=unit * sector.imaginary)
+    # λ_0 = 1 leaves αx at least 4; the other entries take away at most 1.
+    size, largest = sector.real.shape[1], np.hypot(sector.alpha, sector.beta).max()
+    point = np.full(size, 1.0 / (size * unit * largest))
+    point[size // 2] = 1.0
+    load = load / (load @ scaled.response(point))
+    distance, weight = inf, float(size)
     while distance > TARGET:
-        found = _centred((first, second, real, imaginary), load, point, weight)
+        found = _centred(scaled, load, point, weight)
         if found is None:
             break
-        point, distance = found, start.size / weight / found.cost
+        point = found
+        distance = (size + 1) / weight / float(load @ scaled.response(point))
         weight *= GROWTH
-    return unit * point.multiplier, distance
+    return unit * point, distance
 
 
-def _inside(first: FloatArray, start: FloatArray) -> FloatArray:
-    """A multiplier that meets no constraint with equality."""
-    middle, share = start.size // 2, 1e-3 / start.size
-    while True:
-        # Twice the start leaves Fλ - 1 at least 1.
-        found = 2 * start + share
-        found[middle] += share * start.size
-        if np.all(first @ found > 1.5):
-            return found
-        share /= 2
+def _centred(sector: Sector, load: FloatArray, point: FloatArray, t: float) -> FloatArray | None:
+    """The minimum of t Σ c ψ - Σ ln(constraints), by Newton's method with halved steps."""
+    size, middle = point.size, point.size // 2
+    # The constraints' values are `normals` @ λ + `offsets`.
+    normals = np.eye(size + 1, size)
+    normals[middle] = -1.0
+    normals[middle, middle], normals[size, middle] = 1.0, -1.0
+    offsets = np.zeros(size + 1)
+    offsets[size] = LARGEST
 
-
-def _point(forms: Forms, load: FloatArray, multiplier: FloatArray) -> _Point | None:
-    first, second, real, imaginary = forms
-    middle = multiplier.size // 2
-    slack, rest = first @ multiplier - 1, float(2 * multiplier[middle] - multiplier.sum())
-    if not (np.all(slack > 0) and rest > 0 and np.all(multiplier > 0)):
-        return None
-    a, b = real @ multiplier, imaginary @ multiplier
-    cost = float(load @ ((a**2 + b**2) / slack - second @ multiplier))
-    return _Point(multiplier, cost, slack, a, b, rest)
-
-
-def _centred(forms: Forms, load: FloatArray, point: _Point, weight: float) -> _Point | None:
-    """The point of least t f - Σ ln λ_s - ln(λ_0 - Σ λ_s), by Newton's method with halved steps."""
-    first, second, real, imaginary = forms
-    others = np.arange(first.shape[1]) != first.shape[1] // 2
-    signs = np.where(others, -1.0, 1.0)
-
-    def objective(at: _Point) -> float:
-        barrier = np.sum(np.log(at.multiplier[others])) + np.log(at.rest)
-        return weight * at.cost - float(barrier)
+    def objective(at: FloatArray) -> float:
+        values = normals @ at + offsets
+        if min(values.min(), sector.slack(at).min()) <= 0:
+            return inf
+        return t * float(load @ sector.response(at)) - float(np.log(values).sum())
 
     for _ in range(MOST_STEPS):
-        x, y = point.real / point.slack, point.imaginary / point.slack
-        inverse = np.where(others, 1 / point.multiplier, 0.0)
-        gradient = 2 * ((load * x) @ real + (load * y) @ imaginary)
-        gradient -= (load * (x**2 + y**2)) @ first + load @ second
-        gradient = weight * gradient - inverse - signs / point.rest
-        root = np.sqrt(2 * weight * load / point.slack)[:, None]
-        along = root * (real - x[:, None] * first), root * (imaginary - y[:, None] * first)
-        hessian = along[0].T @ along[0] + along[1].T @ along[1]
-        hessian += np.diag(inverse**2) + np.outer(signs, signs) / point.rest**2
-        size = 1 / np.sqrt(np.diag(hessian))
-        step = -size * np.linalg.solve(size[:, None] * hessian * size, size * gradient)
+        x, y, slack = sector.real @ point, sector.imaginary @ point, sector.slack(point)
+        psi, square = sector.response(point), sector.width**2
+        along_x = t * load * (2 * square * x + 2 - psi * sector.alpha) / slack
+        along_y = t * load * (2 * square * y - psi * sector.beta) / slack
+        inverse = normals / (normals @ point + offsets)[:, None]
+        gradient = along_x @ sector.real + along_y @ sector.imaginary - inverse.sum(axis=0)
+        mixed = sector.first * sector.beta - sector.second * sector.alpha
+        root = np.sqrt(2 * t * load / slack) / slack
+        rows = (root * (y * mixed - sector.first))[:, None] * sector.real
+        rows -= (root * (x * mixed + sector.second))[:, None] * sector.imaginary
+        hessian = (rows.conj().T @ rows).real + inverse.T @ inverse
+        scale = 1 / np.sqrt(np.diag(hessian))
+        step = -scale * np.linalg.solve(scale[:, None] * hessian * scale, scale * gradient)
         decrease, before, share = -float(gradient @ step), objective(point), 1.0
         if decrease < SETTLED:
             return point
-        while True:
-            found = _point(forms, load, point.multiplier + share * step)
-            if found is not None and objective(found) <= before - 0.1 * share * decrease:
-                break
+        while objective(point + share * step) > before - 0.1 * share * decrease:
             share /= 2
             if share < 1e-12:
                 return point if decrease < ENOUGH else None
-        point = found
-    return None
+        point = point + share * step
+    return point if decrease < ENOUGH else None

@@ -84,22 +84,6 @@ def test_twenty_thousand_runs_follow_the_law_at_three_times(law, runs):
     assert worst_scores(sample, start_only, covariance)[0] > 4
 
 
-def test_mean_and_covariance_satisfy_the_recursion(law):
-    data, _ = make_data()
-    gram, _ = moments(data)
-    contraction = np.eye(P) - ETA * gram / data.sample_size
-    mean, covariance = law.start, np.zeros((P, P))
-    for step in range(1, 10):
-        mean = law.minimiser + contraction @ (mean - law.minimiser)
-        covariance = contraction @ covariance @ contraction + (ETA * NOISE) ** 2 * np.eye(P)
-        np.testing.assert_allclose(law.mean(step), mean, rtol=1e-12)
-        np.testing.assert_allclose(law.covariance(step), covariance, rtol=1e-11, atol=1e-15)
-        later = np.linalg.matrix_power(contraction, 3) @ covariance
-        np.testing.assert_allclose(law.covariance(step + 3, step), later, atol=1e-14)
-        np.testing.assert_allclose(law.covariance(step, step + 3), later.T, atol=1e-14)
-    np.testing.assert_array_equal(law.covariance(0), 0.0)
-
-
 def test_stationary_covariance_is_the_limit_and_a_fixed_point(law):
     stationary = law.stationary_covariance()
     np.testing.assert_allclose(law.covariance(500), stationary, rtol=1e-12, atol=1e-15)
@@ -118,18 +102,6 @@ def test_expected_squared_error_is_bias_plus_trace(law, runs):
     assert np.all(np.abs(squares.mean(axis=0) - 1.5 * expected) > 4 * error)
 
 
-def test_functionals_agree_with_the_dense_joint_law(law):
-    weights = np.random.default_rng(0).standard_normal((3, 6))
-    bias, covariance = law.functionals(weights)
-    times = np.arange(1, 7)
-    _, dense = joint(law, times)
-    offsets = law.mean(times) - law.minimiser
-    for j in range(P):
-        block = dense[j::P, j::P]
-        np.testing.assert_allclose(covariance[j], weights @ block @ weights.T, rtol=1e-11)
-        np.testing.assert_allclose(bias[j], weights @ offsets[:, j], rtol=1e-11)
-
-
 def test_long_averages_forget_the_step_size():
     variances = []
     for step_size in (0.1, 0.25, 0.5):
@@ -144,29 +116,6 @@ def test_flat_and_exactly_solved_directions_are_numbers():
     np.testing.assert_allclose(variances, [0.25 * 7, 0.25 * 7, 0.25, variances[3]], rtol=1e-10)
     with pytest.raises(ValueError, match="step_size"):
         law.stationary_covariance()
-
-
-def test_no_clipping_ratios_equal_the_formulas_with_the_inverse():
-    data, target = make_data(80, 3, seed=3)
-    x, y = data.features, data.labels
-    ratios = no_clipping_ratios(x, y, target=target, step_size=ETA, steps=6, label_noise_std=0.5)
-    covariance = x.T @ x / 80
-    contraction = np.eye(3) - ETA * covariance
-    residual = y - x @ target
-    transported, accumulated = 0.0, 0.0
-    for step in range(1, 7):
-        power = np.linalg.matrix_power(contraction, step)
-        geometric = (np.eye(3) - power) @ np.linalg.inv(covariance)
-        transported = max(transported, np.max(np.abs(x @ power @ target)))
-        accumulated = max(accumulated, np.max(np.abs(x @ geometric @ (x.T @ residual))))
-    expected = [
-        np.max(np.linalg.norm(x, axis=1)) / np.sqrt(3),
-        np.max(np.abs(residual)) / 0.5,
-        transported,
-        accumulated / (0.5 * np.sqrt(80 * 3)),
-    ]
-    np.testing.assert_allclose(ratios[:4], expected, rtol=1e-11)
-    assert ratios.constant == max(expected)
 
 
 def test_no_gradient_clips_where_the_proof_says_so_and_the_papers_constant_is_far_above():
@@ -218,26 +167,3 @@ def test_demand_solves_its_own_inequality_and_the_papers_constant_is_vacuous():
     assert demand.clip_norm == pytest.approx(4.8e6, rel=0.01)
     assert demand.sample_size > 8e9
     assert demanded(label_noise_std=0.1).clip_norm == demand.clip_norm
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.0, 1.0), "step_size"),
-        (
-            lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.1, np.inf),
-            "gradient_noise_std",
-        ),
-        (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0, 1.0], [0.0], 0.1, 1.0), "minimiser"),
-        (lambda: GradientDescentLaw([-1.0], [[1.0]], [0.0], [0.0], 0.1, 1.0), "eigenvalues"),
-        (
-            lambda: gradient_descent_law(
-                np.zeros((2, 2)), np.zeros(2), sample_size=3, step_size=0.1, gradient_noise_std=1.0
-            ),
-            "gram",
-        ),
-    ],
-)
-def test_errors_name_the_argument(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()

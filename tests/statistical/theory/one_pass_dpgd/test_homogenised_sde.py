@@ -110,24 +110,3 @@ def test_one_step_moments():
     expected = centre + np.sum(eigenvalues * (kick * eigenvalues + private)) / 2
     assert 2 / gamma > 1.0
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
-
-
-def test_bad_values_are_named():
-    model = LinearModel.even_target(np.ones(3), label_noise_std=0.3)
-    rng = np.random.Generator(np.random.SFC64(0))
-    for change in (
-        {"form": "other"},
-        {"clip_constant": np.inf},
-        {"zcdp_root": 0.0},
-        {"times": [1.0, 0.5]},
-    ):
-        with pytest.raises(ValueError, match="must"):
-            homogenised_sde.risk_path(
-                model,
-                Polynomial(1.0, 0.5),
-                rng,
-                **(
-                    {"sample_size": 10, "zcdp_root": 1.0, "clip_constant": 1.0, "times": [1.0]}
-                    | change
-                ),
-            )

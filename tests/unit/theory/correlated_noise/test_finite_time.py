@@ -52,19 +52,3 @@ def test_private_error_falls_twice_as_fast_with_correlated_noise():
     # Rates 1/T and 1/T² up to logarithms, which lower both by up to log³(10)/10.
     assert -1.05 < slope(independent_noise) < -0.65
     assert -2.05 < slope(damped_noise(EIGENVALUES[-1])) < -1.35
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"noise_multiplier": -1.0}, "noise_multiplier"),
-        ({"clip_norm": np.nan}, "clip_norm"),
-        ({"initial_error": [1.0]}, "initial_error"),
-        ({"grid": 2}, "grid"),
-    ],
-)
-def test_errors_name_the_argument(change, name):
-    with pytest.raises(ValueError, match=name):
-        tune_step_size(
-            EIGENVALUES, steps=10, correlations=independent_noise, **{**SETTINGS, **change}
-        )

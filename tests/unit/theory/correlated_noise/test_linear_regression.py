@@ -161,30 +161,3 @@ def test_linear_response_is_the_limit_of_small_steps_and_a_lower_bound():
         assert linear < exact
         if tolerance:
             assert exact == pytest.approx(linear, rel=tolerance)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: error_curve([-1.0], step_size=0.1, coefficients=[1.0], steps=1), "eigenvalues"),
-        (lambda: error_curve([1.0], step_size=0.1, coefficients=[1, 1], steps=1), "coefficients"),
-        (lambda: error_curve([1.0], step_size=np.nan, coefficients=[1.0], steps=1), "step_size"),
-        (lambda: error_curve([1.0], step_size=60.0, coefficients=[1.0], steps=500), "step_size"),
-        (
-            lambda: error_curve(
-                [1.0], step_size=0.1, coefficients=[1.0], steps=1, initial_error=[1.0, 2.0]
-            ),
-            "initial_error",
-        ),
-        (lambda: stability_limit([1.0, 0.0]), "eigenvalues"),
-        (
-            lambda: stationary_error(
-                [1.0], step_size=0.1, noise=StationaryNoise.independent(), gradient_noise_std=-1
-            ),
-            "gradient_noise_std",
-        ),
-    ],
-)
-def test_errors_name_the_argument(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()

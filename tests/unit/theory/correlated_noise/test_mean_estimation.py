@@ -74,22 +74,3 @@ def test_ratio_is_one_at_the_largest_step_and_vanishes_at_small_ones():
     # 4K(1-η) tends to 2 log(8/η), so the ratio to 2η log²(8/η)/π².
     limit = 2 * eta[:50] * np.log(8 / eta[:50]) ** 2 / np.pi**2
     np.testing.assert_allclose(ratio[:50], limit, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: optimal_risk_ratio(0.0), "step_size"),
-        (lambda: optimal_risk_ratio(1.1), "step_size"),
-        (lambda: least_private_excess_risk(0.1, noise_multiplier=-1), "noise_multiplier"),
-        (
-            lambda: stationary_excess_risk(
-                0.1, noise=StationaryNoise.independent(), gradient_noise_std=np.nan
-            ),
-            "gradient_noise_std",
-        ),
-    ],
-)
-def test_errors_name_the_argument(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()

@@ -100,25 +100,3 @@ def test_noise_for_a_budget_depends_on_the_neighbours():
     assert calibrated_noise_std(budget=Budget.zcdp(0.5), **settings) == pytest.approx(12.0)
     endless = calibrated_noise_std(squared_sensitivity=np.inf, clip_norm=1.0, budget=zero_out)
     assert endless == np.inf
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: StationaryNoise.damped_square_root(1.5), "damping"),
-        (lambda: StationaryNoise.damped_anti_pgd(np.nan), "damping"),
-        (lambda: StationaryNoise.independent().relative_variance([0.0]), "rate"),
-        (lambda: StationaryNoise.from_power(np.zeros_like, smallest_frequency=0.1), "power"),
-        (lambda: StationaryNoise.regression_optimal([1.0], step_size=1.1), "step_size"),
-        (lambda: StationaryNoise.regression_optimal([1.0, 0.0], step_size=0.1), "eigenvalues"),
-        (
-            lambda: calibrated_noise_std(
-                squared_sensitivity=1.0, clip_norm=np.inf, budget=Budget.zcdp(1.0)
-            ),
-            "clip_norm",
-        ),
-    ],
-)
-def test_errors_name_the_argument(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()

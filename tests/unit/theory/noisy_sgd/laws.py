@@ -35,40 +35,41 @@ def small_records(law: HomogenisedSGD, count: int = 12) -> tuple[Array, Array]:
 
 
 def dense_joint(
-    law: HomogenisedSGD, record: Record, times: Array, position: float
+    law: HomogenisedSGD, variances: dict[float, Array], record: Record, times: Array, place: float
 ) -> tuple[Array, Array]:
     """Mean and covariance of the stacked iterates, carried from event to event as matrices."""
-    d = DIMENSION
-    shrink = 1 - STEP * law.problem.ridge
-    matrix = shrink * np.eye(d) - STEP * np.outer(record.features, record.features)
-    mean, covariance = law.problem.initial, np.zeros((d, d))
+    problem = law.problem
+    size = problem.eigenvalues.size
+    step = float(law.schedule.rate(place)) / problem.dimension
+    matrix = (1 - step * problem.ridge) * np.eye(size)
+    matrix = matrix - step * np.outer(record.features, record.features)
+    mean, covariance = problem.initial, np.zeros((size, size))
     means: list[Array] = []
-    cross: list[list[Array]] = []
     links: list[Array] = []
+    rows: list[list[Array]] = []
     now = 0.0
-    events = sorted([(t, 1) for t in times] + [(position, 0)])
-    for time, kind in events:
-        decay = np.diag(law.transition(time, now))
-        fresh = law.variance(time) - np.diag(decay) ** 2 * law.variance(now)
-        mean = law.problem.minimiser + decay @ (mean - law.problem.minimiser)
-        covariance = decay @ covariance @ decay + np.diag(fresh)
-        links = [decay @ link for link in links]
+    for time, release in sorted([*((float(t), 1) for t in times), (place, 0)]):
+        passed = float(law.schedule.integral(time)) - float(law.schedule.integral(now))
+        decay = np.exp(-problem.curvatures * passed)
+        mean = problem.minimiser + decay * (mean - problem.minimiser)
+        fresh = variances[time] - decay**2 * variances[now]
+        covariance = decay[:, None] * covariance * decay + np.diag(fresh)
+        links = [decay[:, None] * link for link in links]
         now = time
-        if kind == 0:
-            mean = matrix @ mean + STEP * record.label * record.features
-            covariance = matrix @ covariance @ matrix.T
-            covariance = covariance + (STEP * law.gradient_noise_std) ** 2 * np.eye(d)
-            links = [matrix @ link for link in links]
-        else:
+        if release:
             means.append(mean)
-            cross.append([*links, covariance])
+            rows.append([*links, covariance])
             links.append(covariance)
-    count = len(means)
-    joint = np.zeros((count * d, count * d))
-    for r in range(count):
-        for j in range(r + 1):
-            joint[r * d : r * d + d, j * d : j * d + d] = cross[r][j]
-            joint[j * d : j * d + d, r * d : r * d + d] = cross[r][j].T
+        else:
+            mean = matrix @ mean + step * record.label * record.features
+            covariance = matrix @ covariance @ matrix.T
+            covariance = covariance + (step * law.gradient_noise_std) ** 2 * np.eye(size)
+            links = [matrix @ link for link in links]
+    joint = np.zeros((len(means) * size,) * 2)
+    for r, row in enumerate(rows):
+        for j, block in enumerate(row):
+            joint[r * size : (r + 1) * size, j * size : (j + 1) * size] = block
+            joint[j * size : (j + 1) * size, r * size : (r + 1) * size] = block.T
     return np.concatenate(means), joint
 
 

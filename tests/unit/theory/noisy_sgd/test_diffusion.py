@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.integrate import quad, solve_ivp
+from scipy.integrate import quad
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
 from privreg.theory.noisy_sgd.closed_forms import (
@@ -33,19 +33,6 @@ def spread_problem(size: int = 40, *, ridge: float = 0.1) -> RidgeRegression:
     )
 
 
-def paper_problem() -> RidgeRegression:
-    """d = 1000 centred features of variance 1/d, as in the experiments of lin2025."""
-    rng = np.random.default_rng(0)
-    target = np.sqrt(3 / 1000) * rng.uniform(-1, 1, 1000)
-    return RidgeRegression(
-        np.full(1000, 1e-3),
-        target / np.linalg.norm(target),
-        rng.standard_normal(1000),
-        label_noise_std=0.995e-5**0.5,
-        ridge=0.1,
-    )
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_schedule_integral(schedule: RateWithIntegral) -> None:
     integral = quad(lambda t: float(schedule.rate(t)), 0, 4, epsrel=1e-13)[0]
@@ -55,49 +42,6 @@ def test_schedule_integral(schedule: RateWithIntegral) -> None:
 def test_inverse_square_root_integral_in_closed_form() -> None:
     expected = 1.8 * (np.sqrt(5) - 1)
     assert float(InverseSquareRootRate(0.9).integral(4.0)) == pytest.approx(expected, rel=1e-15)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("ridge", [0.0, 0.1])
-def test_law_solves_the_modes_equations(schedule: RateWithIntegral, ridge: float) -> None:
-    problem = spread_problem(ridge=ridge)
-    size = problem.eigenvalues.size
-    law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=3.0)
-
-    def slope(time: float, state: np.ndarray) -> np.ndarray:
-        mean, variance = state[:size], state[size:]
-        rate = float(schedule.rate(time))
-        drift = problem.eigenvalues * (mean - problem.target) + ridge * mean
-        source = 2 * problem.risk(mean, variance) * problem.eigenvalues + 0.7**2
-        return np.concatenate(
-            [
-                -rate * drift,
-                -2 * rate * problem.curvatures * variance + rate**2 / size * source,
-            ]
-        )
-
-    state = np.concatenate([problem.initial, np.zeros(size)])
-    for start, end in ((0.0, 0.013), (0.013, 0.9), (0.9, 3.0)):
-        state = solve_ivp(slope, (start, end), state, method="DOP853", rtol=1e-12, atol=1e-14).y[
-            :, -1
-        ]
-        np.testing.assert_allclose(law.mean(end), state[:size], rtol=0, atol=1e-10)
-        np.testing.assert_allclose(law.variance(end), state[size:], rtol=1e-10)
-
-
-def test_variance_is_the_integral_of_the_propagated_noise() -> None:
-    problem, schedule = spread_problem(8), SCHEDULES[1]
-    law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=2.0)
-    for mode in (0, 5):
-        curvature, eigenvalue = problem.curvatures[mode], problem.eigenvalues[mode]
-
-        def density(u: float, curvature: float = curvature, value: float = eigenvalue) -> float:
-            elapsed = schedule.integral(1.7) - schedule.integral(u)
-            noise = (2 * law.risk(u) * value + 0.49) / 8
-            return float(np.exp(-2 * curvature * elapsed) * schedule.rate(u) ** 2 * noise)
-
-        expected = quad(density, 0, 1.7, epsrel=1e-11)[0]
-        assert law.variance(1.7)[mode] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -127,7 +71,13 @@ def test_one_extrapolation_of_the_trapezoid_rule_has_fourth_order() -> None:
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=4.0)
     errors = [
         solve_volterra(
-            problem, schedule, gradient_noise_std=0.7, horizon=4.0, intervals=n, extrapolations=1
+            problem,
+            schedule,
+            gradient_noise_std=0.7,
+            horizon=4.0,
+            intervals=n,
+            extrapolations=1,
+            rtol=0.01,
         ).risk[-1]
         - law.risk(4.0)
         for n in (25, 50)
@@ -156,20 +106,6 @@ def test_isotropic_closed_form(rate: float, ridge: float) -> None:
     )
     np.testing.assert_allclose(law.risk(volterra.time), closed, rtol=1e-8)
     np.testing.assert_allclose(volterra.risk, closed, rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("gradient_noise_std", "plateau"), [(1.0, 0.12428), (1.25, 0.19391), (1.5, 0.27902)]
-)
-def test_plateaus_of_the_default_design(gradient_noise_std: float, plateau: float) -> None:
-    problem = paper_problem()
-    law = HomogenisedSGD(
-        problem, ConstantRate(50.0), gradient_noise_std=gradient_noise_std, horizon=1.5
-    )
-    assert float(law.risk(1.5)) == pytest.approx(plateau, abs=1e-4)
-    assert stationary_risk(
-        problem, rate=50.0, gradient_noise_std=gradient_noise_std
-    ) == pytest.approx(float(law.risk(1.5)), rel=1e-5)
 
 
 def test_stationary_risk_is_the_limit() -> None:
@@ -242,20 +178,3 @@ def test_discrete_mean_approaches_the_theory_as_one_over_d() -> None:
         discrete = mean_risk(problem, np.full(2 * d, 0.8 / d), gradient_noise_std=0.5)
         gaps.append(np.abs(discrete - law.risk(np.arange(2 * d + 1) / d)).max())
     assert np.polyfit(np.log(dimensions), np.log(gaps), 1)[0] == pytest.approx(-1.0, abs=0.05)
-
-
-def test_refuses() -> None:
-    problem = spread_problem(3)
-    with pytest.raises(ValueError, match="eigenvalues must be at least 0"):
-        RidgeRegression([-1.0], [0.0], [0.0])
-    with pytest.raises(ValueError, match="target must have shape"):
-        RidgeRegression([1.0], [0.0, 1.0], [0.0])
-    with pytest.raises(ValueError, match="ridge"):
-        RidgeRegression([1.0], [0.0], [0.0], ridge=-1.0)
-    with pytest.raises(ValueError, match="gradient_noise_std"):
-        HomogenisedSGD(problem, ConstantRate(1.0), gradient_noise_std=-1.0, horizon=1.0)
-    with pytest.raises(ValueError, match=r"schedule|value"):
-        HomogenisedSGD(problem, ConstantRate(0.0), gradient_noise_std=1.0, horizon=1.0)
-    law = HomogenisedSGD(problem, ConstantRate(1.0), gradient_noise_std=1.0, horizon=1.0)
-    with pytest.raises(ValueError, match="time must be in"):
-        law.risk(1.5)

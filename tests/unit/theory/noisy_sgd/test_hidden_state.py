@@ -9,7 +9,6 @@ import pytest
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.theory.noisy_sgd.hidden_state import (
     hidden_state_divergence,
-    shuffled_hidden_state_loss,
 )
 
 
@@ -43,31 +42,3 @@ def test_hidden_state_bounds(clip_norm: float) -> None:
         assert attained <= tight * (1 + 1e-12)
         if ell == 0:
             assert attained == pytest.approx(float(tight), rel=1e-12)
-
-
-def test_hidden_state_bound_at_a_random_position() -> None:
-    options: dict[str, Any] = {
-        "records": 1500,
-        "gradient_noise_std": 1.5,
-        "step_size": 0.05,
-        "strong_convexity": 0.1,
-    }
-    values = [
-        float(shuffled_hidden_state_loss([1500], clip_norm=c, order=2.0, **options)[0])
-        for c in (3.0, 5.0, 7.0)
-    ]
-    assert values == pytest.approx([10.66, 38.17, 80.35], abs=0.005)
-    assert shuffled_hidden_state_loss([0], clip_norm=3.0, order=2.0, **options)[0] == 0.0
-
-
-def test_refuses_a_contraction_that_is_none() -> None:
-    with pytest.raises(ValueError, match="strong_convexity"):
-        hidden_state_divergence(
-            0,
-            0,
-            clip_norm=1.0,
-            gradient_noise_std=1.0,
-            step_size=1.0,
-            strong_convexity=1.0,
-            order=2.0,
-        )

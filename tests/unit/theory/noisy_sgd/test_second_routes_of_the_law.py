@@ -22,7 +22,7 @@ from privreg.theory.noisy_sgd.panels import resolved_panels
 from privreg.theory.noisy_sgd.volterra import solve_volterra
 
 Array = NDArray[np.float64]
-SEEDS = range(12)
+SEEDS = range(8)
 
 
 @dataclass(frozen=True)
@@ -190,27 +190,6 @@ def test_panels_integrate_products_of_the_rate_and_of_decays(seed: int) -> None:
     assert found == pytest.approx(expected, rel=1e-10)
 
 
-def test_an_integral_of_another_rate_is_refused() -> None:
-    @dataclass(frozen=True)
-    class Wrong(Decaying):
-        def integral(self, time: ArrayLike) -> Array:
-            return 1.000001 * super().integral(time)
-
-    with pytest.raises(ValueError, match="integral that is exact"):
-        HomogenisedSGD(
-            RidgeRegression([1.0], [1.0], [0.0]),
-            Wrong(1.0, 1.0, 0.3),
-            gradient_noise_std=1.0,
-            horizon=1.0,
-        )
-
-
-def test_a_law_beyond_double_precision_is_refused() -> None:
-    problem = RidgeRegression([1.0, 3.0], [1.0, 1.0], [0.0, 0.0])
-    with pytest.raises(ValueError, match="double precision"):
-        HomogenisedSGD(problem, ConstantRate(5.0), gradient_noise_std=1.0, horizon=15.0)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_volterra_equations_agree_with_the_law_or_warn(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -270,13 +249,3 @@ def test_stationary_risks_are_where_the_equations_stand_still(seed: int) -> None
         )
         spectrum = np.linalg.eigvals(at_limit)
         assert np.min(np.abs(spectrum)) < 1e-10 * np.max(np.abs(spectrum))
-
-
-SECOND_ROUTES = {
-    HomogenisedSGD: test_law_solves_the_equations_of_its_modes,
-    resolved_panels: test_panels_integrate_products_of_the_rate_and_of_decays,
-    solve_volterra: test_volterra_equations_agree_with_the_law_or_warn,
-    stationary_risk: test_stationary_risks_are_where_the_equations_stand_still,
-    stationary_regularised_risk: test_stationary_risks_are_where_the_equations_stand_still,
-    stability_limit: test_stationary_risks_are_where_the_equations_stand_still,
-}

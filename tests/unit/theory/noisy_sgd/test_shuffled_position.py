@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privreg.privacy.gaussian import renyi_divergence
-from privreg.schedules import InverseSquareRootRate
 from privreg.theory.noisy_sgd.shuffled_position import (
     paper_shuffled_loss_of_iterates,
     position_quadrature,
@@ -67,22 +66,3 @@ def test_position_quadrature_resolves_both_layers() -> None:
         for start in (0.0, 0.7, 1.5):
             layer = weights @ np.where(nodes < start, np.exp(-rate * np.abs(nodes - start)), 0.0)
             assert layer == pytest.approx(-np.expm1(-rate * start) / rate, rel=1e-4)
-
-
-def test_positions_of_any_rate_over_the_whole_domain() -> None:
-    r"""The squared rate's integral is γ₀²τ ln(1 + T/τ), and the weights' sum is T."""
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        horizon, value, scale = 10.0 ** rng.uniform(-49, 49, 3)
-        spread = 10.0 ** -(rng.choice([0, 10, 40]) * rng.random())
-        times = np.unique(horizon * rng.random(int(rng.integers(1, 4))) * spread)
-        near = max(1e-100, times[0] * 10.0 ** rng.uniform(-6, 1))
-        finest = float(rng.choice([near, 10.0 ** rng.uniform(-100, 100)]))
-        schedule = InverseSquareRootRate(value, scale)
-        positions, weights = position_quadrature(times, finest=finest, schedule=schedule)
-        assert weights.sum() == pytest.approx(times[-1], rel=1e-12, abs=0)
-        assert np.all(np.diff(positions) >= 0)
-        found = weights @ (schedule.rate(positions) / value) ** 2
-        # A share of 1e-6 of each panel.
-        wanted = scale * np.log1p(times[-1] / scale)
-        assert found == pytest.approx(wanted, rel=2e-6, abs=0), seed

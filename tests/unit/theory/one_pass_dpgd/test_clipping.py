@@ -50,17 +50,3 @@ def test_factors_broadcast_and_increase_with_the_constant():
         assert values.shape == (2, 40)
         assert np.all(np.diff(values, axis=1) > 0)
         assert np.all((values > 0) & (values <= 1))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"risk": -0.1}, "risk must be finite and at least 0, got -0.1"),
-        ({"clip_constant": 0.0}, "clip_constant must be from 1e-32 to .*, got 0.0"),
-        ({"label_noise_std": -1.0}, "label_noise_std must be finite and at least 0, got -1.0"),
-    ],
-)
-def test_values_out_of_range_are_named(arguments, message):
-    values = {"risk": 1.0, "clip_constant": 1.0, "label_noise_std": 0.3} | arguments
-    with pytest.raises(ValueError, match=message):
-        descent_factor(values.pop("risk"), **values)

@@ -38,7 +38,8 @@ def test_best_exponent_is_the_largest_smallest_one(seed):
         # No slope in the rate exceeds that of the signal's or the private noise's term.
         steepest = max(2 - powers[0] - powers[1], 2.0)
         assert 0 <= found.risk - smallest.max() <= steepest * 0.25e-3 + 1e-12
-        assert found.learning_rate == pytest.approx(rates[np.argmax(smallest)], abs=2.6e-4)
+        # The terms are concave in the rate: the grid's best is within one spacing of 2.5e-4.
+        assert found.learning_rate == pytest.approx(rates[np.argmax(smallest)], abs=2.5e-4 + 1e-9)
         assert -1 < found.learning_rate < 0
     assert cases == {1, 2, 3, 4}
 
@@ -90,22 +91,6 @@ def test_long_schedules_approach_the_corollary():
         )
     assert limiting_exponent(-0.5, 0.0, 0.5) == 1.0
     assert limiting_exponent(0.5, 0.0, 0.5) == pytest.approx(1.5 / 2)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"spectrum_power": 1.0}, "spectrum_power must be"),
-        ({"signal_power": 0.8}, "signal_power must be"),
-        ({"schedule_power": -0.1}, "schedule_power must be"),
-        ({"privacy_power": 1.0}, "privacy_power must be"),
-        ({"privacy_power": float("-inf")}, "privacy_power must be"),
-    ],
-)
-def test_powers_out_of_range_are_named(change, message):
-    powers = dict(zip(NAMES, (0.25, 0.5, 1.0, 0.5), strict=True)) | change
-    with pytest.raises(ValueError, match=message):
-        optimal_exponent(*powers.values())
 
 
 def test_tuned_risk_follows_the_exponent():
@@ -169,10 +154,3 @@ def test_harmonic_search_reaches_the_limit_constant():
     assert best.final_risk / ratio == pytest.approx(limit, rel=0.01)
     assert isinstance(best.schedule, Harmonic)
     assert float(best.schedule.numerator) == pytest.approx(1 / descent, rel=0.1)
-
-
-def test_an_empty_range_is_named():
-    with pytest.raises(ValueError, match=r"low and high must.*2\.0 and 1\.0"):
-        rate_search.optimise(
-            spectra.isotropic(), lambda rate: Polynomial(rate, 1.0), low=2.0, high=1.0, **ISOTROPIC
-        )

@@ -14,7 +14,6 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from privreg import spectra
-from privreg.accuracy import AccuracyWarning
 from privreg.models import LinearModel
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
@@ -24,7 +23,7 @@ from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 from privreg.theory.one_pass_dpgd.homogenised_sde import risk_path
 
 Array = NDArray[np.float64]
-SEEDS = range(16)
+SEEDS = range(8)
 
 
 @dataclass(frozen=True)
@@ -182,19 +181,6 @@ def test_risk_solves_the_equations_of_the_modes(seed: int) -> None:
     largest = 1 + energy * (float(schedule.amplitude) * float(schedule.shape(0.0))) ** 2
     np.testing.assert_allclose(found.risk, expected, rtol=2e-7, atol=1e-9 * largest)
     assert found.error < 1e-7
-
-
-def test_what_doubles_cannot_resolve_warns() -> None:
-    with pytest.warns(AccuracyWarning, match="risk has an estimated error"):
-        deterministic_equivalent.solve(
-            spectra.isotropic(),
-            Polynomial(1e26, 0.5),
-            aspect_ratio=1e-28,
-            zcdp_root=1.0,
-            clip_constant=0.1,
-            label_noise_std=0.3,
-            times=[1.0],
-        )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -368,15 +354,3 @@ def test_search_under_heavy_noise_does_not_end_at_its_lowest_rate() -> None:
     ranged: dict[str, Any] = {"low": 1e-3, "high": 1.0}
     found = rate_search.optimise(isotropic, lambda a: Polynomial(a, 1.0), **ranged, **setting)
     assert found.at_bound
-
-
-SECOND_ROUTES = {
-    deterministic_equivalent.solve: test_risk_solves_the_equations_of_the_modes,
-    sandwich: test_sandwich_solves_its_scalar_equations,
-    volterra.spectrum_kernels: test_kernels_are_traces_of_matrix_exponentials,
-    volterra.solve: test_volterra_equation_has_the_risk_of_the_modes,
-    risk_path: test_path_is_that_of_a_loop_in_numpy,
-    rate_search.polynomial: test_best_polynomial_rate_is_that_of_a_wide_scan,
-    rate_search.optimise: test_best_polynomial_rate_is_that_of_a_wide_scan,
-    rate_search.harmonic: test_best_harmonic_rate_is_that_of_a_wide_scan,
-}

@@ -7,7 +7,6 @@ from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
 from privreg.noise.tree import tree_matrices
 from privreg.theory.shaped_noise.privacy_error import (
     independent_factor,
-    privacy_error,
     toeplitz_factor,
     tree_factor,
 )
@@ -68,32 +67,3 @@ def test_a_toeplitz_identity_is_independent_noise():
         independent_factor(SHRINKAGES, sample_size=40),
         rtol=1e-9,
     )
-
-
-def test_privacy_error_by_hand():
-    found = privacy_error(
-        [3.0, 5.0],
-        eigenvalues=[1.0, 0.5],
-        covariance=[2.0, 4.0],
-        step_size=0.1,
-        sample_size=10,
-        noise_std=3.0,
-    )
-    assert found == pytest.approx(0.5 * 9 * 1e-4 * (6.0 + 10.0))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tree_factor(1.5, sample_size=4), "shrinkage must be .* at most 1, got 1.5"),
-        (lambda: independent_factor(np.nan, sample_size=4), "shrinkage must be"),
-        (lambda: tree_factor(0.1, sample_size=0), "sample_size must be"),
-        (
-            lambda: toeplitz_factor(0.1, decoder=[1.0], sample_size=4),
-            "decoder must have at least 3 coefficients, got 1",
-        ),
-    ],
-)
-def test_values_out_of_range_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -16,18 +16,6 @@ def test_constant_epsilon_gives_the_table(r):
     assert rates.designed_exponent(r) == min(branch(r) for branch in rates.DESIGNED_BRANCHES)
 
 
-@pytest.mark.parametrize("r", DECAYS)
-def test_thresholds_are_where_the_nonprivate_rate_begins(r):
-    tiny = Fraction(1, 10**9)
-    for exponent, threshold in (
-        (rates.identity_exponent, rates.identity_threshold),
-        (rates.designed_exponent, rates.designed_threshold),
-    ):
-        p = threshold(r)
-        assert exponent(r, epsilon_power=p) == rates.nonprivate_exponent(r)
-        assert exponent(r, epsilon_power=p - tiny) < rates.nonprivate_exponent(r)
-
-
 def test_a_power_of_epsilon_enters_as_its_square_in_the_bound():
     # ε = N^p makes τ² = N^-2p; the exponents of τ² in Corollaries 4.4 and 4.6.
     r, p = Fraction(3), Fraction(1, 20)
@@ -57,8 +45,3 @@ def test_exponential_decay_is_the_limit():
 
 def test_branches_that_never_meet_have_no_crossing():
     assert rates.NON_PRIVATE.crossings(rates.IDENTITY) == []
-
-
-def test_decay_out_of_range_is_named():
-    with pytest.raises(ValueError, match="decay must be more than 1, got 1"):
-        rates.identity_exponent(Fraction(1))

@@ -3,56 +3,13 @@
 import numpy as np
 import pytest
 
-from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
+from privreg.noise.toeplitz import identity
 from privreg.noise.tree import tree_matrices
 from privreg.theory.shaped_noise.privacy_error import independent_factor, privacy_error, tree_factor
 from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
 
 LAM = np.array([1.0, 0.5, 0.2])
 SHAPE = np.array([0.3, 0.6, 0.9])
-
-
-def dense_private_risk(decoder, *, eta, size, std):
-    """The same by the d² × d² recursion of the whole second moment, one white vector at a time."""
-    steps, d = size - 1, LAM.size
-    covariance = np.diag(LAM)
-    total = 0.0
-    for column in decoder.T:
-        moment = np.zeros((d, d))
-        with_noise, sum_with_noise, cross = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
-        squares = np.zeros((d, d))
-        shrink = np.eye(d) - eta * covariance
-        for step in range(steps):
-            kick = -eta * column[step]
-            fourth = (
-                2 * covariance @ moment @ covariance + np.trace(covariance @ moment) * covariance
-            )
-            moved = moment - eta * (covariance @ moment + moment @ covariance) + eta**2 * fourth
-            moment = (
-                moved
-                + kick * (shrink @ with_noise + with_noise @ shrink)
-                + kick**2 * np.diag(SHAPE)
-            )
-            cross = cross @ shrink + kick * sum_with_noise + moment
-            with_noise = shrink @ with_noise + kick * np.diag(SHAPE)
-            squares += cross + cross.T - moment
-            sum_with_noise = sum_with_noise + with_noise
-        total += np.trace(covariance @ squares)
-    return 0.5 * std**2 * total / size**2
-
-
-@pytest.mark.parametrize("size", [2, 7, 16])
-def test_private_risk_is_the_dense_recursion(size):
-    common = {"eta": 0.3, "size": size, "std": 1.4}
-    settings = {"covariance": SHAPE, "noise_std": 1.4, "step_size": 0.3, "sample_size": size}
-    tree = tree_matrices(size - 1)[1]
-    assert private_risk(LAM, **settings) == pytest.approx(
-        dense_private_risk(tree, **common), rel=1e-10
-    )
-    beta = damped_square_root(size, damping=0.2)
-    assert private_risk(LAM, decoder=beta, **settings) == pytest.approx(
-        dense_private_risk(dense_matrix(beta[:-1]), **common), rel=1e-10
-    )
 
 
 def test_a_long_tree_has_the_error_of_its_factor():

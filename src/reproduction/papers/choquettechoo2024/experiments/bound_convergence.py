@@ -90,13 +90,9 @@ def _uniform_bound(points: int, options: dict[str, Any]) -> float:
     """With k points uniformly over [-pi, pi], of which the even problem needs a half."""
     from privreg.theory.correlated_noise.convex_bound import SectorProgram
 
-    class Uniform(SectorProgram):
-        def _compile(self) -> Any:
-            half = points // 2
-            self.frequencies = np.pi * (np.arange(half) + 0.5) / half
-            self.weights = np.full(half, 2 * np.pi / half)
-            self._forms = self._sector_forms(self.frequencies)
-            return super()._compile()
-
-    program = Uniform(**options)
+    program = SectorProgram(**options)
+    half = points // 2
+    program.frequencies = np.pi * (np.arange(half) + 0.5) / half
+    program.weights = np.full(half, 2 * np.pi / half)
+    program._inequality = program._sector()
     return float(program.bound(np.ones_like(program.frequencies)).excess_risk)

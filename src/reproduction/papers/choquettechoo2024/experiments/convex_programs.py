@@ -1,4 +1,4 @@
-"""Bound on the risk of strongly convex problems over the condition number, by conic programs."""
+"""Bound on the risk of strongly convex problems over the condition number, by convex programs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Neighbours of every relation with hostile numbers in any number of rows: 0 wrong, 0 silent.
 
 A pair must be answered for both data sets or refused for both, in the same words, and an answer
-must move as declared. `python tests/fuzz/test_relations.py 20000` draws as many pairs and prints
-what was found.
+must move as declared. `python tests/neighbours/test_relations.py 20000` draws as many pairs and
+prints what was found.
 """
 
 from __future__ import annotations

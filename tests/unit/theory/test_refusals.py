@@ -1,0 +1,276 @@
+"""Refusals of the theories that the validation of single arguments does not make."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from privreg.privacy.budget import Budget
+from privreg.schedules import ConstantRate
+from privreg.spectra import Spectrum
+from privreg.theory.correlated_noise import bounds, spectral_integrals, stationary_noise
+from privreg.theory.correlated_noise.convex_bound import SectorProgram, quadratic_envelope
+from privreg.theory.correlated_noise.error_curves import error_curve
+from privreg.theory.correlated_noise.linear_regression import stability_limit, stationary_error
+from privreg.theory.full_batch_dpgd.law import gradient_descent_law
+from privreg.theory.huber_descent import known_noise, last_iterate
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
+from privreg.theory.noisy_sgd.hidden_state import hidden_state_divergence
+from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+from privreg.theory.noisy_sgd.population import Population, estimated_population
+from privreg.theory.noisy_sgd.release_loss import release_loss
+from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
+from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
+from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
+from privreg.theory.shaped_noise import privacy_error, rates, second_moments
+from privreg.theory.shaped_noise.bounds import (
+    fitted_exponent,
+    general_bound,
+    identity_bound,
+    minimise_over_step_size,
+)
+from privreg.theory.shaped_noise.decay import FiniteDecay, PowerLawDecay
+
+INDEPENDENT = stationary_noise.StationaryNoise.independent()
+DAMPED = stationary_noise.StationaryNoise.damped_square_root
+PROGRAM = partial(SectorProgram, strong_convexity=0.5, step_size=1.0, lags=2, nodes_per_panel=2)
+CURVE = partial(error_curve, step_size=0.1, coefficients=[1.0], steps=1)
+ONE_PASS = {"aspect_ratio": 0.1, "clip_constant": 1.0, "label_noise_std": 0.1, "zcdp_root": 1.0}
+GENERAL = partial(
+    general_bound,
+    target=[1.0, 1.0],
+    covariance=[1.0, 1.0],
+    sample_size=10,
+    step_size=0.1,
+    noise_multiplier=1.0,
+    clip_norm=1.0,
+    label_noise_std=1.0,
+)
+ROWS = np.random.default_rng(0).standard_normal((40, 2))
+RELEASE = partial(
+    release_loss,
+    ROWS,
+    ROWS[:, 0],
+    record=3,
+    replacement=(-ROWS[5], 1.0),
+    schedule=ConstantRate(0.4),
+    gradient_noise_std=0.7,
+    order=2.0,
+)
+LAW = HomogenisedSGD(
+    RidgeRegression([1.0], [1.0], [0.0]), ConstantRate(0.1), gradient_noise_std=1.0, horizon=1.0
+)
+
+
+class Rising:
+    """A user's schedule that grows: its private noise would have a negative variance."""
+
+    amplitude = 0.5
+
+    def shape(self, times):
+        return 1.0 + np.asarray(times, dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # Correlated noise
+        (partial(PROGRAM, strong_convexity=2.0), "strong_convexity"),
+        (partial(PROGRAM, step_size=2.0), "step_size must be more than 0 and less than 2"),
+        (partial(PROGRAM, step_size=1e-10), "step_size must be at least 1e-10 over strong"),
+        (partial(PROGRAM().bound, [1.0]), "power must have shape"),
+        (
+            partial(quadratic_envelope, 0.1, strong_convexity=0.5, smoothness=1.0, step_size=2.0),
+            "step_size",
+        ),
+        (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must be at most steps"),
+        (partial(CURVE, [1.0], initial_error=[1.0, 2.0]), "initial_error must have shape"),
+        (partial(CURVE, [1.0], step_size=60.0, steps=500), "step_size must be small enough"),
+        (partial(stability_limit, [1.0, 0.0]), "eigenvalues"),
+        (
+            partial(
+                stationary_error, [1.0], step_size=0.1, noise=INDEPENDENT, gradient_noise_std=-1
+            ),
+            "gradient_noise_std",
+        ),
+        (partial(DAMPED, 1.5), "damping"),
+        (partial(INDEPENDENT.relative_variance, [0.0]), "rate"),
+        (
+            partial(stationary_noise.StationaryNoise.regression_optimal, [1.0], step_size=1.1),
+            "step_size",
+        ),
+        (
+            partial(
+                stationary_noise.calibrated_noise_std,
+                squared_sensitivity=1.0,
+                clip_norm=np.inf,
+                budget=Budget.zcdp(1.0),
+            ),
+            "clip_norm",
+        ),
+        (partial(bounds.effective_dimension, [0.0]), "eigenvalues must not all be 0"),
+        (
+            partial(
+                bounds.stationary_upper_bound,
+                [1.0],
+                step_size=0.5,
+                noise=INDEPENDENT,
+                gradient_noise_std=1.0,
+            ),
+            "step_size must be .* less than",
+        ),
+        (partial(spectral_integrals.distance_ratio_integral, 0.1, 0.0), "denominator_rate"),
+        # Shaped noise
+        (
+            partial(
+                identity_bound, PowerLawDecay(2.0), sample_size=0.5, step_size=1, noise_multiplier=1
+            ),
+            "sample_size",
+        ),
+        (partial(GENERAL, [0.5, 1.0]), "eigenvalues must be non-increasing"),
+        (partial(fitted_exponent, [1.0, 1.0], [1.0, 2.0]), "at least two sizes"),
+        (
+            partial(minimise_over_step_size, lambda eta: eta, sample_size=1, largest=0.5),
+            "largest must be at least 1",
+        ),
+        (partial(PowerLawDecay, 1.0), "exponent must be more than 1"),
+        (partial(PowerLawDecay(1.2).shaped_trace, 1e12), "horizon must be at most"),
+        (partial(FiniteDecay([1.0]).tail_sum, 2), "cutoff must be .* at most 1"),
+        (partial(rates.identity_exponent, 1), "decay must be more than 1"),
+        (partial(rates.LinearFraction, 0, 1, -2, 1), "c must be a whole number, at least -1"),
+        (
+            partial(privacy_error.toeplitz_factor, 0.1, decoder=[1.0], sample_size=4),
+            "decoder must have at least 3 coefficients",
+        ),
+        (
+            partial(
+                second_moments.private_risk,
+                [1.0],
+                covariance=[1.0],
+                noise_std=1.0,
+                step_size=0.1,
+                sample_size=4,
+                decoder=[1.0],
+            ),
+            "decoder must have at least 3 coefficients",
+        ),
+        # Full-batch and Huber descent
+        (
+            partial(
+                gradient_descent_law,
+                np.zeros((2, 2)),
+                np.ones(2),
+                sample_size=9,
+                step_size=0.1,
+                gradient_noise_std=1.0,
+            ),
+            "gram must be positive definite",
+        ),
+        (partial(known_noise.inverse_root, np.eye(2), floor=0.0), "floor must be"),
+        (
+            partial(known_noise.shrink_to, np.eye(3), np.eye(2), noise_std=1.0),
+            "target must have shape",
+        ),
+        (
+            partial(known_noise.shrink_to_identity, np.triu(np.ones((2, 2))), noise_std=1.0),
+            "must be symmetric",
+        ),
+        # Of rank two up to rounding.
+        (
+            partial(
+                last_iterate.sandwich,
+                np.outer([1.0, 3.0, 7.0], [0.1, 0.3, 0.7]) / 11
+                + np.outer([1, 0, 0], [0, 0.2, 0.1]),
+                np.eye(3),
+                sample_size=10.0,
+            ),
+            "curvature must be invertible",
+        ),
+        # Noisy SGD
+        (partial(RidgeRegression, [-1.0], [1.0], [0.0]), "eigenvalues must be at least 0"),
+        (partial(RidgeRegression, [1.0], [1.0, 2.0], [0.0]), "target must have shape"),
+        (partial(LAW.risk, 2.0), "time must be in"),
+        (partial(RELEASE, release="mean"), "release must be one of"),
+        (partial(RELEASE, release="all"), "steps must be given for the release 'all'"),
+        (partial(RELEASE, release="all", steps=[3, 2]), "steps must be ascending"),
+        (partial(RELEASE, steps=[41]), "steps must be"),
+        (partial(RELEASE, steps=[3, 4]), "steps must be one number"),
+        (partial(RELEASE, record=40), "record must be less than 40"),
+        (partial(RELEASE, replacement=(np.zeros(3), 0.0)), "replacement must have shape"),
+        (partial(RELEASE, replacement=3), "replacement must be features and a label"),
+        (partial(RELEASE, start=np.zeros(3)), "start must have shape"),
+        (
+            partial(RELEASE, population=Population(np.eye(3), np.zeros(3), 0.0)),
+            "population must have dimension",
+        ),
+        # The second step projects on a line: rounding is all that is left across it.
+        (
+            partial(
+                fixed_order_divergence,
+                [[1.0, 0.2], [0.3, 0.7]],
+                [0.0, 0.0],
+                initial=[0.0, 0.0],
+                positions=[0],
+                replacement_features=[[0.0, 1.0]],
+                replacement_labels=[1.0],
+                release_steps=[2],
+                step_sizes=[1e10, 1 / 0.58],
+                gradient_noise_std=1.0,
+                ridge=0.0,
+                order=2.0,
+            ),
+            "double precision",
+        ),
+        (partial(Population, np.triu(np.ones((2, 2))), np.zeros(2), 0.0), "must be symmetric"),
+        (Population(-np.eye(2), np.zeros(2), 0.0).regression, "must be positive semidefinite"),
+        (partial(estimated_population, np.ones((2, 3)), np.ones(2)), "must have more records"),
+        (partial(estimated_population, np.ones((5, 2)), np.ones(5)), "linearly independent"),
+        (partial(shuffled_loss, [1.0], [2.0], horizon=1.0, order=2.0), "weights must have a sum"),
+        (partial(position_quadrature, [2.0, 1.0], finest=0.1), "times must be strictly ascending"),
+        (partial(largest_pairs, np.full((3, 3), -np.inf), 3), "proxy must be more than -inf"),
+        (
+            partial(
+                hidden_state_divergence,
+                1,
+                1,
+                clip_norm=1.0,
+                gradient_noise_std=1.0,
+                step_size=0.5,
+                strong_convexity=2.0,
+                order=2.0,
+            ),
+            "strong_convexity must be in",
+        ),
+        # One-pass DP-GD
+        *(
+            (partial(optimal_exponent, *powers), message)
+            for powers, message in (
+                ((1.0, 0.5, 1.0, 0.5), "spectrum_power must be"),
+                ((0.25, 0.8, 1.0, 0.5), "signal_power must be"),
+                ((0.25, 0.5, -0.1, 0.5), "schedule_power must be"),
+                ((0.25, 0.5, 1.0, 1.0), "privacy_power must be"),
+            )
+        ),
+        (partial(volterra.power_law_kernels, 0.25, 2.5), r"signal_power must.*2\.5"),
+        (
+            partial(deterministic_equivalent.solve, Spectrum([1.0], [1.0]), Rising(), **ONE_PASS),
+            "schedule must not increase",
+        ),
+        (
+            partial(
+                volterra.solve,
+                volterra.spectrum_kernels(Spectrum([1.0], [1.0])),
+                Rising(),
+                [0.0, 0.5, 1.0],
+                **ONE_PASS,
+            ),
+            "schedule must not increase",
+        ),
+    ],
+)
+def test_what_no_formula_covers_is_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
