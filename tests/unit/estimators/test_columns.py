@@ -75,7 +75,10 @@ NAMES = ("x", "x=b", "y", "size")
         ({"x": np.array(["10", "300"])}, r"got a ndarray of shape \(2,\)"),
         ({"x": {"categories": ["town"]}}, "categories of 'x' must be two or more"),
         ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be two or more"),
-        ({"x": {"categories": ["a", "b"]}, "x=b": (0, 1)}, "must"),
+        (
+            {"size": (0, 1), "x": {"categories": ["a", "b"]}, "x=b": (0, 1)},
+            "must make features of different names, got 'x=b' twice",
+        ),
         ({"x": (1, 0)}, "must have low less than high"),
         ({"siz": (0, 1)}, r"a name must be a column of the table \(4 columns\), got 'siz'$"),
         ({"y": (0, 1)}, "label must be none of the features"),

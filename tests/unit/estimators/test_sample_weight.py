@@ -91,7 +91,8 @@ def test_standard_errors_are_those_of_the_weighted_sandwich(rng):
     inverse = np.linalg.inv(rows.T @ (rows * weights[:, None]))
     middle = rows.T @ (rows * (weights * residuals)[:, None] ** 2)
     expected = np.sqrt(np.diag(inverse @ middle @ inverse) * 5000 / 4996)
-    np.testing.assert_allclose(model.confidence_intervals().standard_error, expected, rtol=0.01)
+    # A third of what tells it from errors of equal size.
+    np.testing.assert_allclose(model.confidence_intervals().standard_error, expected, rtol=0.03)
     equal = np.sqrt(np.diag(inverse) * np.sum(weights * residuals**2) / 4996)
     assert np.max(np.abs(equal / expected - 1)) > 0.1
 
