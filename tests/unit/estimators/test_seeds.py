@@ -7,6 +7,7 @@ import pickle
 from math import inf
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
@@ -28,7 +29,8 @@ Y = X @ [1.0, -1.0] + 0.3 * DRAWS.standard_normal(2000)
 
 
 def fitted(**settings) -> PrivateLinearRegression:
-    return PrivateLinearRegression(BUDGET, **BOUNDS, **settings).fit(X, Y)
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    return PrivateLinearRegression(BUDGET, **BOUNDS, **settings).fit(frame, Y)
 
 
 def test_a_seeded_fit_is_not_private_and_says_so():
@@ -45,7 +47,7 @@ def test_a_seeded_fit_is_not_private_and_says_so():
         assert "Not private: seeded" in shown
     assert "zCDP with rho = inf" in model.report()
     assert any(text.startswith("not private: seeded") for text in privacy.assumptions)
-    plain = json.loads(json.dumps(as_json(named(model), level=0.9, delta=1e-6), allow_nan=False))
+    plain = json.loads(json.dumps(as_json(model, level=0.9, delta=1e-6), allow_nan=False))
     assert plain["privacy"]["seeded"]
     assert plain["privacy"]["epsilon"] is None
 
@@ -57,7 +59,7 @@ def test_a_fit_with_secret_noise_is_private_and_carries_nothing_that_makes_noise
     assert privacy.epsilon() == pytest.approx(1.0)
     assert "seeded" not in model.report()
     assert b"random" not in pickle.dumps(model).replace(b"random_state", b"")
-    plain = as_json(named(model), level=0.9, delta=1e-6)["privacy"]
+    plain = as_json(model, level=0.9, delta=1e-6)["privacy"]
     assert not plain["seeded"]
     assert plain["epsilon"] == pytest.approx(1.0)
 
@@ -98,9 +100,3 @@ def test_every_release_of_seeded_noise_says_so():
     counted = private_count(10, budget=BUDGET, rng=np.random.Generator(np.random.SFC64(1)))
     assert SECRET_STREAM in counted.assumptions
     assert SECRET_STREAM in USUAL
-
-
-def named(model: PrivateLinearRegression) -> PrivateLinearRegression:
-    """With names of columns, as a table in a file has."""
-    model.feature_names_in_ = np.array(["a", "b"], dtype=object)
-    return model
