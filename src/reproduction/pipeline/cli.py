@@ -217,11 +217,6 @@ def _verdicts(commands: Commands) -> None:
 
 
 def _publications(commands: Commands) -> None:
-    added = _command(commands, "crate", "export the ledger as an RO-Crate", "ledger_stages")
-    added.add_argument("ledger", type=Path)
-    added.add_argument("--files", type=json_of(dict), default={}, metavar="JSON")
-    added.add_argument("--published", required=True, metavar="YYYY-MM-DD")
-    _output(added)
     added = _command(
         commands, "docs", "write what the repository says of the ledgers", "ledger_stages"
     )

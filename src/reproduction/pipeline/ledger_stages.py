@@ -133,32 +133,6 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     return failures
 
 
-def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Path) -> list[str]:
-    """Export the ledger as the metadata of an RO-Crate.
-
-    Returns
-    -------
-    list of str
-        One line for each thing that the crate lacks.
-    """
-    from datetime import date
-
-    from privreg.version import __version__
-    from reproduction.claims import crate as exported
-    from reproduction.claims import records
-
-    book = records.from_json(checksums.read_bytes(ledger))
-    text = exported.crate(
-        book,
-        papers=_bibliography(book.papers),
-        files=files,
-        published=date.fromisoformat(published),
-        version=__version__,
-    )
-    datasets.write_text(text, output)
-    return exported.problems(text)
-
-
 def docs(
     *,
     ledgers: Mapping[str, Path],
