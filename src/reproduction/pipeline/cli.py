@@ -10,7 +10,6 @@ import argparse
 import errno
 import importlib
 import logging
-import math
 import os
 import sys
 import warnings
@@ -136,13 +135,6 @@ def _costs(commands: Commands) -> None:
     added.add_argument("logs", type=Path, metavar="FOLDER")
     added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
     _output(added)
-
-    added = _command(commands, "margins", "tell how certain the verdicts of a build are", "margins")
-    added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
-    added.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER")
-    added.add_argument("--below", type=float, default=math.inf, metavar="MARGIN")
-    added.add_argument("--wanted", type=float, default=4.0, metavar="MARGIN")
-    added.add_argument("--before", type=Path, metavar="FOLDER", help="another build's results")
 
 
 def _data(commands: Commands) -> None:
