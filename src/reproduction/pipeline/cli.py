@@ -223,11 +223,6 @@ def _publications(commands: Commands) -> None:
     _ledgers(added)
     added.add_argument("--text", type=Path, required=True, metavar="FILE")
 
-    added = _command(
-        commands, "subsets", "list statements that read a part of their evidence", "ledger_stages"
-    )
-    added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
-
 
 def _checks(commands: Commands) -> None:
     added = _command(commands, "falsify", "make a mistake and see which entries notice", "falsify")

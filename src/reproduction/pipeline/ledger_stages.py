@@ -167,37 +167,6 @@ def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
     return problems(read_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
 
 
-def subsets(papers: Sequence[str]) -> list[str]:
-    """Print the parts of artifacts that statements read, with the words that name them.
-
-    Returns
-    -------
-    list of str
-        One line for each that no words name.
-    """
-    from reproduction.claims import subsets as parts
-    from reproduction.claims.verdicts import artifacts
-    from reproduction.pipeline.costs import merged
-    from reproduction.pipeline.plan import Plan
-
-    plan = Plan(merged(), checked=False)
-    unnamed = []
-    for paper in papers or plan.config.blocks:
-        ledger = plan.ledgers.by_paper[paper]
-        read = {name for entry in ledger.entries.values() for name in artifacts(entry)}
-        known = {name: about for name in read if (about := plan.known(paper, name)) is not None}
-        for part in parts.subsets(ledger, known):
-            line = (
-                f"{paper}.{part.entry}: {part.variable} at {part.dimension} "
-                f"{', '.join(part.read)}, not {', '.join(part.left)}"
-            )
-            if part.reason is None:
-                unnamed.append(f"{line}: no words name that")
-            else:
-                print(f"{line}: {part.reason}")
-    return unnamed
-
-
 def _version() -> str:
     """Version and commit of this checkout; the version alone of a copy without its history."""
     from privreg.version import __version__
