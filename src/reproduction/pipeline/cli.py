@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     """One command a function of a module of stages, whose options are its parameters."""
     parser = OneLineParser(prog="python -m reproduction", description=__doc__)
     commands = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
-    for add in (_costs, _data, _experiments, _drawings, _verdicts, _publications, _checks):
+    for add in (_costs, _data, _experiments, _drawings, _verdicts, _checks):
         add(commands)
     return parser
 
@@ -206,9 +206,6 @@ def _verdicts(commands: Commands) -> None:
     added = _command(commands, "gate", "fail if a verdict is not the expected one", "ledger_stages")
     added.add_argument("ledger", type=Path)
     _output(added)
-
-
-def _publications(commands: Commands) -> None:
     added = _command(
         commands, "docs", "write what the repository says of the ledgers", "ledger_stages"
     )
@@ -216,12 +213,6 @@ def _publications(commands: Commands) -> None:
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--readme", type=Path, default=Path("README.md"))
     _output(added)
-    added = _command(
-        commands, "places", "look for a ledger's places in the paper's text", "ledger_stages"
-    )
-    added.add_argument("paper")
-    _ledgers(added)
-    added.add_argument("--text", type=Path, required=True, metavar="FILE")
 
 
 def _checks(commands: Commands) -> None:

@@ -153,20 +153,6 @@ def docs(
     )
 
 
-def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
-    """Check that a ledger's places and printed numbers are in the paper's text.
-
-    Returns
-    -------
-    list of str
-        One line for each that is not.
-    """
-    from reproduction.claims.places import problems
-    from reproduction.pipeline.ledgers import read_ledger
-
-    return problems(read_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
-
-
 def _version() -> str:
     """Version and commit of this checkout; the version alone of a copy without its history."""
     from privreg.version import __version__
