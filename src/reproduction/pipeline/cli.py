@@ -225,11 +225,6 @@ def _checks(commands: Commands) -> None:
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")
     _output(added)
 
-    added = _command(
-        commands, "imports", "draw which part of the packages imports which", "imports"
-    )
-    added.add_argument("--into", type=Path, metavar="PAGE", help="replace its Mermaid block")
-
     _output(_command(commands, "schema", "write the JSON schema of the configuration"))
     _output(_command(commands, "scales", "write the digests of the paper's scale", "scales"))
 
