@@ -23,19 +23,12 @@ def as_svg(source: str) -> str:
     Parameters
     ----------
     source : str
-        Lines `a --> b --> c`, and between `subgraph NAME` and `end` the boxes of a group. No cycle.
+        A line that names the kind of graph, then lines `a --> b --> c`. No cycle.
     """
-    groups: dict[str, list[str]] = {}
     arrows: list[tuple[str, str]] = []
-    for line in map(str.strip, source.splitlines()[1:]):
-        if line.startswith("subgraph "):
-            groups[line.removeprefix("subgraph ")] = []
-        elif "-->" in line:
-            arrows += pairwise(re.split(r"\s*-->\s*", line))
-        elif line != "end":
-            groups[next(reversed(groups))].append(line)
-    names = list(dict.fromkeys([name for pair in arrows for name in pair]))
-    names += [name for group in groups.values() for name in group if name not in names]
+    for line in source.strip().splitlines()[1:]:
+        arrows += pairwise(re.split(r"\s*-->\s*", line.strip()))
+    names = list(dict.fromkeys(name for pair in arrows for name in pair))
     rows, links = _rows(names, arrows)
     places = _places(rows, links)
     width = max(x + _width(name) / 2 for name, (x, _) in places.items()) + GAP
@@ -45,21 +38,19 @@ def as_svg(source: str) -> str:
         for start, end in links
         for (x, y), (u, v) in [(places[start], places[end])]
     ]
-    first = next(iter(groups.values()), [])
     for name, (x, y) in places.items():
         if not name.startswith(BEND):
-            wide, filled = _width(name), "0.16" if name in first else "0.03"
+            wide = _width(name)
             drawn.append(
                 f'<rect x="{x - wide / 2:.0f}" y="{y - BOX / 2:.0f}" width="{wide:.0f}" '
-                f'height="{BOX}" rx="4" fill="currentColor" fill-opacity="{filled}"/>'
+                f'height="{BOX}" rx="4" fill="currentColor" fill-opacity="0.03"/>'
                 f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" stroke="none" '
                 f'fill="currentColor">{name}</text>'
             )
-    told = f"<figcaption>Shaded: {next(iter(groups))}.</figcaption>" if groups else ""
     return (
         f'<figure><svg viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
         'class="graph" role="img" aria-label="Graph of boxes and arrows" stroke="currentColor" '
-        f'fill="none" font-size="12">{HEAD}{"".join(drawn)}</svg>{told}</figure>'
+        f'fill="none" font-size="12">{HEAD}{"".join(drawn)}</svg></figure>'
     )
 
 

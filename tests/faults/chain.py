@@ -33,7 +33,7 @@ TIMES = {"logs", "benchmarks"}
 PAGE = "index.html"
 # What may be taken away, from the last artifacts to all: a level goes with those before it.
 LEVELS = (
-    ["gate.txt", "ro-crate-metadata.json", "index.html"],
+    ["gate.txt", "index.html"],
     ["claims.csv", "claims.json", "findings.csv", "tables/chain2026/table1.csv"],
     ["verdicts/chain2026.json"],
     ["intervals/chain2026/slope.nc", "figures/chain2026/fig1.pdf", "figures/chain2026/fig1.png"],
@@ -53,7 +53,7 @@ def take_away(folder: Path, levels: int) -> None:
 def chain_checkout(folder: Path) -> Path:
     """A copy of the checkout with the chain as its only paper, and mirrors that do not answer."""
     ignored = shutil.ignore_patterns(".*", "results", "*.egg-info", "build")
-    for name in ("CITATION.cff", "environment.yml", "README.md"):
+    for name in ("environment.yml", "README.md"):
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     for name in ("src", "workflow", "profiles"):

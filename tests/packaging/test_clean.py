@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-MADE = ("results/quick/theory/paper/a.nc", "results/crate/README.md", ".snakemake/log/a.log")
+MADE = ("results/quick/theory/paper/a.nc", "results/quick/README.md", ".snakemake/log/a.log")
 
 
 def test_clean_deletes_no_tracked_file(tmp_path):

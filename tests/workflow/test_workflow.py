@@ -11,7 +11,7 @@ import yaml
 
 from .checkout import QUICK, small_checkout, snakemake, whole_checkout
 
-LEDGER = {"judge", "ledger", "page", "crate", "gate"}
+LEDGER = {"judge", "ledger", "page", "gate"}
 # At the quick scale the trials of an experiment are one shard.
 QUICK_RULES = {"data", "theory", "simulation", "intervals", "figure"} | LEDGER
 RULES = QUICK_RULES | {"simulate", "summarise"}

@@ -148,33 +148,6 @@ rule gate:
         "python -m reproduction gate {input.ledger:q} --output {output:q} --log {log:q}"
 
 
-rule crate:
-    """Export the papers' ledger as an RO-Crate, one ClaimReview a statement."""
-    input:
-        ledger=layout.ledger("json", PAPERS),
-    output:
-        layout.crate(),
-    log:
-        layout.log(layout.crate()),
-    benchmark:
-        layout.benchmark(layout.crate())
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
-    params:
-        code=lambda w: code_of(plan.claim_sources("crate")),
-        files=plan.crate_files(),
-        published=plan.released(),
-    message:
-        "RO-Crate of the ledger"
-    shell:
-        "python -m reproduction crate {input.ledger:q} --files {params.files:q}"
-        " --published {params.published} --output {output:q} --log {log:q}"
-
-
 rule docs:
     """Write docs/results.md and the README's counts."""
     input:

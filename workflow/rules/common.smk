@@ -96,5 +96,4 @@ localrules:
     ledger,
     page,
     gate,
-    crate,
     caught,

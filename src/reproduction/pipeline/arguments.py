@@ -93,7 +93,7 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
 WRITTEN = (
     "output", "summary", "log", "csv", "json", "findings", "origin", "benchmarks", "entries",
 )  # fmt: skip
-FOLDERS = ("ledgers", "coverage", "directory", "measured", "logs", "results", "before")
+FOLDERS = ("ledgers", "directory", "measured", "logs")
 EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 
 
@@ -122,8 +122,8 @@ def _require_names(stage: str, options: Mapping[str, Any]) -> None:
         from reproduction.pipeline.falsify import wrong_versions
 
         choose(name, wrong_versions(paper), f"{paper}: a deliberate mistake")
-    elif stage in ("judge", "claim", "places"):
-        choose(options["paper"], options.get("ledgers") or known_keys(), "a paper")
+    elif stage in ("judge", "claim"):
+        choose(options["paper"], known_keys(), "a paper")
 
 
 def _require_arguments(given: Mapping[str, Path], wanted: tuple[str, ...]) -> None:

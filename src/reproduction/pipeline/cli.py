@@ -10,7 +10,6 @@ import argparse
 import errno
 import importlib
 import logging
-import math
 import os
 import sys
 import warnings
@@ -74,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     """One command a function of a module of stages, whose options are its parameters."""
     parser = OneLineParser(prog="python -m reproduction", description=__doc__)
     commands = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
-    for add in (_costs, _data, _experiments, _drawings, _verdicts, _publications, _checks):
+    for add in (_costs, _data, _experiments, _drawings, _verdicts, _checks):
         add(commands)
     return parser
 
@@ -136,13 +135,6 @@ def _costs(commands: Commands) -> None:
     added.add_argument("logs", type=Path, metavar="FOLDER")
     added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
     _output(added)
-
-    added = _command(commands, "margins", "tell how certain the verdicts of a build are", "margins")
-    added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
-    added.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER")
-    added.add_argument("--below", type=float, default=math.inf, metavar="MARGIN")
-    added.add_argument("--wanted", type=float, default=4.0, metavar="MARGIN")
-    added.add_argument("--before", type=Path, metavar="FOLDER", help="another build's results")
 
 
 def _data(commands: Commands) -> None:
@@ -214,14 +206,6 @@ def _verdicts(commands: Commands) -> None:
     added = _command(commands, "gate", "fail if a verdict is not the expected one", "ledger_stages")
     added.add_argument("ledger", type=Path)
     _output(added)
-
-
-def _publications(commands: Commands) -> None:
-    added = _command(commands, "crate", "export the ledger as an RO-Crate", "ledger_stages")
-    added.add_argument("ledger", type=Path)
-    added.add_argument("--files", type=json_of(dict), default={}, metavar="JSON")
-    added.add_argument("--published", required=True, metavar="YYYY-MM-DD")
-    _output(added)
     added = _command(
         commands, "docs", "write what the repository says of the ledgers", "ledger_stages"
     )
@@ -229,17 +213,6 @@ def _publications(commands: Commands) -> None:
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--readme", type=Path, default=Path("README.md"))
     _output(added)
-    added = _command(
-        commands, "places", "look for a ledger's places in the paper's text", "ledger_stages"
-    )
-    added.add_argument("paper")
-    _ledgers(added)
-    added.add_argument("--text", type=Path, required=True, metavar="FILE")
-
-    added = _command(
-        commands, "subsets", "list statements that read a part of their evidence", "ledger_stages"
-    )
-    added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
 
 
 def _checks(commands: Commands) -> None:
@@ -251,11 +224,6 @@ def _checks(commands: Commands) -> None:
     added = _command(commands, "caught", "fail if a mistake was not caught", "falsify")
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")
     _output(added)
-
-    added = _command(
-        commands, "imports", "draw which part of the packages imports which", "imports"
-    )
-    added.add_argument("--into", type=Path, metavar="PAGE", help="replace its Mermaid block")
 
     _output(_command(commands, "schema", "write the JSON schema of the configuration"))
     _output(_command(commands, "scales", "write the digests of the paper's scale", "scales"))

@@ -52,24 +52,10 @@ def code_of(paths: Iterable[str]) -> str:
     return _code_of(tuple(paths))
 
 
-def modules() -> tuple[str, ...]:
-    """Names of all modules of the packages, sorted."""
-    files = (path for package in PACKAGES for path in SOURCE.joinpath(package).rglob("*.py"))
-    return tuple(sorted(module_of(path) for path in files))
-
-
 def module_of(path: Path) -> str:
     """Dotted name of the module that a file of the packages holds."""
     parts = path.resolve().relative_to(SOURCE.resolve()).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
-
-
-def imports(module: str) -> tuple[str, ...]:
-    """Modules of the packages that one module imports, inside functions or not."""
-    path = _file(module)
-    if path is None:
-        return ()
-    return tuple(_imported_names(ast.parse(path.read_text(encoding="utf-8")), None))
 
 
 @cache

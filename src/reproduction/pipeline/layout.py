@@ -71,9 +71,6 @@ class Layout:
     def findings(self, book: str = "{book}") -> str:
         return f"{self.root}/{book}findings.csv"
 
-    def crate(self) -> str:
-        return f"{self.root}/ro-crate-metadata.json"
-
     def falsified(self, paper: str = "{paper}", version: str = "{version}") -> str:
         """What a deliberate mistake does to a paper's verdicts."""
         return f"{self.root}/falsified/{paper}/{version}.json"

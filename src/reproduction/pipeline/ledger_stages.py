@@ -133,32 +133,6 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     return failures
 
 
-def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Path) -> list[str]:
-    """Export the ledger as the metadata of an RO-Crate.
-
-    Returns
-    -------
-    list of str
-        One line for each thing that the crate lacks.
-    """
-    from datetime import date
-
-    from privreg.version import __version__
-    from reproduction.claims import crate as exported
-    from reproduction.claims import records
-
-    book = records.from_json(checksums.read_bytes(ledger))
-    text = exported.crate(
-        book,
-        papers=_bibliography(book.papers),
-        files=files,
-        published=date.fromisoformat(published),
-        version=__version__,
-    )
-    datasets.write_text(text, output)
-    return exported.problems(text)
-
-
 def docs(
     *,
     ledgers: Mapping[str, Path],
@@ -177,51 +151,6 @@ def docs(
     datasets.write_text(
         summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
     )
-
-
-def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
-    """Check that a ledger's places and printed numbers are in the paper's text.
-
-    Returns
-    -------
-    list of str
-        One line for each that is not.
-    """
-    from reproduction.claims.places import problems
-    from reproduction.pipeline.ledgers import read_ledger
-
-    return problems(read_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
-
-
-def subsets(papers: Sequence[str]) -> list[str]:
-    """Print the parts of artifacts that statements read, with the words that name them.
-
-    Returns
-    -------
-    list of str
-        One line for each that no words name.
-    """
-    from reproduction.claims import subsets as parts
-    from reproduction.claims.verdicts import artifacts
-    from reproduction.pipeline.costs import merged
-    from reproduction.pipeline.plan import Plan
-
-    plan = Plan(merged(), checked=False)
-    unnamed = []
-    for paper in papers or plan.config.blocks:
-        ledger = plan.ledgers.by_paper[paper]
-        read = {name for entry in ledger.entries.values() for name in artifacts(entry)}
-        known = {name: about for name in read if (about := plan.known(paper, name)) is not None}
-        for part in parts.subsets(ledger, known):
-            line = (
-                f"{paper}.{part.entry}: {part.variable} at {part.dimension} "
-                f"{', '.join(part.read)}, not {', '.join(part.left)}"
-            )
-            if part.reason is None:
-                unnamed.append(f"{line}: no words name that")
-            else:
-                print(f"{line}: {part.reason}")
-    return unnamed
 
 
 def _version() -> str:

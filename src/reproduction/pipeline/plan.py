@@ -11,8 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-import yaml
-
 from reproduction.claims.falsify import WrongVersion
 from reproduction.claims.known import Coordinate, Known
 from reproduction.claims.verdicts import Scale
@@ -21,7 +19,7 @@ from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load
 from reproduction.pipeline.falsify import touched, wrong_versions
-from reproduction.pipeline.layout import FIGURE_FORMATS, PAPERS, Layout, book_of
+from reproduction.pipeline.layout import FIGURE_FORMATS, Layout, book_of
 from reproduction.pipeline.ledgers import Falsifier, Ledgers, described
 from reproduction.pipeline.lock import JOBS, JOBS_VARIABLE
 from reproduction.pipeline.prediction import read_costs, require_affordable
@@ -301,24 +299,6 @@ class Plan:
             recipe = self.recipe(paper, name)
             roots += [f"{recipe.module_name}:{stage}" for stage in STAGES if recipe.has(stage)]
         return _posix(closure(*roots))
-
-    def crate_files(self) -> str:
-        """Files of the RO-Crate of the papers' ledger, with what each is, as JSON."""
-        files = {
-            self.layout.ledger(
-                "json", PAPERS
-            ): "Statements, cross-checks and findings with verdicts",
-            self.layout.ledger("csv", PAPERS): "The checks as a table",
-            self.layout.findings(PAPERS): "The findings as a table",
-            self.layout.page(PAPERS): "The page to read",
-        }
-        root = f"{self.layout.root}/"
-        return json.dumps({path.removeprefix(root): what for path, what in files.items()})
-
-    def released(self) -> str:
-        """Day of the package's release, from CITATION.cff."""
-        text = (SOURCE.parent / "CITATION.cff").read_text(encoding="utf-8")
-        return str(yaml.safe_load(text)["date-released"])
 
     def claim_sources(self, stage: str, module: str = "ledger_stages") -> list[str]:
         """Source files of a stage of the ledger, with the templates that it fills in."""

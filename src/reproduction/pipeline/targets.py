@@ -83,7 +83,7 @@ def files_made(plan: Plan) -> set[str]:
     for book in {book_of(key) for key in keys}:
         found |= {layout.ledger("csv", book), layout.ledger("json", book), layout.findings(book)}
         found |= {layout.page(book), layout.entries(book), layout.gate(book)}
-    found |= {layout.crate(), layout.caught()}
+    found.add(layout.caught())
     found |= {layout.peers(name) for name in PEERS_FILES}
     found |= {layout.data(name) for name in plan.config.data}
     for paper, block in plan.config.blocks.items():
