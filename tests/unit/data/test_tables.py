@@ -113,29 +113,3 @@ def test_diabetes_stand_in() -> None:
 def test_a_malformed_idx_file_is_refused_by_name(content: bytes) -> None:
     with pytest.raises(data.DataError, match="images: "):
         mnist.read_idx(content, "images")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"labels": np.zeros(3)},
-        {"official_test": np.zeros(3, dtype=bool)},
-        {"feature_names": ("one",)},
-        {"features": np.array([[1.0, np.nan], [0.0, 0.0]])},
-        {"labels": np.array([0.0, np.inf])},
-        {"features": np.zeros(2)},
-        {"feature_scale": 0.0},
-    ],
-)
-def test_a_table_that_does_not_fit_together_is_refused(change: dict[str, object]) -> None:
-    good: dict[str, object] = {
-        "name": "made",
-        "features": np.zeros((2, 2)),
-        "labels": np.zeros(2),
-        "feature_names": ("one", "two"),
-        "official_test": np.zeros(2, dtype=bool),
-        "source": "made",
-    }
-    data.Table(**good)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=next(iter(change))):
-        data.Table(**(good | change))  # type: ignore[arg-type]
