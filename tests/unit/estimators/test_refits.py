@@ -103,7 +103,6 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         ({"groups": [1, 2]}, "groups must have shape"),
         ({"X": OTHER[:5]}, "X and y must be"),
     ],
-    ids=str,
 )
 def test_what_is_refused_before_any_noise_costs_and_changes_nothing(monkeypatch, change, message):
     data = {"X": OTHER, "y": OTHER[:, 0], "groups": None}
