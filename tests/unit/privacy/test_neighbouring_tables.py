@@ -113,6 +113,12 @@ def test_a_name_beside_others_changes_who_they_are_in_no_case(more):
             Persons([*groups, more], 4)
 
 
+@pytest.mark.parametrize("groups", [[None, None], [np.nan], [pd.NA], ["a", None], [[1.0], 2.0]])
+def test_a_missing_name_is_refused(groups):
+    with pytest.raises(ValueError, match="groups must "):
+        Persons(groups, len(groups))
+
+
 def test_numbers_in_lists_are_looked_up_as_arrays():
     """Sorting Python objects would take a table with a million rows seconds."""
     assert require_names([3, 1], 2).dtype.kind == "i"
