@@ -78,6 +78,7 @@ def test_one_run_goes_from_data_to_gate(first_run):
     assert re.search(r"^Took \d+ (s|min)", output, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_studies_have_a_gate_and_a_page_of_their_own(built):
     output = snakemake(built, "studies", *QUICK)
     assert set(re.findall(r"\[ *\d+/\d+\] (?:Simulation|Figure|Claims): (\w+)", output)) == {
