@@ -1,6 +1,7 @@
 """Of settings that share noise one is released, and every algorithm says what it costs."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -177,3 +178,26 @@ def test_diagnostics_of_runs_stay_in_the_house(data, rng):
 
 
 ROUTES = [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
+
+
+@pytest.mark.parametrize("route", [*ROUTES, dataclasses.replace])
+@pytest.mark.parametrize("algorithm", ["noisy SGD", "full batch"])
+def test_a_copied_run_releases_one_setting_at_its_price(data, rng, algorithm, route):
+    """Two settings share their noise, and their difference would hold none of it."""
+    if algorithm == "noisy SGD":
+        run, settings = sgd(data, rng, clip_norms=[0.5, 1.0]), ((0, 0), (0, 1))
+    else:
+        run, settings = descend(data, rng, clip_norm=np.array([1.0, 2.0])), (0, 1)
+    other = route(run)
+    price = run.release(settings[0]).budget
+    with pytest.raises(ValueError, match="setting must be"):
+        other.release(settings[1])
+    again = route(run)
+    held = again.clip_norms if algorithm == "noisy SGD" else again.clip_norm
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        held.flags.writeable = True
+    assert again.release(settings[0]).budget == price
+    with pytest.raises(ValueError, match="was released already"):
+        again.release(settings[1])
+    alone = descend(data, rng, clip_norm=1.0)
+    assert route(alone).release().budget == alone.release().budget
