@@ -94,7 +94,7 @@ def as_text(value: dict[str, Any]) -> str:
 
 
 def privacy_as_json(privacy: Any, *, delta: float) -> dict[str, Any]:
-    """What was spent, in plain types, as `privreg odometer` reads it."""
+    """Privacy statement in plain types, as `privreg odometer` reads it."""
     return {
         "seeded": privacy.seeded,
         "epsilon": finite(privacy.epsilon(delta)),

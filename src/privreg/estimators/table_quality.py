@@ -1,4 +1,4 @@
-"""How many records were incomplete or clipped: shares with noise, by column."""
+"""Noisy shares of incomplete and clipped records, by column."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TableQuality:
 
     @property
     def warnings(self) -> list[str]:
-        """What shares that are large beyond their noise mean for a fit."""
+        """Warnings about shares that are large beyond their noise."""
         lost = self._beyond(self.incomplete, MOST)
         absent = "" if lost else self._beyond(self.incomplete, WORTH_A_WARNING)
         clipped = self._beyond(self.clipped, WORTH_A_WARNING)

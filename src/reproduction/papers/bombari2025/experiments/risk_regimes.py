@@ -183,7 +183,7 @@ def lower_modes(parameters: Parameters) -> dict:
         return values * (product * (1 - t)) ** 2 * ratio + private * (1 - t)
 
     def quotients(enlarged: float) -> tuple[float, float]:
-        """Of (E.13) over both forms, with so many times the least C_2."""
+        """Least quotient of (E.13) over both forms, at a multiple of the least C_2."""
 
         def simple(t: float, modes: np.ndarray) -> np.ndarray:
             return source(t) - 2 * values * product * (1 - t) * modes

@@ -105,7 +105,7 @@ def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -
 
 @per("damped_family", "damping", vanishing_response="that risk over the squared sensitivity")
 def vanishing_response(parameters: Parameters, damped_family: str, damping: float) -> float:
-    """What is left at a given noise multiplier."""
+    """Remainder at a given noise multiplier."""
     found = vanishing_risk(parameters, damped_family, damping)
     return found / _noise(damped_family, damping).squared_sensitivity
 
