@@ -100,8 +100,8 @@ class Probe(Strict):
     label: Text | None = Field(None, description="What this check looks at, where several are.")
     evidence: Evidence
     check: Annotated[Check, Field(discriminator="kind"), BeforeValidator(_known_kind)]
-    rejects: Annotated[tuple[Rejected, ...], Field(min_length=1)] = Field(
-        description="Observations that the check must refuse, a list where it takes a list."
+    rejects: tuple[Rejected, ...] = Field(
+        (), description="Observations that the check must refuse, a list where it takes a list."
     )
     wrong: tuple[Wrong, ...] = Field(
         (), description="Small wrong versions of the statement, which the evidence must refuse."

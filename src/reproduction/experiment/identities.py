@@ -2,9 +2,8 @@
 
     @identity(
         where="Section 3, text after Theorem 3.1",
-        states="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
-        holds=close(1 / 24, absolute=1e-9),
-        refuses=[times(1.01), plus(-1e-6)],
+        statement="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
+        check=close(1 / 24, absolute=1e-9),
     )
     def exponent_threshold() -> float:
         "Largest c_* at which the bound of (2) vanishes, sigma = 1."
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from reproduction.experiment.cells import Block, Quantity, per
@@ -29,93 +28,54 @@ Raw = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Stated(Quantity):
-    """A quantity that decides an entry of the ledger.
+    """A quantity that decides the entry of the ledger with these fields."""
 
-    Parameters
-    ----------
-    where : str
-        The place in the paper.
-    states : str
-        The paper's statement, in our words. One of this and `compares` is given.
-    compares : str
-        For a cross-check of ours: what must agree with what.
-    holds : mapping
-        The check, from `close`, `between`, `below`, `above` or `every`.
-    refuses : sequence
-        Observations that the check must refuse: numbers, `times(…)` or `plus(…)`.
-    wrong : mapping
-        Small wrong versions of the statement, which the evidence must refuse: what each says, to
-        the check that differs, to the evidence, or to the name of the quantity.
-    select : mapping, optional
-        Labels of the quantity's axes; all values without it.
-    entry : mapping, optional
-        What else the entry has: `id` (from the quantity's name if left out), `kind` ("proof step"
-        if left out), `printed`, `ours`, `finding`, `expect`, `requires`, `figure`, `note`.
-    """
-
-    where: str = ""
-    states: str = ""
-    compares: str = ""
-    holds: Raw
-    refuses: Sequence[Any]
-    wrong: Mapping[str, Raw | str] = field(default_factory=dict)
-    select: Raw = field(default_factory=dict)
-    entry: Raw = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if bool(self.states) == bool(self.compares):
-            raise ValueError(f"one of states and compares must be given: {self.meaning}")
+    entry: Raw
 
     def declared(self, name: str, artifact: str) -> Raw:
         """The entry as a ledger's file would hold it."""
         evidence: dict[str, Any] = {"artifact": artifact, "variable": name}
-        if self.select:
-            evidence["select"] = dict(self.select)
-        probe = {"evidence": evidence, "check": dict(self.holds), "rejects": list(self.refuses)}
-        if self.wrong:
-            probe["wrong"] = [_wrong(*each) for each in self.wrong.items()]
-        words = {"kind": "proof step", "statement": self.states}
-        own = words if self.states else {"compares": self.compares}
-        place = {"where": self.where} if self.where else {}
-        return {"id": name.replace("_", "-"), **own, **place, "checks": [probe], **self.entry}
+        probe: dict[str, Any] = {"evidence": evidence, "check": self.entry["check"]}
+        if self.entry["select"]:
+            evidence["select"] = self.entry["select"]
+        if self.entry["wrong"]:
+            probe["wrong"] = [_wrong(*each) for each in self.entry["wrong"].items()]
+        words = {key: self.entry[key] for key in self.entry.keys() - {"check", "select", "wrong"}}
+        kind = {"kind": "proof step"} if "statement" in words else {}
+        return {"id": name.replace("_", "-"), **kind, "checks": [probe], **words}
 
 
 def stated(
     meaning: str,
     dims: str = "",
     *,
-    holds: Raw,
-    refuses: Sequence[Any],
-    where: str = "",
-    states: str = "",
-    compares: str = "",
+    check: Raw,
     wrong: Mapping[str, Raw | str] | None = None,
     select: Raw | None = None,
     units: str = "1",
     **entry: Any,
 ) -> Stated:
-    """A quantity that decides an entry, with what else the entry has as arguments of their own.
+    """A quantity that decides an entry.
 
     Parameters
     ----------
     meaning, dims, units
         As in `Quantity`.
-    holds, refuses, where, states, compares, wrong, select, entry
-        As in `Stated`.
+    check : mapping
+        From `close`, `between`, `below`, `above` or `every`.
+    wrong : mapping
+        Small wrong versions of the statement, which the evidence must refuse: what each says, to
+        the check that differs, to the evidence, or to the name of the quantity.
+    select : mapping, optional
+        Labels of the quantity's axes; all values without it.
+    **entry
+        The entry's other fields: `where`, one of `statement` and `compares`, and what else a
+        ledger's file may give; `id` follows from the quantity's name, `kind` is "proof step".
     """
-    return Stated(
-        meaning,
-        dims,
-        units=units,
-        where=where,
-        states=states,
-        compares=compares,
-        holds=holds,
-        refuses=refuses,
-        wrong=wrong or {},
-        select=select or {},
-        entry=entry,
-    )
+    if ("statement" in entry) == ("compares" in entry):
+        raise ValueError(f"one of statement and compares must be given: {meaning}")
+    about = {"check": check, "wrong": wrong or {}, "select": select or {}, **entry}
+    return Stated(meaning, dims, units=units, entry=about)
 
 
 def identity(*axes: str, **about: Any) -> Callable[[Callable[..., Any]], Block]:
@@ -146,7 +106,7 @@ def entries(blocks: Sequence[Block], artifact: str) -> dict[str, list[Raw]]:
     for block in blocks:
         for name, quantity in block.quantities.items():
             if isinstance(quantity, Stated):
-                kind = "statements" if quantity.states else "cross_checks"
+                kind = "statements" if "statement" in quantity.entry else "cross_checks"
                 found[kind].append(quantity.declared(name, artifact))
     return found
 
@@ -180,13 +140,3 @@ def above(low: Any) -> Raw:
 def every(check: Raw) -> Raw:
     """The check for every element of an array."""
     return {"kind": "all", "of": check}
-
-
-def times(factor: float) -> Raw:
-    """A refused observation: this multiple of what is expected."""
-    return {"times": factor}
-
-
-def plus(distance: float) -> Raw:
-    """A refused observation: this much more than what is expected."""
-    return {"plus": distance}

@@ -108,7 +108,6 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
             {"checks": [], "depends_on_choice": {"choice": "x", "runs": RUNS[:1]}},
             "at least 2 values",
         ),
-        ({"checks": [probe(rejects=[])]}, "at least 1"),
         ({"checks": [probe(check={"kind": "betwen"})]}, "did you mean 'between'"),
         ({"checks": [probe(rejects=[{"times": 2.0}])]}, "unless the check is of kind 'close'"),
         (

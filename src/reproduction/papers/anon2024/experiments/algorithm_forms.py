@@ -45,17 +45,15 @@ AXES = {
         where="Algorithm 1, Algorithm 3",
         compares="The average of the library's DP-FTRL with the lines of Algorithms 1 and 3 as "
         "loops over an explicit tree, three covariances.",
-        holds=every(below(1e-11)),
-        refuses=[1e-8, 0.1],
+        check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),
     sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
-        states="From w = 0 the minimisation of line 9 is a step of SGD with the increment of the "
-        "tree's noise.",
-        holds=every(below(1e-11)),
-        refuses=[1e-8, 0.1],
+        statement="From w = 0 the minimisation of line 9 is a step of SGD with the increment of "
+        "the tree's noise.",
+        check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
         ours=["N = 45", "d = 12", "three covariances", "steps counted from 1"],
     ),
@@ -99,11 +97,10 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
     prefix_error=stated(
         "largest error of a prefix without noise over its size",
         where="Algorithm 3, Section 3.1",
-        states="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of the "
-        "sum of all vectors received so far.",
+        statement="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of "
+        "the sum of all vectors received so far.",
         select={"counting": "from 0"},
-        holds=below(1e-12),
-        refuses=[0.01, 1.0],
+        check=below(1e-12),
         id="private-sum-of-algorithm-3",
         kind="prose",
         ours=["without noise", "45 vectors"],
@@ -125,10 +122,10 @@ def prefix_error(parameters: Parameters, counting: str) -> float:
     id="nodes-of-a-record",
     where="Section 2",
     kind="prose",
-    states="Each vector affects at most ceil(log2 N) + 1 nodes, those from its leaf to the root.",
+    statement="Each vector affects at most ceil(log2 N) + 1 nodes, those from its leaf to the "
+    "root.",
     ours=["all N up to 300"],
-    holds=below(1.0000001),
-    refuses=[1.01, 1.5],
+    check=below(1.0000001),
     wrong={"At most log2 N, rounded up.": "most_nodes_over_logarithm"},
 )
 def most_nodes_over_levels(parameters: Parameters) -> float:
@@ -146,11 +143,10 @@ def most_nodes_over_logarithm(parameters: Parameters) -> float:
 @identity(
     id="uncorrelated-increments-b14",
     where="Equation (B.14)",
-    states="Increments of the tree's noise at steps j < t are uncorrelated unless j is in the set "
-    "of steps that t takes back.",
+    statement="Increments of the tree's noise at steps j < t are uncorrelated unless j is in the "
+    "set of steps that t takes back.",
     ours=["N = 45", "steps counted from 1", "t less each smaller power of two that divides it"],
-    holds=below(0.5),
-    refuses=[1.0],
+    check=below(0.5),
 )
 def unlisted_covariance(parameters: Parameters) -> float:
     """Largest covariance of increments that share no listed node."""
@@ -163,8 +159,7 @@ def unlisted_covariance(parameters: Parameters) -> float:
     where="Equation (B.14)",
     compares="The covariance of an increment with one whose node it takes back, -1 in units of a "
     "node's variance.",
-    holds=close(-1.0, absolute=0.01),
-    refuses=[0.0, 1.0],
+    check=close(-1.0, absolute=0.01),
 )
 def listed_covariance(parameters: Parameters) -> float:
     """Largest covariance of an increment with one that it takes back."""
@@ -175,11 +170,10 @@ def listed_covariance(parameters: Parameters) -> float:
 @identity(
     id="terms-of-an-increment",
     where="Section B.4",
-    states="An increment of the noise at step t combines at most log2(t), rounded up, and one more "
-    "Gaussian vectors.",
+    statement="An increment of the noise at step t combines at most log2(t), rounded up, and one "
+    "more Gaussian vectors.",
     ours=["all t up to 45", "steps counted from 1"],
-    holds=below(1.0),
-    refuses=[1.01, 2.0],
+    check=below(1.0),
     wrong={"At most log2(t), rounded up.": "terms_over_logarithm"},
 )
 def terms_over_bound(parameters: Parameters) -> float:
@@ -197,11 +191,10 @@ def terms_over_logarithm(parameters: Parameters) -> float:
 @identity(
     id="cross-terms-b16",
     where="Section B.4, equation (B.16)",
-    states="A psi^2 Sigma and its transpose are together at most A Sigma A' + psi^4 Sigma, with "
+    statement="A psi^2 Sigma and its transpose are together at most A Sigma A' + psi^4 Sigma, with "
     "either sign.",
     ours=["A of 200 products of random steps and their multiples, psi = 0.5, 1 and 2"],
-    holds=above(-1e-12),
-    refuses=[-1e-6, -0.1],
+    check=above(-1e-12),
     wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
 )
 def cross_terms() -> float:

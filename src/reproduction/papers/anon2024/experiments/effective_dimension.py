@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import below, close, every, plus, stated
+from reproduction.experiment.identities import below, close, every, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024 import public_features, setting
 
@@ -81,47 +81,42 @@ def traces(parameters: Parameters) -> dict:
     nonprivate_variance_step=stated(
         "printed variance of (B.7) over twice its bound sigma^2 (k* + N^2 eta^2 sum lambda^2) / N",
         where="Section B.3.1, equation (B.7)",
-        states="Without privacy the variance of (B.7) is of order "
+        statement="Without privacy the variance of (B.7) is of order "
         "sigma^2 (k* + N^2 eta^2 sum lambda^2) / N.",
-        holds=every(below(1.0)),
-        refuses=[1.01, 2.0],
+        check=every(below(1.0)),
         id="nonprivate-variance-b7",
         ours=["the constant 2"],
     ),
     bias_step=stated(
         "printed bias of (B.5) for the worst start over twice the last bound of (B.8)",
         where="Section B.3.1, equation (B.8)",
-        states="For starts of norm B the bias (B.5) is of order B^2 / (N eta) + "
+        statement="For starts of norm B the bias (B.5) is of order B^2 / (N eta) + "
         "B^2 (k* + N eta sum lambda) / (N^2 eta).",
-        holds=every(below(1.0)),
-        refuses=[1.01, 2.0],
+        check=every(below(1.0)),
         id="bias-of-bounded-starts-b8",
         ours=["beta = 1", "the constant 2"],
     ),
     private_step=stated(
         "first line of (B.11) over its second",
         where="Section B.3.1, equation (B.11)",
-        states="The first line of (B.11), the private variance with Sigma = I, is at most the "
+        statement="The first line of (B.11), the private variance with Sigma = I, is at most the "
         "second.",
-        holds=every(below(1.0)),
-        refuses=[1.01, 2.0],
+        check=every(below(1.0)),
         id="private-variance-b11",
     ),
     designed_first_step=stated(
         "I_1 over 2 N eta^2 times the effective dimension",
         where="Section B.3.3",
-        states="I_1 is of order N eta^2 times the effective dimension.",
-        holds=every(below(1.0)),
-        refuses=[1.01, 2.0],
+        statement="I_1 is of order N eta^2 times the effective dimension.",
+        check=every(below(1.0)),
         id="first-part-of-b33",
         ours=["the constant 2"],
     ),
     designed_second_step=stated(
         "I_2 with the population's design over 4 times the effective dimension",
         where="Section B.3.3",
-        states="I_2 is of order the effective dimension.",
-        holds=every(below(1.0)),
-        refuses=[1.01, 2.0],
+        statement="I_2 is of order the effective dimension.",
+        check=every(below(1.0)),
         id="second-part-of-b33",
         ours=["H in place of public features", "constant 4"],
     ),
@@ -135,9 +130,8 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
     equal_orders=stated(
         "log-log slope in N of the right side of (B.10) over its left side, a flat tail",
         where="Section B.3.1, equation (B.9)",
-        states="The sums of (B.9) and (B.10) are of the same order for every spectrum.",
-        holds=below(0.1),
-        refuses=[0.15, 0.5],
+        statement="The sums of (B.9) and (B.10) are of the same order for every spectrum.",
+        check=below(0.1),
         id="equal-orders-b10",
         ours=[
             "one eigenvalue 1 and N^3 equal ones of trace 1",
@@ -163,10 +157,9 @@ def equal_orders() -> float:
     trace_power=stated(
         "power of 1/lambda in tr(Sigma^-1 H) over the bound of Lemma B.10",
         where="Lemma B.10",
-        states="The trace of Sigma^-1 H is at most of the order of the printed bound for every "
+        statement="The trace of Sigma^-1 H is at most of the order of the printed bound for every "
         "lambda > 0.",
-        holds=below(0.1),
-        refuses=[0.15, 0.5],
+        check=below(0.1),
         id="trace-at-every-ridge-b10",
         kind="theorem",
         **AT_SMALL_RIDGES,
@@ -174,10 +167,9 @@ def equal_orders() -> float:
     form_power=stated(
         "power of 1/lambda in the bound of Lemma B.16 over the least form",
         where="Lemma B.16",
-        states="The leave-one-out forms are at least of the order of the printed bound for every "
-        "lambda > 0.",
-        holds=below(0.1),
-        refuses=[0.15, 0.5],
+        statement="The leave-one-out forms are at least of the order of the printed bound for "
+        "every lambda > 0.",
+        check=below(0.1),
         id="forms-at-every-ridge-b16",
         **AT_SMALL_RIDGES,
     ),
@@ -205,8 +197,7 @@ def small_ridges() -> dict[str, float]:
         where="Section 3.2, equation (3.1)",
         compares="What the noise of the design lambda I + H adds to the risk, at sigma^2 = "
         "tr(Sigma^-1 H), with growth in proportion to the dimension as lambda vanishes.",
-        holds=every(close(1.0, absolute=0.05)),
-        refuses=[plus(0.1), plus(-0.1)],
+        check=every(close(1.0, absolute=0.05)),
         id="design-without-ridge",
         ours=[
             "lambda a millionth of the least eigenvalue, d = 128 to 1024, N = 256",
@@ -216,10 +207,9 @@ def small_ridges() -> dict[str, float]:
     price_over_identity=stated(
         "noise of the design H + lambda I over that of the identity, lambda = 1000 lambda_1",
         where="Section 3.2, equation (3.1)",
-        states="As lambda grows the noise of the design lambda I + H is nearly that of the "
+        statement="As lambda grows the noise of the design lambda I + H is nearly that of the "
         "identity.",
-        holds=every(close(1.0, absolute=0.01)),
-        refuses=[plus(0.02), plus(-0.02)],
+        check=every(close(1.0, absolute=0.01)),
         wrong={"At lambda = lambda_1 already.": "price_at_the_largest_eigenvalue"},
         id="design-with-a-large-ridge",
         kind="prose",

@@ -43,11 +43,10 @@ AXES = {
 @identity(
     id="mean-of-squares-within-half-b17",
     where="Section B.5.3, equation (B.17)",
-    states="With m of order log N public rows the mean of the squared residuals is within half of "
-    "the true mean square with probability at least 1 - N^-10.",
+    statement="With m of order log N public rows the mean of the squared residuals is within half "
+    "of the true mean square with probability at least 1 - N^-10.",
     ours=["normal residuals", "m = 220 log N, N = 10 to 1000000", "the probability of Lemma B.3"],
-    holds=below(1.0),
-    refuses=[1.01, 2.0],
+    check=below(1.0),
     wrong={
         "With m of order (log N)^(1/2).": "failure_at_fewer_rows",
         "Within a quarter of it, with no more rows.": "failure_within_a_quarter",

@@ -95,11 +95,10 @@ def power_law(spectrum_power: float) -> dict:
     id="exponents-agree-with-assumption-2",
     kind="prose",
     where="Section 5.1, text after equation (5.1); Assumption 2",
-    states="The squared rate has a bounded second derivative for alpha = 0, 1/2 and from 1 on.",
+    statement="The squared rate has a bounded second derivative for alpha = 0, 1/2 and from 1 on.",
     ours=["alpha = 0 and 1/2", "alpha = 1, 2 and 10 of those from 1 on"],
     select={"exponent": [0.0, 0.5, 1.0, 2.0, 10.0]},
-    holds=every(close(1.0, absolute=1e-3)),
-    refuses=[1.1, 31.0],
+    check=every(close(1.0, absolute=1e-3)),
     wrong={"For alpha = 1/4 and 3/4, too.": {"select": {"exponent": [0.25, 0.75]}}},
 )
 def curvature_growth(exponent: float) -> float:
@@ -124,9 +123,8 @@ def curvature_growth(exponent: float) -> float:
     typical_share=stated(
         "share of gradients whose norm is within a tenth of sqrt(2 P) times the sample's",
         where="Section 4, text before equation (4.5)",
-        states="The norm of a gradient is sqrt(2 P) times the norm of its sample.",
-        holds=every(above(0.95)),
-        refuses=[0.9],
+        statement="The norm of a gradient is sqrt(2 P) times the norm of its sample.",
+        check=every(above(0.95)),
         id="gradient-norm-as-printed",
         kind="prose",
         ours=["isotropic data, R = 1/2, zeta = 0.3", "within a tenth"],
@@ -153,10 +151,9 @@ def gradient_norms(dimension: int) -> dict:
     id="gradients-are-of-order-root-d",
     kind="prose",
     where="Section 4, text before equation (4.5)",
-    states="At a risk of the order 1 the norm of a gradient is of the order sqrt(d).",
+    statement="At a risk of the order 1 the norm of a gradient is of the order sqrt(d).",
     ours=["isotropic data, R = 1/2, zeta = 0.3", "the median, between d = 100 and 1000"],
-    holds=close(0.5, absolute=0.01),
-    refuses=[0.4, 0.6],
+    check=close(0.5, absolute=0.01),
     wrong={"Of the order d^(1/2) times a logarithm.": close(0.676, absolute=0.01)},
 )
 def gradient_power(earlier: Dataset) -> float:
@@ -169,10 +166,9 @@ def gradient_power(earlier: Dataset) -> float:
     discretisation_over_printed=stated(
         "sum of (C.16) over its right side",
         where="Lemma C.2, equation (C.16)",
-        states="The noise's discretisation error is at most 2 gamma C / (rho^2 n), with C the "
+        statement="The noise's discretisation error is at most 2 gamma C / (rho^2 n), with C the "
         "bound of the second derivative.",
-        holds=below(1.0),
-        refuses=[1.01],
+        check=below(1.0),
         id="discretisation-bound-as-printed",
         kind="theorem",
         ours=[
@@ -189,8 +185,7 @@ def gradient_power(earlier: Dataset) -> float:
         where="Lemma C.2, proof, after equation (C.25)",
         compares="The sum of (C.16) with half the bound of the proof's last line, "
         "2 gamma^2 c^2 C / (rho^2 n).",
-        holds=close(0.5, absolute=0.001),
-        refuses=[0.45, 0.55],
+        check=close(0.5, absolute=0.001),
         id="discretisation-bound",
     ),
 )
@@ -215,10 +210,9 @@ def discretisation(parameters: Parameters) -> dict:
     noise_weight_over_printed=stated(
         "norm of C_k of (C.19) at the first step over its bound as printed",
         where="Lemma C.2, proof",
-        states="The operator norm of C_k is at most 8 c^2 C / rho^2, with C the bound of the first "
-        "derivative.",
-        holds=below(1.0),
-        refuses=[1.01],
+        statement="The operator norm of C_k is at most 8 c^2 C / rho^2, with C the bound of the "
+        "first derivative.",
+        check=below(1.0),
         id="noise-weight-as-printed",
         ours=["alpha = 1, gamma = 6, rho = 1, n = 1000; q'' of norm 1"],
         finding="noise-weights-lack-the-ratio",
@@ -229,8 +223,7 @@ def discretisation(parameters: Parameters) -> dict:
         "norm of C_k of (C.19) at the first step over 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
         compares="The operator norm of C_k at the first step with 2 gamma c^2 C / rho^2.",
-        holds=close(1.0, absolute=0.002),
-        refuses=[0.99, 1.01],
+        check=close(1.0, absolute=0.002),
         id="noise-weight",
     ),
 )

@@ -49,11 +49,10 @@ CONTRACTION = 7 / 8
     id="gaussian-tail",
     kind="theorem",
     where="Claim A.8",
-    states="A Gaussian exceeds sigma sqrt(2 ln(2 / beta)) in absolute value with probability at "
+    statement="A Gaussian exceeds sigma sqrt(2 ln(2 / beta)) in absolute value with probability at "
     "most beta.",
     ours=["beta from 1e-12 to 0.999"],
-    holds=below(1.0),
-    refuses=[1.01, 2.0],
+    check=below(1.0),
     wrong={"Beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
     note="Exact tails over the bound, as in the next two; here 0.24 at most. With ln(1 / beta) for "
     "ln(2 / beta) it would hold as well.",
@@ -67,14 +66,13 @@ def normal_tail_ratio() -> float:
     id="gaussian-norm-tail",
     kind="theorem",
     where="Claim A.9, equation (14)",
-    states="The norm of a Gaussian vector exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| ln(1 / beta)) "
+    statement="The norm of a Gaussian vector exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| ln(1 / beta)) "
     "with probability at most beta.",
     ours=[
         "identities of p up to 1000, and diag(1, 1, s, s) with s = 0.1 and 0.01",
         "beta from 1e-12 to 0.999",
     ],
-    holds=below(1.0),
-    refuses=[1.01, 2.0],
+    check=below(1.0),
     wrong={
         "Beyond sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta)).": "norm_tail_without_two",
         "Beyond sqrt(tr Sigma) + sqrt(2 tr Sigma ln(1 / beta) / p).": "norm_tail_by_the_mean",
@@ -89,11 +87,10 @@ def norm_tail_ratio() -> float:
     id="sphere-tail",
     kind="theorem",
     where="Lemma A.11",
-    states="A coordinate of a uniform unit vector exceeds t in absolute value with probability at "
-    "most exp(-(sqrt(p) - 1) t / 4).",
+    statement="A coordinate of a uniform unit vector exceeds t in absolute value with probability "
+    "at most exp(-(sqrt(p) - 1) t / 4).",
     ours=["p from 2 to 1000", "a grid of t"],
-    holds=below(1.0),
-    refuses=[1.01, 2.0],
+    check=below(1.0),
     wrong={"At most exp(-(sqrt(p) - 1) t).": "sphere_tail_without_four"},
     note="The bound is not binding but as t goes to 0: with half of the 4 it would hold as well.",
 )
@@ -123,8 +120,7 @@ def tails_over_smaller_bounds() -> dict:
     id="geometric-sum",
     where="Fact A.7",
     compares="The sum over j below n of T^j is (I - T)^-1 (I - T^n).",
-    holds=below(1e-10),
-    refuses=[1e-6, 1.0],
+    check=below(1e-10),
 )
 def geometric_sum_error() -> float:
     """Error of Fact A.7 with summand T^j."""
@@ -136,9 +132,8 @@ def geometric_sum_error() -> float:
     id="geometric-sum-as-printed",
     kind="theorem",
     where="Fact A.7",
-    states="The sum over j below n of T^n is (I - T)^-1 (I - T^n).",
-    holds=below(1e-10),
-    refuses=[1e-6, 1.0],
+    statement="The sum over j below n of T^n is (I - T)^-1 (I - T^n).",
+    check=below(1e-10),
     finding="geometric-sum-exponent",
     expect="contradicted",
 )
@@ -151,11 +146,10 @@ def geometric_sum_error_printed() -> float:
     id="covariance-where-both-are-invertible",
     kind="theorem",
     where="Lemma 2.3; Lemma C.4",
-    states="Where Sigma and D = (I - eta Sigma)^2 are invertible, the covariance of the noise is "
-    "given by the inverse of I - D.",
+    statement="Where Sigma and D = (I - eta Sigma)^2 are invertible, the covariance of the noise "
+    "is given by the inverse of I - D.",
     ours=["eta = 1 and the eigenvalues 1/2 and 2 of Sigma"],
-    holds=above(1e-9),
-    refuses=[0.0],
+    check=above(1e-9),
     finding="invertible-d-for-i-less-d",
     expect="contradicted",
     note="I - eta Sigma has the eigenvalue -1, at which the noise of t steps has t times the "
@@ -211,8 +205,7 @@ def distances_of_normals() -> dict[str, float]:
     where="Claim A.10",
     compares="The constant in n >= c p is at least 11.66, where the lower edge of the spectrum "
     "reaches 1/2.",
-    holds=close(11.657, absolute=1e-3),
-    refuses=[11.6, 11.7],
+    check=close(11.657, absolute=1e-3),
     note="The upper edge needs 5.83 only.",
 )
 def lower_edge_ratio() -> float:

@@ -139,9 +139,8 @@ class _Orders:
     base=stated(
         "largest variance of the base recursion over the bound of Proposition C.10",
         where="Proposition C.10",
-        states="The covariance of the base recursion is at most the printed one.",
-        holds=every(below(1.0)),
-        refuses=[1.01, 1.5],
+        statement="The covariance of the base recursion is at most the printed one.",
+        check=every(below(1.0)),
         id="base-covariance-c10",
         ours=[SHARES],
         note="The ratio is 1/(2 - eta lambda); measured from impulse responses.",
@@ -149,9 +148,9 @@ class _Orders:
     orders=stated(
         "largest variance of an order over the bound of Proposition C.11",
         where="Proposition C.11",
-        states="The covariance of order r is at most the printed one, which falls as (eta R^2)^r.",
-        holds=every(below(1.0)),
-        refuses=[1.01, 1.5],
+        statement="The covariance of order r is at most the printed one, which falls as (eta "
+        "R^2)^r.",
+        check=every(below(1.0)),
         id="higher-orders-c11",
         ours=[SHARES, "orders up to 12"],
         note="At most 18 % of the bound are reached; its powers of eta R^2 are what is tested.",
@@ -163,8 +162,7 @@ class _Orders:
         "relative distance of the orders' sum from the stationary variances",
         where="Theorem C.14",
         compares="The sum of all orders' covariances with the closed form of the stationary error.",
-        holds=every(below(1e-9)),
-        refuses=[1e-6, 0.01],
+        check=every(below(1e-9)),
         id="orders-sum-to-the-stationary-error",
     ),
     remainder_share=Quantity("squared error of the remainder over that of the iterate", "order"),
@@ -200,13 +198,12 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     "step_share",
     id="sgd-covariance-f3",
     where="Theorem F.3",
-    states="The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) "
+    statement="The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) "
     "times the identity.",
     ours=["step sizes of 0.01 to 0.9 over R^2"],
     note="At most half of the bound is reached: eta sigma^2 / (2 - eta R^2) is a bound as well, "
     "for 2 eta H - eta^2 E |x|^2 x x' is at least eta (2 - eta R^2) H.",
-    holds=every(below(1.0)),
-    refuses=[1.01, 1.5],
+    check=every(below(1.0)),
 )
 def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
     """Largest variance of SGD from label noise alone over the bound of Theorem F.3."""
@@ -226,10 +223,9 @@ def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
 @identity(
     id="orders-and-remainder-add-up",
     where="Section C.2.1, equation (36)",
-    states="Property C.7, every iterate is the sum of its first orders and a remainder.",
+    statement="Property C.7, every iterate is the sum of its first orders and a remainder.",
     ours=["200 steps in four dimensions, three orders after the first, drawn once"],
-    holds=below(1e-11),
-    refuses=[1e-8, 0.01],
+    check=below(1e-11),
 )
 def decomposition_error() -> float:
     """Relative distance of the parts' sum from the iterates.
@@ -268,18 +264,16 @@ def decomposition_error() -> float:
     correlation_with_noise=stated(
         "largest mean of noise times remainder over its root mean square",
         where="Proposition C.20",
-        states="The remainder is uncorrelated with the noise of every step.",
-        holds=below(1e-14),
-        refuses=[1e-10, 0.01],
+        statement="The remainder is uncorrelated with the noise of every step.",
+        check=below(1e-14),
         id="remainder-uncorrelated-with-noise-c20",
         ours=["all 729 sequences of three features in two dimensions, 6 steps"],
     ),
     correlation_of_parts=stated(
         "largest mean of base times remainder over the product of their norms",
         where="Proposition C.19",
-        states="The base recursion is uncorrelated with the remainder.",
-        holds=below(1e-14),
-        refuses=[1e-10, 0.01],
+        statement="The base recursion is uncorrelated with the remainder.",
+        check=below(1e-14),
         id="parts-uncorrelated-c19",
         ours=["all 729 sequences of three features in two dimensions, 6 steps"],
     ),

@@ -49,8 +49,7 @@ AXES = {
         where="Section D.1.3, equation (66)",
         compares="An iterate with the sum of the noise-free one, the part of the label noise and "
         "the part of the private noise; it follows by definition, for the update is linear.",
-        holds=ROUNDING,
-        refuses=REFUSED,
+        check=ROUNDING,
         id="three-parts-add-up-d2",
     ),
     start_error=Quantity("relative distance from equation (67)", "reading"),
@@ -59,10 +58,9 @@ AXES = {
     noise_by_draw_error=stated(
         "relative distance from equation (69), second line",
         where="Section D.1.3, equation (69)",
-        states="The part of the private noise at time t is the second line of equation (69).",
+        statement="The part of the private noise at time t is the second line of equation (69).",
         ours=["seven steps in three dimensions, drawn once"],
-        holds=ROUNDING,
-        refuses=REFUSED,
+        check=ROUNDING,
         id="parts-unrolled-by-draws-d2",
     ),
 )
@@ -113,10 +111,9 @@ def unrolled() -> dict:
 @identity(
     id="expected-response-d9",
     where="Lemma D.9",
-    states="The mean trace of W_{t, tau} is at most R^2 (1 - eta mu)^(t - 1 - tau).",
+    statement="The mean trace of W_{t, tau} is at most R^2 (1 - eta mu)^(t - 1 - tau).",
     ours=[SETTING],
-    holds=below(1.0),
-    refuses=[1.01, 1.5],
+    check=below(1.0),
 )
 def label_response_ratio(parameters: Parameters) -> float:
     """Largest mean trace of W over the bound of Lemma D.9."""
@@ -134,9 +131,8 @@ def label_response_ratio(parameters: Parameters) -> float:
     printed_response_ratio=stated(
         "largest mean trace of V V' over printed D.10",
         where="Lemma D.10",
-        states="The mean trace of V V' is at most d times the printed sum.",
-        holds=every(below(1.0000000001)),
-        refuses=[1.01, 1.5],
+        statement="The mean trace of V V' is at most d times the printed sum.",
+        check=every(below(1.0000000001)),
         id="expected-response-d10",
         ours=[SETTING, "four sequences of coefficients, among them 1, 1, 0, ..."],
         expect="contradicted",
@@ -147,8 +143,7 @@ def label_response_ratio(parameters: Parameters) -> float:
         where="Lemma D.10",
         compares="The mean trace of V V' with Lemma D.10 where its sum is squared, as its proof "
         "has it.",
-        holds=every(below(1.0000000001)),
-        refuses=[1.01, 1.5],
+        check=every(below(1.0000000001)),
         id="expected-response-squared",
     ),
 )
@@ -173,10 +168,9 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
     noise_free_ratio=stated(
         "largest norm of a noise-free iterate after a step over that of the start",
         where="Proposition D.6",
-        states="Where no feature is longer than the event E_1 allows and the learning rate is at "
-        "most 1 / (C R^2 log(T/p)), the noise-free iterates never get longer than the start.",
-        holds=below(1.0),
-        refuses=[1.001, 1.1],
+        statement="Where no feature is longer than the event E_1 allows and the learning rate is "
+        "at most 1 / (C R^2 log(T/p)), the noise-free iterates never get longer than the start.",
+        check=below(1.0),
         wrong={"Up to a learning rate of 2 / R^2 they do not either.": "noise_free_ratio_beyond"},
         id="noise-free-iterates-d6",
         ours=[
@@ -263,10 +257,9 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
     gradient_constant=stated(
         "largest gradient, that nine runs in ten do not exceed, over the maximum in (9)",
         where="Section 2.3, equation (9)",
-        states="For eta small enough no gradient of a run exceeds the order of max{tr H |theta_0 - "
-        "theta*|, sigma_sgd (tr H)^(1/2)} with high probability.",
-        holds=below(10.0),
-        refuses=[11.0, 20.0],
+        statement="For eta small enough no gradient of a run exceeds the order of max{tr H "
+        "|theta_0 - theta*|, sigma_sgd (tr H)^(1/2)} with high probability.",
+        check=below(10.0),
         wrong={
             "With (tr H)^(1/2) beside the distance.": "gradient_constant_of_the_root",
             "Without the term of the label noise.": "gradient_constant_of_the_start",
@@ -306,9 +299,8 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of that largest gradient over that of log(T/p)^2, from T = 10 and p = 0.1 on",
         where="Section 2.3, equation (9)",
-        states="That norm grows with T and 1/p as a power of log(T/p).",
-        holds=below(1.0),
-        refuses=[1.01, 1.5],
+        statement="That norm grows with T and 1/p as a power of log(T/p).",
+        check=below(1.0),
         wrong={"It does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",
         kind="theorem",

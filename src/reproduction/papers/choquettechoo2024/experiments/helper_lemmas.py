@@ -42,10 +42,9 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     kind="printed number",
     printed=["0.1457"],
     where="Remark F.7, Lemma F.6",
-    states="For Gaussian vectors the constant of the tail bound may be 0.1457.",
+    statement="For Gaussian vectors the constant of the tail bound may be 0.1457.",
     ours=["identities of 1 to 1024 rows, whose forms have a chi-squared law"],
-    holds=above(TAIL_CONSTANT),
-    refuses=[0.145, 0.125],
+    check=above(TAIL_CONSTANT),
 )
 def tail_constant(parameters: Parameters) -> float:
     """Least -log P / min(t^2 / |A|_F^2, t / |A|) over sizes and t."""
@@ -80,11 +79,10 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     tail_exponent=stated(
         "least -log P / min(t^2 / (sigma^4 |A|_F^2), t / (sigma^2 |A|)) over forms and t",
         where="Lemma F.6",
-        states="A quadratic form of independent sub-Gaussian variables with proxy sigma^2 exceeds "
-        "its mean by t with probability at most exp(-c min{t^2 / (sigma^4 |A|_F^2), t / (sigma^2 "
-        "|A|)}), for a universal c.",
-        holds=above(TAIL_CONSTANT),
-        refuses=[0.145, 0.08],
+        statement="A quadratic form of independent sub-Gaussian variables with proxy sigma^2 "
+        "exceeds its mean by t with probability at most exp(-c min{t^2 / (sigma^4 |A|_F^2), t / "
+        "(sigma^2 |A|)}), for a universal c.",
+        check=above(TAIL_CONSTANT),
         wrong={"With t^2 / (sigma^4 |A|_F^2) alone in the exponent.": "frobenius_exponent"},
         id="tail-bound-f6",
         ours=[
@@ -98,10 +96,9 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     quantile_constant=stated(
         "largest quantile over sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho))",
         where="Lemma F.6",
-        states="With probability 1 - rho, rho < 1/3, a form of a positive semi-definite matrix is "
-        "at most a universal constant times sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho)).",
-        holds=below(2.0),
-        refuses=[2.1, 4.0],
+        statement="With probability 1 - rho, rho < 1/3, a form of a positive semi-definite matrix "
+        "is at most a universal constant times sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho)).",
+        check=below(2.0),
         wrong={"Without its second term.": "trace_constant"},
         id="quantile-bound-f6",
         ours=[
@@ -154,10 +151,9 @@ def tails(parameters: Parameters) -> dict[str, float]:
     trace_ratio=stated(
         "largest trace of a product of contractions over the dimension",
         where="Lemma F.19",
-        states="The trace of a product of matrices between 0 and the identity is at most d in "
+        statement="The trace of a product of matrices between 0 and the identity is at most d in "
         "absolute value.",
-        holds=below(1.0),
-        refuses=[1.01, 1.5],
+        check=below(1.0),
         id="trace-of-products-f19",
         ours=["2000 random products of two to five factors, d up to 5"],
     ),
@@ -188,18 +184,16 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
     tail_sum_ratio=stated(
         "largest f of Lemma F.20 over (1 + log(1/rho)) / a",
         where="Lemma F.20",
-        states="At the printed place f is at most (1 + log(1/rho)) / a.",
-        holds=below(1.0000000001),
-        refuses=[1.01, 1.5],
+        statement="At the printed place f is at most (1 + log(1/rho)) / a.",
+        check=below(1.0000000001),
         id="tail-sum-bound-f20",
         ours=["t = 1 to 59, a = 0.01 to 3, rho = 1e-6 to 0.9"],
     ),
     tail_sum_equality=stated(
         "largest f of Lemma F.20 over its printed value",
         where="Lemma F.20",
-        states="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
-        holds=below(1.0000000001),
-        refuses=[1.01, 1.5],
+        statement="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
+        check=below(1.0000000001),
         id="tail-sum-value-f20",
         ours=["t = 2 to 59, a = 0.01 to 3, rho = 1e-6 to 0.9"],
         expect="contradicted",
@@ -227,9 +221,8 @@ def tail_sums() -> dict[str, float]:
     logarithm_ratio=stated(
         "largest x log^2(1/x) over c of Lemma F.22",
         where="Lemma F.22",
-        states="For c below 1/4 and x up to c / (9 log^2(9/c)), x log^2(1/x) is at most c.",
-        holds=below(1.0),
-        refuses=[1.01, 1.5],
+        statement="For c below 1/4 and x up to c / (9 log^2(9/c)), x log^2(1/x) is at most c.",
+        check=below(1.0),
         wrong={"For x up to c / (9 log(9/c)).": "first_power_ratio"},
         id="logarithm-f22",
         ours=["c = 1e-12 to 0.2499"],

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import below, close, identity, plus
+from reproduction.experiment.identities import below, close, identity
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Lemmas C.21 and F.12 to F.17, Properties F.8 to F.11"
@@ -45,11 +45,10 @@ class Parameters(Strict):
 @identity(
     id="integral-f12",
     where="Lemma F.12",
-    states="For 0 < |b| < a the integral of cos(l omega) / (a^2 + b^2 - 2 a b cos omega) over "
+    statement="For 0 < |b| < a the integral of cos(l omega) / (a^2 + b^2 - 2 a b cos omega) over "
     "frequencies is 2 pi / (a^2 - b^2) (b/a)^|l|.",
     ours=["a = 1 and 1 - b from 1e-8 to 0.99", "l = 0, 1, 5 and 50"],
-    holds=AGREES,
-    refuses=REFUSED,
+    check=AGREES,
 )
 def cosine_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.12 from quadrature."""
@@ -70,11 +69,10 @@ def cosine_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f13",
     where="Lemma F.13",
-    states="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) for "
-    "|a| < 1, and infinite for |a| = 1.",
+    statement="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) "
+    "for |a| < 1, and infinite for |a| = 1.",
     ours=["1 + a from 1e-8 to 0.99; the other sign is a shift by pi, |a| = 1 the limit"],
-    holds=AGREES,
-    refuses=REFUSED,
+    check=AGREES,
 )
 def rational_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.13 from quadrature."""
@@ -92,10 +90,9 @@ def rational_integral_error(parameters: Parameters) -> float:
 @identity(
     id="infinite-integral-f14",
     where="Lemma F.14",
-    states="The integral of 1/(1 - cos)^(1/2) is infinite.",
+    statement="The integral of 1/(1 - cos)^(1/2) is infinite.",
     ours=["cut off at 1e-8 to 1e-2 around 0", "the slope 2^(3/2)"],
-    holds=close(2**1.5, absolute=1e-4),
-    refuses=[plus(0.01), plus(-(2**1.5))],
+    check=close(2**1.5, absolute=1e-4),
 )
 def divergence_slope(parameters: Parameters) -> float:
     """Slope of the integral of Lemma F.14 over the logarithm of 1/cutoff."""
@@ -113,13 +110,12 @@ def divergence_slope(parameters: Parameters) -> float:
 @identity(
     id="integral-f15",
     where="Lemma F.15",
-    states=(
+    statement=(
         "The integral of 1 / |1 - a - exp(i omega)| has the printed closed form, a complete "
         "elliptic integral of the first kind."
     ),
     ours=["a from 1e-8 to 0.99"],
-    holds=AGREES,
-    refuses=REFUSED,
+    check=AGREES,
     note="With the roots and fractions that the text at hand has lost; by Landen's transformation "
     "4 K(1 - a).",
 )
@@ -138,13 +134,12 @@ def inverse_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f16",
     where="Lemma F.16",
-    states=(
+    statement=(
         "The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed closed "
         "form, a complete elliptic integral of the third kind."
     ),
     ours=[RATES],
-    holds=AGREES,
-    refuses=REFUSED,
+    check=AGREES,
 )
 def ratio_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.16 from quadrature."""
@@ -200,11 +195,10 @@ def property_f10(parameters: Parameters) -> dict:
 @identity(
     id="quadratic-form-f17",
     where="Lemma F.17",
-    states="The quadratic form with the weights c^|t - tau| is at most (1 + c)/(1 - c) times the "
-    "squared norm.",
+    statement="The quadratic form with the weights c^|t - tau| is at most (1 + c)/(1 - c) times "
+    "the squared norm.",
     ours=["c from 0.01 to 0.998", "random walks and constants of length 200"],
-    holds=below(1.0),
-    refuses=[1.01, 1.5],
+    check=below(1.0),
 )
 def quadratic_form_ratio(parameters: Parameters) -> float:
     """Largest quadratic form over (1 + c)/(1 - c) times the squared norm."""
@@ -223,11 +217,10 @@ def quadratic_form_ratio(parameters: Parameters) -> float:
 @identity(
     id="first-kind-f8",
     where="Section F.4, equation (97)",
-    states="Property F.8, the integral of 1 / (1 + m sin^2)^(1/2) over a quarter period is "
+    statement="Property F.8, the integral of 1 / (1 + m sin^2)^(1/2) over a quarter period is "
     "(1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
     ours=["m = 0.01, 0.3, 0.9"],
-    holds=AGREES,
-    refuses=REFUSED,
+    check=AGREES,
 )
 def first_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.8 from quadrature."""
@@ -244,11 +237,10 @@ def first_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-f9",
     where="Section F.4, equation (98)",
-    states="Property F.9, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over a "
+    statement="Property F.9, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over a "
     "quarter period is the printed sum of K and Pi.",
     ours=["m = 0.01, 0.3, 0.9 and characteristics from -3 to 0.99"],
-    holds=AGREES,
-    refuses=REFUSED,
+    check=AGREES,
 )
 def third_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.9 from quadrature."""
@@ -269,12 +261,11 @@ def third_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-bound-f11",
     where="Section F.4, Lemma C.21",
-    states="Property F.11, Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)), with k' = "
+    statement="Property F.11, Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)), with k' = "
     "(1 - k^2)^(1/2).",
     ours=["the constant 1/4 in the O, as in F.10", "alpha^2 = 0.1 to 0.99, k' = 1e-8 to 0.99"],
     note="The text at hand may have lost a root in the O; this is the stronger reading.",
-    holds=below(0.25),
-    refuses=[0.26, 1.0],
+    check=below(0.25),
 )
 def third_kind_constant(parameters: Parameters) -> float:
     """Largest (ratio of Property F.11 without its O - 1) over k'^2."""

@@ -75,13 +75,12 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    states=(
+    statement=(
         "Property C.1, where the coefficients have a square-summable causal inverse: the squared "
         "limiting sensitivity is the mean of 1/|B|^2 over frequencies."
     ),
     ours=[SPECTRUM, "three families of coefficients, which all have a bounded causal inverse"],
-    holds=every(below(1e-9)),
-    refuses=[1e-6, 0.01],
+    check=every(below(1e-9)),
     note="In time it is the squared norm of the first column of the inverse, over 20 / nu steps.",
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
@@ -106,13 +105,12 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
 @identity(
     id="operators-are-positive-c6",
     where="Lemma C.6",
-    states="The operators T_j are positive semi-definite, and so is their sum T.",
+    statement="The operators T_j are positive semi-definite, and so is their sum T.",
     ours=[
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2",
         "finite sections of 300 rows at the largest and the least eigenvalue",
     ],
-    holds=above(1.0),
-    refuses=[0.99, -0.01],
+    check=above(1.0),
 )
 def least_section_eigenvalue(parameters: Parameters) -> float:
     """Least eigenvalue of a finite section of T_j over its value in the limit.
@@ -131,10 +129,9 @@ def least_section_eigenvalue(parameters: Parameters) -> float:
 @identity(
     id="transfer-function-c8",
     where="Section C.2.2, equation (37)",
-    states="Property C.8, the transfer function of the system (37) is -eta M_omega.",
+    statement="Property C.8, the transfer function of the system (37) is -eta M_omega.",
     ours=["eigenvalues 1/k, d = 16, eta = 0.5 / R^2", "frequencies 0 to 3"],
-    holds=below(1e-9),
-    refuses=[1e-6, 2.0],
+    check=below(1e-9),
 )
 def gradient_response_error(parameters: Parameters) -> float:
     """Relative distance of a driven system (37) from Property C.8."""
@@ -154,11 +151,10 @@ def gradient_response_error(parameters: Parameters) -> float:
     noise_response_error=stated(
         "relative distance of a driven system (38) from Property C.9",
         where="Section C.2.2, equation (38)",
-        states="Property C.9, the transfer function of the system (38) from the noise is eta "
+        statement="Property C.9, the transfer function of the system (38) from the noise is eta "
         "B(omega) M_omega, with the transform of Section F.1.",
         select={"transform": "exp(-iwt)"},
-        holds=below(1e-9),
-        refuses=[1e-6, 1.2],
+        check=below(1e-9),
         id="transfer-function-c9",
         ours=[SPECTRUM, "frequencies 0 to 3, exp(-iwt)"],
     ),
@@ -191,10 +187,9 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     id="upper-bound-c15",
     kind="theorem",
     where="Theorem C.15",
-    states="The asymptotic suboptimality is at most the printed bound in the frequency domain.",
+    statement="The asymptotic suboptimality is at most the printed bound in the frequency domain.",
     ours=[SPECTRUM, "three families, step sizes of 1e-4 to 0.9 over R^2, label noise 0.3"],
-    holds=every(below(1.0)),
-    refuses=[1.01, 2.0],
+    check=every(below(1.0)),
     note="The integral of |B|^2 h is by quadrature; R^2 = 2 lambda_1 + tr H. Not binding: at most "
     "8 % of the bound are reached, and half of it would pass. It follows from the smaller bound of "
     "suboptimality-by-the-trace-of-83, which is reached.",
@@ -225,13 +220,12 @@ def over_frequency_bound(parameters: Parameters, family: str, step_share: float)
     id="directions-of-noisy-sgd-c16",
     kind="prose",
     where="Remark C.16, Section 2.2",
-    states="In Noisy-SGD every eigendirection contributes a constant to the error.",
+    statement="In Noisy-SGD every eigendirection contributes a constant to the error.",
     ours=[
         "eigenvalues 1/k, d = 16",
         "a factor of 2 between the largest and the least, by Corollary C.5",
     ],
-    holds=below(2.0),
-    refuses=[2.1, 16.0],
+    check=below(2.0),
 )
 def independent_share_spread(parameters: Parameters) -> float:
     """Largest over least share of an eigendirection, Noisy-SGD."""
@@ -243,15 +237,14 @@ def independent_share_spread(parameters: Parameters) -> float:
     id="share-is-an-absolute-constant-c16",
     kind="prose",
     where="Remark C.16, equation (44)",
-    states="For Noisy-SGD the contribution of an eigendirection, equation (44), is an absolute "
+    statement="For Noisy-SGD the contribution of an eigendirection, equation (44), is an absolute "
     "constant.",
     ours=[
         "eigenvalues 1/k, d = 16",
         "at a tenth of a step size over that at the step size",
         "the factor 2 of Corollary C.5",
     ],
-    holds=below(2.0),
-    refuses=[2.1, 10.0],
+    check=below(2.0),
     expect="contradicted",
     finding="step-size-in-remark-c16",
 )
@@ -266,10 +259,9 @@ def share_at_a_tenth(parameters: Parameters) -> float:
     correlated_share_constant=stated(
         "largest share of an eigendirection over its eigenvalue times log(8/nu)",
         where="Remark C.23, Remark C.16",
-        states="In nu-Noisy-FTRL with nu at most eta mu an eigendirection contributes at most a "
+        statement="In nu-Noisy-FTRL with nu at most eta mu an eigendirection contributes at most a "
         "constant times lambda_j log(1/nu).",
-        holds=below(2.6123),
-        refuses=[2.7, 4.0],
+        check=below(2.6123),
         wrong={"At most a constant times lambda_j.": "plain_share_constant"},
         id="directions-of-noisy-ftrl-c23",
         kind="prose",
@@ -297,11 +289,10 @@ def correlated_shares(parameters: Parameters) -> dict[str, float]:
 @identity(
     id="white-noise-variance-f2",
     where="Theorem F.2",
-    states="The output covariance of a stable system driven by white noise is the mean of G Sigma "
-    "G* over frequencies.",
+    statement="The output covariance of a stable system driven by white noise is the mean of G "
+    "Sigma G* over frequencies.",
     ours=["a random system of three states against the discrete Lyapunov equation"],
-    holds=below(1e-10),
-    refuses=[1e-6, 0.1],
+    check=below(1e-10),
 )
 def white_noise_error() -> float:
     """Relative distance of Theorem F.2 from Lyapunov's equation.

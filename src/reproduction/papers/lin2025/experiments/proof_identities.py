@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import below, close, identity, plus, stated, times
+from reproduction.experiment.identities import below, close, identity, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.few_records import Law, Quadratic
 
@@ -63,10 +63,9 @@ def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
         "largest distance of Lemma A.1's sum to the increment, over the largest mean square of "
         "the sampling term",
         where="Lemma A.1",
-        states="The increment of a quadratic along noisy SGD is the sum of the six terms of the "
+        statement="The increment of a quadratic along noisy SGD is the sum of the six terms of the "
         "lemma.",
-        holds=below(1e-10),
-        refuses=[1e-6],
+        check=below(1e-10),
         id="doob-decomposition-as-printed",
         finding="doob-decomposition-counts-a-term-twice",
         expect="contradicted",
@@ -76,16 +75,14 @@ def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
         "increment, in the same units",
         where="Lemma A.1",
         compares="The increment with the six terms less the square of the sampling term's mean.",
-        holds=below(1e-12),
-        refuses=[1e-6],
+        check=below(1e-12),
         id="doob-decomposition",
     ),
     martingale_mean=stated(
         "largest conditional mean of a martingale difference of Lemma A.1",
         where="Lemma A.1",
-        states="Four of the terms of Lemma A.1 have the conditional mean zero.",
-        holds=below(1e-12),
-        refuses=[1e-6],
+        statement="Four of the terms of Lemma A.1 have the conditional mean zero.",
+        check=below(1e-12),
         wrong={
             "Without the mean that the quadratic one subtracts.": "uncentred_mean",
             "With tr(Sigma H) for tr(H) in the one of the private noise.": "moment_trace_mean",
@@ -148,10 +145,9 @@ def decomposition(case: _Case) -> dict:
     predictable_error=stated(
         "largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1",
         where="Appendix A, equations (29) and (30)",
-        states="The predictable part of noisy SGD is that of the diffusion with the change of "
+        statement="The predictable part of noisy SGD is that of the diffusion with the change of "
         "time.",
-        holds=below(1e-12),
-        refuses=[1e-6],
+        check=below(1e-12),
         wrong={"Without the half of the private noise.": "predictable_error_without_half"},
         id="predictable-parts-agree",
     ),
@@ -194,8 +190,7 @@ def predictable_error(case: _Case) -> dict:
         where="Definition 2; Section 3",
         compares="The mean losses over records with x' T x / 2 + u' x + c, where T is the second "
         "moment and the penalty.",
-        holds=below(1e-12),
-        refuses=[1e-6],
+        check=below(1e-12),
         id="risks-are-quadratics",
     ),
 )
@@ -218,10 +213,9 @@ def quadratic_risk_error(case: _Case) -> float:
     expansion_printed=stated(
         "largest relative distance of (37) to the risk",
         where="Appendix B, equation (37)",
-        states="The last term of the risk's expansion round the gradient flow has the root of the "
-        "inverse second moment.",
-        holds=below(1e-10),
-        refuses=[1e-6],
+        statement="The last term of the risk's expansion round the gradient flow has the root of "
+        "the inverse second moment.",
+        check=below(1e-10),
         id="expansion-as-printed",
         finding="expansion-has-an-inverse-root",
         expect="contradicted",
@@ -232,8 +226,7 @@ def quadratic_risk_error(case: _Case) -> float:
         where="Appendix B, equation (37)",
         compares="The risk with its expansion, with the root of the second moment in the last "
         "term.",
-        holds=below(1e-12),
-        refuses=[1e-6],
+        check=below(1e-12),
         id="expansion",
     ),
 )
@@ -256,10 +249,9 @@ def expansion(case: _Case) -> dict:
     where="Section 3, text after Theorem 3.1",
     kind="printed number",
     printed=["1/24"],
-    states="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
+    statement="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
     ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1"],
-    holds=close(1 / 24, absolute=1e-9),
-    refuses=[times(1.01), plus(-1e-6)],
+    check=close(1 / 24, absolute=1e-9),
     wrong={"Less than 1/18, as without the exponential.": close(1 / 18, absolute=1e-9)},
     note="Root in c_* of the slope in d of the right side of (2); 1/18 without the exponential.",
 )
@@ -279,9 +271,8 @@ def exponent_threshold() -> float:
     id="negligible-noise",
     where="Section 3, text after Theorem 3.1",
     kind="prose",
-    states="The terms with sigma are negligible provided sigma = o(d^(9 c_* / 2)).",
-    holds=close(4.5, absolute=1e-9),
-    refuses=[7.0, plus(-1e-6)],
+    statement="The terms with sigma are negligible provided sigma = o(d^(9 c_* / 2)).",
+    check=close(4.5, absolute=1e-9),
     wrong={"Provided sigma = o(d^(7 c_*)).": close(7.0, absolute=1e-9)},
     note="Its square decides; the linear term alone would allow d^(7 c_*).",
 )

@@ -31,10 +31,9 @@ class Parameters(Strict):
     start_growth=stated(
         "log-log slope in ln(d) of the logarithm of the risk at the start, c_* = 1/25",
         where="Lemma B.1",
-        states="Up to a fixed time the logarithm of the diffusion's largest risk grows no faster "
-        "than ln(d)^(3/4).",
-        holds=below(0.75),
-        refuses=[0.8],
+        statement="Up to a fixed time the logarithm of the diffusion's largest risk grows no "
+        "faster than ln(d)^(3/4).",
+        check=below(0.75),
         id="diffusion-risk-stays-bounded",
         ours=[
             "c_* = 1/25",
@@ -58,15 +57,14 @@ def start_growth() -> float:
 @identity(
     id="expansion-martingales-as-printed",
     where="Lemma B.2",
-    states="Also for a ground truth of norm d^(c_*), the martingales of the proof of Theorem 4.1 "
-    "stay below d^(-1/2 + c_* + epsilon) for every epsilon above 0.",
+    statement="Also for a ground truth of norm d^(c_*), the martingales of the proof of Theorem "
+    "4.1 stay below d^(-1/2 + c_* + epsilon) for every epsilon above 0.",
     ours=[
         "c_* = 1/25 and epsilon = 1/100",
         "identity as Sigma, the rate 1, no noise, a start at zero, t = 1",
         "the first martingale alone, by its root mean quadratic variation",
     ],
-    holds=below(-0.45),
-    refuses=[-0.44],
+    check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
     expect="contradicted",
     note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
@@ -90,15 +88,14 @@ def expansion_growth() -> float:
     id="concentration-as-printed",
     where="Theorem 4.1, equations (3) and (4)",
     kind="theorem",
-    states="Also for a ground truth of norm d^(c_*), the probability that the risk leaves its mean "
-    "by more than d^(-1/2 + 2 c_*) falls at least as d^(-c_1), for any c_1.",
+    statement="Also for a ground truth of norm d^(c_*), the probability that the risk leaves its "
+    "mean by more than d^(-1/2 + 2 c_*) falls at least as d^(-c_1), for any c_1.",
     ours=[
         "c_1 = 1",
         "identity as Sigma, the rate 1, no noise, no penalty, a start at zero",
         "the time 1/2 alone, which bounds the supremum from below",
     ],
-    holds=below(-1.0),
-    refuses=[-0.9],
+    check=below(-1.0),
     finding="expansion-bound-lacks-a-norm",
     expect="contradicted",
     note="It is 0.0197 at any large d, whatever c_*: the squared distance to the ground truth is a "
@@ -126,10 +123,9 @@ def deviation_power() -> float:
     sampled_noise_power=stated(
         "log-log slope in d of the root mean square of Delta' H Z sigma / d",
         where="Lemma A.4, proof of part (i)",
-        states="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
+        statement="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
         "sigma d^(-2 + c_*).",
-        holds=below(-1.75),
-        refuses=[-1.7],
+        check=below(-1.75),
         id="noise-martingale-as-printed",
         ours=["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
         finding="sampling-term-is-of-order-one-half",
@@ -153,15 +149,14 @@ def sampled_noise(parameters: Parameters) -> float:
 @identity(
     id="integrated-noise-as-printed",
     where="Lemma B.2",
-    states="The diffusion's noise, summed up to a time, has a norm of at most "
+    statement="The diffusion's noise, summed up to a time, has a norm of at most "
     "d^(-1/2 + c_* + o(1)).",
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
         "t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
         "the root mean square for high probability, half of the power for o(1)",
     ],
-    holds=below(-0.25),
-    refuses=[-0.2],
+    check=below(-0.25),
     finding="integrated-noise-has-a-norm-of-order-one",
     expect="contradicted",
     note="It does not fall: each of the d coordinates is of the order d^(-1/2).",
