@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from judge import OURS, PEERS, ROBUST
 
-from reproduction.experiment import plotting
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
+from reproduction.engine import plotting
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 
 STYLES = {
     "diffprivlib": (RED, "D"),

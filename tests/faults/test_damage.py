@@ -11,7 +11,7 @@ import time
 import chain
 import pytest
 
-from reproduction.experiment import checksums
+from reproduction.engine import artifacts as store
 
 pytestmark = pytest.mark.long
 RESULTS = "results"
@@ -57,7 +57,7 @@ def test_a_foreign_shard_is_refused(built, undisturbed, tmp_path):
     shutil.copytree(undisturbed, foreign)
     made = chain.run(foreign, shard, "--config", "seed=7")
     assert made.status == 0, made.output
-    for path in (foreign / shard, checksums.record_of(foreign / shard)):
+    for path in (foreign / shard, store.record_of(foreign / shard)):
         shutil.copy(path, (built / shard).with_name(path.name))
     summary = f"{RESULTS}/simulation/chain2026/slope.nc"
     (built / summary).unlink()

@@ -32,7 +32,7 @@ def test_an_edit_reaches_what_depends_on_it_and_nothing_else():
     equivalent = "privreg/theory/one_pass_dpgd/deterministic_equivalent.py"
     assert equivalent in theory - simulation
     assert "privreg/algorithms/one_pass_dpgd_kernels.py" in simulation - theory
-    assert not {"reproduction/experiment/plotting.py", "privreg/__init__.py"} & simulation
+    assert not {"reproduction/engine/plotting.py", "privreg/__init__.py"} & simulation
 
 
 def test_no_kernel_may_be_reordered():

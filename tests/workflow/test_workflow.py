@@ -115,7 +115,7 @@ def test_neither_a_second_run_nor_a_touched_or_moved_file_reruns_anything(built,
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("reproduction/experiment/plotting.py", {"figure", "page"}),
+        ("reproduction/engine/plotting.py", {"figure", "page"}),
         ("privreg/theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
         (
             "privreg/algorithms/one_pass_dpgd_kernels.py",

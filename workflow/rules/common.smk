@@ -9,7 +9,7 @@ STARTED = time.monotonic()
 SOURCE = Path(workflow.basedir).parent / "src"
 sys.path.insert(0, SOURCE.as_posix())
 
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine.yaml_files import read_mapping
 from reproduction.pipeline.closing import books_of, closing_lines
 from reproduction.pipeline.closure import code_of
 from reproduction.pipeline.config import with_arguments

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from reproduction.claims.evidence import Evidence, Label, Number
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Flag
+from reproduction.engine.parameters import Strict
+from reproduction.engine.quantities import Flag
 
 DECISIVE_SIGMAS = 2.0
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from reproduction.claims.entries import Identifier, Statement, Text
 from reproduction.claims.ledger import Ledger
 from reproduction.claims.places import FORMS, places
-from reproduction.experiment.parameters import ConfigError, Strict, choose, validate
+from reproduction.engine.parameters import ConfigError, Strict, choose, validate
 
 RESULTS = (
     "theorem", "lemma", "proposition", "corollary", "claim", "fact", "definition", "condition",

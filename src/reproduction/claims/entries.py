@@ -23,7 +23,7 @@ from reproduction.claims.checks import (
     refuses,
 )
 from reproduction.claims.evidence import Evidence
-from reproduction.experiment.parameters import Name, Strict
+from reproduction.engine.parameters import Name, Strict
 
 StatementKind = Literal["printed number", "theorem", "proof step", "figure", "prose"]
 StatementVerdict = Literal[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from reproduction.experiment.parameters import Artifact, Name, Strict
+from reproduction.engine.parameters import Artifact, Name, Strict
 
 INFINITIES = ("Infinity", "-Infinity")
 Label = bool | int | float | str

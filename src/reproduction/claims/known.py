@@ -12,7 +12,7 @@ from reproduction.claims import checks
 from reproduction.claims.entries import Probe
 from reproduction.claims.evidence import Evidence, Label
 from reproduction.claims.observation import positions
-from reproduction.experiment.parameters import choose
+from reproduction.engine.parameters import choose
 
 Labels = tuple[float | str, ...]
 

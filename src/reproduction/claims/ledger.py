@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from reproduction.claims.entries import CrossCheck, Finding, Statement, Topic
-from reproduction.experiment.parameters import ConfigError, choose, explain
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine.parameters import ConfigError, choose, explain
+from reproduction.engine.yaml_files import read_mapping
 
 Entry = Statement | CrossCheck
 # Entries that an experiment declares beside its functions, by the list that they belong to.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privreg.validation import expected_choice
 from reproduction.claims.checks import Check, Monotone, Ordered, is_scalar
 from reproduction.claims.evidence import Evidence, Label
-from reproduction.experiment.parameters import choose
+from reproduction.engine.parameters import choose
 
 if TYPE_CHECKING:
     import xarray as xr

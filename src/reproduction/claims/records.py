@@ -21,7 +21,7 @@ from reproduction.claims.entries import (
 from reproduction.claims.ledger import Entry, Ledger, Topic
 from reproduction.claims.verdicts import CheckResult, Judgement, RunResult, Scale, Summary
 from reproduction.claims.wording import series
-from reproduction.experiment.parameters import ConfigError, Strict
+from reproduction.engine.parameters import ConfigError, Strict
 
 STATEMENT_VERDICTS: tuple[str, ...] = get_args(StatementVerdict)
 CROSS_CHECK_VERDICTS: tuple[str, ...] = get_args(CrossCheckVerdict)

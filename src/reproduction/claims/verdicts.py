@@ -17,7 +17,7 @@ from reproduction.claims.decision import Decision, Outcome, decide, is_stand_in
 from reproduction.claims.entries import Probe, Run
 from reproduction.claims.ledger import Entry, Ledger
 from reproduction.claims.wording import describe, selection
-from reproduction.experiment.parameters import Strict, validate
+from reproduction.engine.parameters import Strict, validate
 
 if TYPE_CHECKING:
     import xarray as xr

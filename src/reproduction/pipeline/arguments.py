@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reproduction.experiment.parameters import ConfigError, choose
+from reproduction.engine.parameters import ConfigError, choose
 from reproduction.pipeline.config import require_address
 
 NETCDF = (b"\x89HDF", b"CDF\x01", b"CDF\x02", b"CDF\x05")

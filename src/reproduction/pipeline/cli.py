@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reproduction.experiment.checksums import FileFault
+from reproduction.engine.artifacts import FileFault
 from reproduction.pipeline import usage
 from reproduction.pipeline.arguments import OneLineParser, json_of, one_line, require_sound
 from reproduction.pipeline.lock import running_job

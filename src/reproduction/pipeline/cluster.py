@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from reproduction.experiment.parameters import choose
+from reproduction.engine.parameters import choose
 
 # What lists the valid values of a default resource.
 LISTED_BY = {

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, Field, model_validator
 
-from reproduction.experiment.parameters import Artifact, ConfigError, Name, Strict, choose, validate
-from reproduction.experiment.quantities import Real, Some
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine.parameters import Artifact, ConfigError, Name, Strict, choose, validate
+from reproduction.engine.quantities import Real, Some
+from reproduction.engine.yaml_files import read_mapping
 
 STUDIES = "studies"
 # More trials or jobs than any machine would finish are a slip of the hand.

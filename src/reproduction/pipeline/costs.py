@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reproduction.experiment import datasets
-from reproduction.experiment.parameters import ConfigError
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine import artifacts as store
+from reproduction.engine.parameters import ConfigError
+from reproduction.engine.yaml_files import read_mapping
 from reproduction.pipeline import usage
 from reproduction.pipeline.config import STUDIES, merge, read_configuration
 from reproduction.pipeline.plan import COSTS, Plan
@@ -81,7 +81,7 @@ def measure(logs: Path, *, output: Path, configs: list[Path]) -> None:
             found[key]["trials"] = taken.trials
     if not built:
         raise ConfigError(f"{logs} must hold logs of a build, got none")
-    datasets.write_text(written(found), output, checksum=False)
+    store.write_text(written(found), output, checksum=False)
 
 
 def written(found: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from reproduction.claims.falsify import WrongStatement, WrongVersion, applied, turned, uncaught
 from reproduction.claims.verdicts import Judgement, judge
-from reproduction.experiment import checksums, datasets
+from reproduction.engine import artifacts as store
 from reproduction.pipeline import stages
 from reproduction.pipeline.closure import closure, module_of
 from reproduction.pipeline.registry import Recipe, package
@@ -85,12 +85,12 @@ def falsify(
             files = {key: Path(value) for key, value in group["artifacts"].items()}
             if not files.keys() & (rebuilt.keys() | restated.keys()):
                 continue
-            held = {key: datasets.read(file) for key, file in files.items()}
+            held = {key: store.read(file) for key, file in files.items()}
             if isinstance(version, WrongStatement):
                 told = {key: version.evidence(key, each) for key, each in held.items()}
             else:
                 told = held | {
-                    key: datasets.read(rebuilt[key]) for key in files.keys() & rebuilt.keys()
+                    key: store.read(rebuilt[key]) for key in files.keys() & rebuilt.keys()
                 }
             for found, evidence in ((right, held), (wrong, told)):
                 found += [judge(case, evidence, paper=paper, digests={}) for case in group["cases"]]
@@ -100,18 +100,18 @@ def falsify(
         "turned": turned(right, wrong),
         "uncaught": uncaught(version, right, wrong),
     }
-    datasets.write_text(json.dumps(result, indent=1), output)
+    store.write_text(json.dumps(result, indent=1), output)
 
 
 def caught(versions: Sequence[Path], *, output: Path) -> list[str]:
     """Sum up the falsifiers; fails on what was not caught, or turned without being named."""
-    found = [json.loads(checksums.read_bytes(path)) for path in versions]
+    found = [json.loads(store.read_bytes(path)) for path in versions]
     failures = [line for result in found for line in result["uncaught"]]
     if not failures:
         lines = [
             f"{result['version']}: caught by {', '.join(result['turned'])}" for result in found
         ]
-        datasets.write_text("\n".join(lines), output)
+        store.write_text("\n".join(lines), output)
     return failures
 
 

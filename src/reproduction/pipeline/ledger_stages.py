@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reproduction.experiment import checksums, datasets
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine import artifacts as store
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.provenance import NOTHING, Expectations, read_all
 
@@ -44,7 +44,7 @@ def judge(
     """
     from reproduction.claims.verdicts import to_json
 
-    datasets.write_text(to_json(_judged(paper, cases, artifacts, expected)), output)
+    store.write_text(to_json(_judged(paper, cases, artifacts, expected)), output)
 
 
 def claim(
@@ -59,7 +59,7 @@ def claim(
     found = _judged(paper, cases, artifacts, expected)
     if len(found) != 1:
         raise ConfigError(f"--cases must hold one entry, got {len(found)}")
-    datasets.write_text(found[0].model_dump_json(indent=2), output)
+    store.write_text(found[0].model_dump_json(indent=2), output)
 
 
 def ledger(
@@ -77,11 +77,11 @@ def ledger(
 
     book = records.join(
         [read_ledger(folder, paper) for paper, folder in ledgers.items()],
-        [verdict for path in verdicts for verdict in from_json(checksums.read_bytes(path))],
+        [verdict for path in verdicts for verdict in from_json(store.read_bytes(path))],
     )
-    datasets.write_text(records.to_csv(book), csv)
-    datasets.write_text(records.findings_to_csv(book.findings), findings)
-    datasets.write_text(records.to_json(book), json)
+    store.write_text(records.to_csv(book), csv)
+    store.write_text(records.findings_to_csv(book.findings), findings)
+    store.write_text(records.to_json(book), json)
 
 
 def page(
@@ -100,19 +100,19 @@ def page(
     from reproduction.claims import entry_pages, records
     from reproduction.claims import page as drawn
 
-    book = records.from_json(checksums.read_bytes(ledger))
+    book = records.from_json(store.read_bytes(ledger))
     shown: dict[str, Any] = {
         "papers": _bibliography(book.papers),
         "drawings": drawings,
-        "images": {(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
+        "images": {(path.parent.name, path.stem): store.read_bytes(path) for path in images},
         "made_by": _version(),
     }
     for address, text in entry_pages.render(book, **shown):
         path = entries / address
         path.parent.mkdir(parents=True, exist_ok=True)
-        datasets.write_text(text, path, checksum=False)
+        store.write_text(text, path, checksum=False)
     costs = benchmarks if benchmarks.is_dir() else None
-    datasets.write_text(drawn.render(book, **shown, benchmarks=costs), output)
+    store.write_text(drawn.render(book, **shown, benchmarks=costs), output)
 
 
 def gate(ledger: Path, *, output: Path) -> list[str]:
@@ -126,10 +126,10 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     from reproduction.claims import gate as comparison
     from reproduction.claims import records
 
-    book = records.from_json(checksums.read_bytes(ledger))
+    book = records.from_json(store.read_bytes(ledger))
     failures = comparison.gate(book.records)
     if not failures:
-        datasets.write_text(comparison.summary(book), output)
+        store.write_text(comparison.summary(book), output)
     return failures
 
 
@@ -147,8 +147,8 @@ def docs(
     found = [read_ledger(folder, paper) for paper, folder in ledgers.items()]
     titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
     text = summary.render(found, titles=titles, drawings=drawings)
-    datasets.write_text(text, output, checksum=False)
-    datasets.write_text(
+    store.write_text(text, output, checksum=False)
+    store.write_text(
         summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
     )
 
@@ -176,7 +176,7 @@ def _judged(
     from reproduction.claims import verdicts
 
     evidence = read_all(artifacts, expected)
-    digests = {name: str(checksums.recorded(path)) for name, path in artifacts.items()}
+    digests = {name: str(store.recorded(path)) for name, path in artifacts.items()}
     return [
         verdicts.judge(
             case, evidence, paper=paper, digests=digests, scale=case.get("scale", "paper")

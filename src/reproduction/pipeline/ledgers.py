@@ -14,9 +14,9 @@ from typing import Any
 
 from reproduction.claims import verdicts
 from reproduction.claims.ledger import Ledger, load_ledger, topic_files
-from reproduction.experiment.identities import entries
-from reproduction.experiment.parameters import ConfigError
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine.parameters import ConfigError
+from reproduction.engine.recipe import entries
+from reproduction.engine.yaml_files import read_mapping
 from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.layout import Layout
 from reproduction.pipeline.registry import Recipe

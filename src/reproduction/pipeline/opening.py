@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from reproduction.experiment import checksums, datasets
+from reproduction.engine import artifacts as store
 from reproduction.pipeline import lock
 from reproduction.pipeline.cluster import require_known
 from reproduction.pipeline.forks import fork_server
@@ -125,9 +125,9 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     put_back(layout)
     if before is not None:
         yield f"The run before ended without a word ({before}); going on where it stopped"
-        for partial in root.rglob(f".*{datasets.PARTIAL}"):
+        for partial in root.rglob(f".*{store.PARTIAL}"):
             partial.unlink(missing_ok=True)
-    for path in checksums.damaged(root):
+    for path in store.damaged(root):
         _require_replaceable(path, layout)
         path.unlink()
         yield f"{path}: damaged, removed; made again where it is needed"
@@ -139,7 +139,7 @@ def _require_replaceable(path: Path, layout: Layout) -> None:
     if path != Path(layout.data(name)) or origin_of(name, layout).get("stand_in") is not False:
         return
     if not table_source(name, layout).at_hand:
-        raise checksums.DamagedError(
+        raise store.DamagedError(
             f"{path}: damaged; set PRIVREG_DATA to a folder that has its files, or remove it to "
             "download them, or go on with a stand-in"
         )

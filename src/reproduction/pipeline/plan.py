@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from reproduction.claims.falsify import WrongVersion
 from reproduction.claims.known import Coordinate, Known
 from reproduction.claims.verdicts import Scale
-from reproduction.experiment.structure import labels, structure
+from reproduction.engine.recipe import labels, structure
 from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic import BaseModel
 
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.config import Config, Experiment
 from reproduction.pipeline.registry import Recipe
 

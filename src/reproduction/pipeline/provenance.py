@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from reproduction.experiment import checksums, datasets
+from reproduction.engine import artifacts as store
 from reproduction.pipeline.closure import digest
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SHORT = 16
 MADE_WITH = "@"
 
 
-class ForeignError(checksums.FileFault):
+class ForeignError(store.FileFault):
     """An artifact is whole, but not the one that its reader expects."""
 
 
@@ -102,7 +102,7 @@ def read(path: Path, expected: str | None) -> xr.Dataset:
     DamagedError, ForeignError
         One line.
     """
-    dataset = datasets.read(path)
+    dataset = store.read(path)
     if expected is None:
         return dataset
     wanted, _, table = expected.partition(MADE_WITH)
@@ -113,7 +113,7 @@ def read(path: Path, expected: str | None) -> xr.Dataset:
             f"{made_of.get('stage', 'no stage')} of other parameters, code or draws than this "
             "run's; remove it and type the same command again"
         )
-    if table and made_of.get("data_digest") != checksums.recorded(table):
+    if table and made_of.get("data_digest") != store.recorded(table):
         raise ForeignError(
             f"{path}: made with other rows than those of {table}; "
             "remove it and type the same command again"

@@ -22,9 +22,9 @@ from types import ModuleType
 from typing import Any
 
 from reproduction import papers
-from reproduction.experiment.citations import Citation
-from reproduction.experiment.parameters import ConfigError, Strict, choose, validate
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine.citations import Citation
+from reproduction.engine.parameters import ConfigError, Strict, choose, validate
+from reproduction.engine.yaml_files import read_mapping
 from reproduction.pipeline.config import STUDIES
 
 ARTIFACTS = ("theory", "simulation", "intervals", "data")

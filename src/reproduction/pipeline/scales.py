@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field
 
-from reproduction.experiment.parameters import ConfigError, Strict, validate
+from reproduction.engine.parameters import ConfigError, Strict, validate
 from reproduction.pipeline.config import Config, Experiment, read_configuration
 from reproduction.pipeline.registry import Recipe, known_keys
 
@@ -78,7 +78,7 @@ def made_as(config: Config, paper: str, artifact: str) -> str:
 
 def scales(*, output: Path) -> None:
     """Write the digests of the configuration that lies in `config/`."""
-    from reproduction.experiment import datasets
+    from reproduction.engine import artifacts as store
     from reproduction.pipeline.config import load
 
     config = load(read_configuration(), known_keys())
@@ -95,4 +95,4 @@ def scales(*, output: Path) -> None:
             for name, drawing in {**block.figures, **block.tables}.items()
         }
         found[paper] = {"experiments": experiments, "drawings": drawings}
-    datasets.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)
+    store.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)

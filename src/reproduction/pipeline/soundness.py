@@ -11,7 +11,7 @@ from privreg import data
 from reproduction.claims.known import Known, require_possible
 from reproduction.claims.ledger import Entry
 from reproduction.claims.verdicts import artifacts
-from reproduction.experiment.parameters import ConfigError, choose, explain
+from reproduction.engine.parameters import ConfigError, choose, explain
 from reproduction.pipeline import drawings, scales
 from reproduction.pipeline.config import Config
 from reproduction.pipeline.ledgers import Ledgers

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from privreg.version import __version__
-from reproduction.experiment import checksums, datasets
+from reproduction.engine import artifacts as store
 from reproduction.pipeline import provenance
 from reproduction.pipeline.provenance import NOTHING, Expectations
 from reproduction.pipeline.registry import Recipe, package, seed_key
@@ -35,26 +35,26 @@ def data(
 ) -> None:
     """Fetch, check and store one real table, or its stand-in; `real` refuses the stand-in."""
     from privreg.data import DataError, files_of, load
-    from reproduction.experiment.tables import to_dataset
+    from reproduction.engine.artifacts import to_dataset
 
     try:
         table = load(name, directory=directory, mirrors=mirrors, allow_stand_in=not real)
     except DataError as error:
         if not real:
             raise
-        raise checksums.FileFault(
+        raise store.FileFault(
             f"{error}; {output} is real and no stand-in takes its place: set PRIVREG_DATA to a "
             f"folder with {', '.join(files_of(name))}, or remove {output} to go on with a stand-in"
         ) from error
     if origin is not None:
         about = {"looked_for_in": looked_for_in, "stand_in": table.stand_in}
-        datasets.write_text(json.dumps(about), origin)
+        store.write_text(json.dumps(about), origin)
     dataset = to_dataset(table)
     attributes = {
         "code_digest": provenance.data_code_digest(),
         "identity": provenance.table_identity(name),
     }
-    datasets.write(datasets.describe(dataset, attributes), output)
+    store.write(store.describe(dataset, attributes), output)
 
 
 def theory(
@@ -84,14 +84,14 @@ def simulate(
     expected: Expectations = NOTHING,
 ) -> None:
     """Simulate one shard of an experiment's trials."""
-    from reproduction.experiment.trials import shard_of
+    from reproduction.engine.trials import shard_of
 
     job = _Job("simulate", path, recipe, parameters, artifacts, expected)
     index, count = shard
     part = shard_of(seed, seed_key(path), trials, index=index, count=count)
     dataset = job.recipe.module.simulate(job.parameters, part, **job.inputs)
     dataset = dataset.assign_coords(
-        trial=datasets.variable("trial", part.numbers, "trial number")
+        trial=store.variable("trial", part.numbers, "trial number")
     ).assign_attrs(seed=seed)
     job.write(dataset, output, draws={"seed": seed, "trials": trials})
 
@@ -189,7 +189,7 @@ def figure(
     """Draw one figure and save it in each of the formats asked for."""
     import importlib
 
-    from reproduction.experiment import plotting
+    from reproduction.engine import plotting
 
     paper, _, name = path.partition("/")
     module = importlib.import_module(f"{package(paper)}.figures")
@@ -210,7 +210,7 @@ def table(path: str, *, artifacts: Paths, output: Path, expected: Expectations =
     paper, _, name = path.partition("/")
     module = importlib.import_module(f"{package(paper)}.tables")
     frame = getattr(module, name)(**provenance.read_all(artifacts, expected))
-    with datasets.atomic(output) as partial:
+    with store.atomic(output) as partial:
         frame.to_csv(partial, index=False)
 
 
@@ -218,7 +218,7 @@ def schema(*, output: Path) -> None:
     """Write the JSON schema of the configuration."""
     from reproduction.pipeline.schema import schema as generated
 
-    datasets.write_text(generated(), output, checksum=False)
+    store.write_text(generated(), output, checksum=False)
 
 
 class _Job:
@@ -276,11 +276,11 @@ class _Job:
             ),
         }
         for name, path in self.artifacts.items():
-            attributes[f"{name}_digest"] = str(checksums.recorded(path))
+            attributes[f"{name}_digest"] = str(store.recorded(path))
         if "data" in self.inputs:
             inherited = ("stand_in", "stand_in_reason", "checksums")
             attributes |= {key: self.inputs["data"].attrs[key] for key in inherited}
-        datasets.write(datasets.describe(dataset, attributes), output)
+        store.write(store.describe(dataset, attributes), output)
 
 
 def _stand_ins(found: Mapping[str, xr.Dataset]) -> list[str]:

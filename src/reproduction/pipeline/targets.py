@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.falsify import wrong_versions
 from reproduction.pipeline.layout import PEERS_FILES, Layout, book_of
 from reproduction.pipeline.plan import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reproduction.experiment.structure import Variables, structure
+from reproduction.engine.recipe import Variables, structure
 from reproduction.pipeline.config import load, read_configuration
 from reproduction.pipeline.registry import STAGE_OF, Recipe, known_keys
 
@@ -42,7 +42,7 @@ def _declared(kind: str) -> Iterator[tuple[str, str, str]]:
 def _tabular() -> tuple[Variables, Variables]:
     """Coordinates and variables of a prepared table."""
     from privreg.data import stand_ins
-    from reproduction.experiment.tables import to_dataset
+    from reproduction.engine.artifacts import to_dataset
 
     table = to_dataset(stand_ins.diabetes("its rows are not looked at"))
     coords, held = (

@@ -1,6 +1,6 @@
 """Studies of what the library promises itself, tested as the papers' statements are."""
 
-from reproduction.experiment.citations import Citation
+from reproduction.engine.citations import Citation
 
 CITATION = Citation(
     title="What privreg itself promises", authors="The authors of privreg", year=2026

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per
+from reproduction.engine.summaries import jackknife, trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.compared_methods import Fit

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Block, Estimate, Quantity, kept, per
-from reproduction.experiment.summaries import error_of_mean, trials_last
+from reproduction.engine.recipe import Axis, Block, Dataset, Estimate, Quantity, Trials, kept, per
+from reproduction.engine.summaries import error_of_mean, trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.regret import Case

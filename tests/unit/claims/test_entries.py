@@ -10,7 +10,7 @@ import yaml
 
 from reproduction.claims.entries import Probe, Statement
 from reproduction.claims.ledger import load_ledger, parse_topic
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 
 WHERE = "bombari2025.claims.theorem-1"
 

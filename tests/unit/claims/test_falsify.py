@@ -21,7 +21,7 @@ from reproduction.claims.falsify import (
     unturned,
 )
 from reproduction.claims.verdicts import Judgement
-from reproduction.experiment.parameters import choose
+from reproduction.engine.parameters import choose
 from reproduction.pipeline.falsify import wrong_versions
 from reproduction.pipeline.ledgers import read_ledger
 

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from reproduction.claims.checks import Check
 from reproduction.claims.evidence import Evidence
 from reproduction.claims.observation import Observation, observe
-from reproduction.experiment import datasets
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.engine import artifacts as store
+from reproduction.engine.summaries import mean_and_error
 
 DIMENSIONS = [10, 100, 1000]
 CLIPS = [0.1, 0.1 + 0.2, 1.0]
@@ -91,11 +91,11 @@ def test_what_the_store_writes_is_found_again(tmp_path: Any) -> None:
     samples = np.array([[1.0, 2.0, 3.0, 6.0]])
     written = xr.Dataset(
         mean_and_error("risk", samples, ["clip_constant"], "risk"),
-        coords={"clip_constant": datasets.variable("clip_constant", [0.1], "clipping constant")},
+        coords={"clip_constant": store.variable("clip_constant", [0.1], "clipping constant")},
         attrs={"trials": 4},
     )
-    datasets.write(written, tmp_path / "risk.nc")
-    found = look(datasets.read(tmp_path / "risk.nc"), {"clip_constant": 0.1}, BELOW)
+    store.write(written, tmp_path / "risk.nc")
+    found = look(store.read(tmp_path / "risk.nc"), {"clip_constant": 0.1}, BELOW)
     assert float(found.values) == 3.0
     assert found.standard_error is not None
     np.testing.assert_allclose(found.standard_error, samples.std(ddof=1) / 2)

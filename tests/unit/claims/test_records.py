@@ -10,7 +10,7 @@ from reproduction.claims.gate import gate, summary
 from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.records import findings_to_csv, from_json, join, to_csv, to_json
 from reproduction.claims.verdicts import judge
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 
 from .book import book, topics
 

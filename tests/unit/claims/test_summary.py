@@ -11,7 +11,7 @@ from reproduction.claims import coverage as covered
 from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.places import problems
 from reproduction.claims.summary import COUNTS, counts_table, render, with_counts
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.ledgers import read_ledger
 
 from .book import DRAWINGS, topics

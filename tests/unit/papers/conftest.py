@@ -11,8 +11,8 @@ import xarray as xr
 import yaml
 
 from privreg.data import stand_ins
-from reproduction.experiment import datasets
-from reproduction.experiment.tables import to_dataset
+from reproduction.engine import artifacts as store
+from reproduction.engine.artifacts import to_dataset
 from reproduction.pipeline import stages
 from reproduction.pipeline.config import merge
 from reproduction.pipeline.plan import Plan
@@ -57,7 +57,7 @@ class Built:
         self._reasons: dict[tuple[str, str], BaseException] = {}
 
     def dataset(self, paper: str, artifact: str) -> xr.Dataset:
-        return datasets.read(self.path(paper, artifact))
+        return store.read(self.path(paper, artifact))
 
     def path(self, paper: str, artifact: str) -> Path:
         path = self.folder / self.plan.layout.artifact(paper, artifact)
@@ -75,7 +75,7 @@ class Built:
         kind, _, name = artifact.partition("/")
         if kind == "data":
             bundled = stand_ins.BUNDLED[name]("a test needs no download")
-            datasets.write(to_dataset(bundled), path)
+            store.write(to_dataset(bundled), path)
             return
         options: dict[str, Any] = {
             "recipe": self.plan.recipe(paper, name).name,

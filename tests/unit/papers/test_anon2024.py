@@ -8,7 +8,7 @@ from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.noise.covariance import DiagonalCovariance
 from privreg.privacy.budget import Budget
-from reproduction.experiment.trials import shard_of
+from reproduction.engine.trials import shard_of
 from reproduction.papers.anon2024.experiments import (
     clip_feedback,
     tuned_risk,

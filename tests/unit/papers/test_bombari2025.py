@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from reproduction.experiment.trials import Trials
+from reproduction.engine.trials import Trials
 from reproduction.papers.bombari2025.experiments import sample_sizes
 
 SIZES = {
@@ -64,7 +64,7 @@ def test_schedules_that_share_draws_are_compared_by_their_differences(tuned):
 
 def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
     from privreg.data.tables import Table
-    from reproduction.experiment.tables import to_dataset
+    from reproduction.engine.artifacts import to_dataset
 
     rng = np.random.Generator(np.random.SFC64(2))
     features = rng.standard_normal((rows, dimension))
@@ -83,7 +83,7 @@ def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
 
 def test_features_that_are_always_zero_cost_nothing_and_count():
     from privreg.data import splits
-    from reproduction.experiment.tables import from_dataset
+    from reproduction.engine.artifacts import from_dataset
     from reproduction.papers.bombari2025.experiments import table_heat_maps
 
     options = {

@@ -7,7 +7,7 @@ from scipy import stats
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.samples import moments
-from reproduction.experiment.trials import Trial, shard_of
+from reproduction.engine.trials import Trial, shard_of
 from reproduction.papers.brown2024 import (
     clipped_loss,
     literal_constructions,

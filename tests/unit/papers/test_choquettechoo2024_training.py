@@ -8,8 +8,8 @@ from scipy.stats import chi2
 from privreg.data import stand_ins
 from privreg.noise.toeplitz import dense_matrix
 from privreg.privacy.budget import Budget
-from reproduction.experiment.tables import to_dataset
-from reproduction.experiment.trials import shard_of
+from reproduction.engine.artifacts import to_dataset
+from reproduction.engine.trials import shard_of
 from reproduction.papers.choquettechoo2024.experiments import private_training
 from reproduction.papers.choquettechoo2024.experiments.private_training import Parameters
 from reproduction.papers.choquettechoo2024.features import (

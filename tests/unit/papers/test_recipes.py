@@ -10,8 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 
-from reproduction.experiment import datasets, plotting
-from reproduction.experiment.structure import labels, structure
+from reproduction.engine import artifacts as store
+from reproduction.engine import plotting
+from reproduction.engine.recipe import labels, structure
 from reproduction.pipeline import stages
 from reproduction.pipeline.plan import STAGE_OF
 from reproduction.pipeline.registry import package
@@ -36,7 +37,7 @@ def artifacts(built, paper, name):
 
 def test_every_stage_writes_a_complete_dataset(built, experiment):
     """As declared: dimensions and attributes of variables, labels, errors and what is released."""
-    # `datasets.write` refuses what lacks a name, a unit or the reason of a NaN.
+    # `store.write` refuses what lacks a name, a unit or the reason of a NaN.
     paper, name = experiment
     recipe = built.plan.recipe(paper, name)
     parameters = recipe.parameters(built.plan.experiment(paper, name).parameters, name)
@@ -59,7 +60,7 @@ def test_every_stage_writes_a_complete_dataset(built, experiment):
             assert dataset.attrs["stand_in"] == 1
             assert dataset.attrs["stand_in_reason"]
             for each, values in dataset.data_vars.items():
-                assert values.attrs.get("comment") in datasets.RELEASES.values(), each
+                assert values.attrs.get("comment") in store.RELEASES.values(), each
         stage = recipe.maker(artifact.partition("/")[0])
         declared = structure(stage)
         if declared is None:
@@ -84,7 +85,7 @@ def test_shards_hold_what_one_job_draws(built, experiment):
         return
     built.path(paper, f"simulation/{name}")
     whole, *parts = (
-        datasets.read(built.shard(paper, name, index, count))
+        store.read(built.shard(paper, name, index, count))
         for index, count in ((0, 1), (0, 2), (1, 2))
     )
     options = {"data_vars": "minimal", "coords": "minimal", "compat": "equals", "join": "exact"}
@@ -102,7 +103,7 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
         assert head.count(",")
         assert rows
         return
-    found = {argument: datasets.read(path) for argument, path in paths.items()}
+    found = {argument: store.read(path) for argument, path in paths.items()}
     with plotting.style(), plt.rc_context({"figure.dpi": 60}):
         figure = getattr(importlib.import_module(f"{package(paper)}.figures"), name)(**found)
         plotting.mark(figure, scale="quick", stand_ins=[])

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from reproduction.experiment import checksums, datasets
+from reproduction.engine import artifacts as store
 from reproduction.pipeline.cli import main
 
 FACTORS = json.dumps({"largest_ratio": 4.0, "points": 10})
@@ -68,7 +68,7 @@ def test_theory_writes_a_dataset_with_its_provenance(tmp_path):
         run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", output)
         == 0
     )
-    found = datasets.read(output)
+    found = store.read(output)
     assert found.sizes["ratio"] == 10
     assert json.loads(found.attrs["config"]) == json.loads(FACTORS)
     assert "arXiv:2505.16329" in found.attrs["references"]
@@ -87,11 +87,11 @@ def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
         options = (*common, "--shards", *shards, "--output", tmp_path / f"{output}.nc")
         assert run("summarise", path, *options) == 0
     assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
-    assert datasets.read(tmp_path / "one.nc").attrs["trials"] == 3
+    assert store.read(tmp_path / "one.nc").attrs["trials"] == 3
     artifacts = ("--artifacts", f"simulation={tmp_path / 'one.nc'}")
     assert run("intervals", path, *common, *artifacts, "--output", tmp_path / "intervals.nc") == 0
-    found = datasets.read(tmp_path / "intervals.nc")
-    assert found.attrs["simulation_digest"] == checksums.file_digest(tmp_path / "one.nc")
+    found = store.read(tmp_path / "intervals.nc")
+    assert found.attrs["simulation_digest"] == store.file_digest(tmp_path / "one.nc")
 
 
 def test_wrong_parameters_are_refused_by_name(tmp_path, capsys):
@@ -135,7 +135,7 @@ def test_data_that_no_mirror_delivers_are_stood_in_for(tmp_path, capsys, monkeyp
         run("data", "california_housing", "--mirrors", "http://127.0.0.1:9", "--output", output)
         == 0
     )
-    assert datasets.read(output).attrs["stand_in"] == 1
+    assert store.read(output).attrs["stand_in"] == 1
     assert capsys.readouterr().err.startswith("california_housing: stand-in")
 
 
@@ -191,7 +191,7 @@ def test_an_artifact_that_its_reader_does_not_expect_is_refused(tmp_path, capsys
     theory = tmp_path / "theory.nc"
     run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", theory)
     options = ("--artifacts", f"theory={theory}", "--output", tmp_path / "fig9.png", "--expected")
-    identity = datasets.read(theory).attrs["identity"]
+    identity = store.read(theory).attrs["identity"]
     assert run("figure", "bombari2025/fig9", *options, json.dumps({"theory": identity[:16]})) == 0
     said = failed(capsys, "figure", "bombari2025/fig9", *options, json.dumps({"theory": "0" * 16}))
     assert "holds bombari2025/clipping_factors as made by theory of other" in said

@@ -3,8 +3,8 @@
 import pytest
 
 from privreg.data import stand_ins
-from reproduction.experiment import datasets
-from reproduction.experiment.tables import to_dataset
+from reproduction.engine import artifacts as store
+from reproduction.engine.artifacts import to_dataset
 from reproduction.pipeline.closing import books_of, closing_lines
 from reproduction.pipeline.layout import PAPERS, STUDIES, Layout
 
@@ -32,10 +32,10 @@ def test_without_a_ledger_only_the_time_is_said(seconds, words):
 def test_figures_of_a_stand_in_are_named(tmp_path):
     table = to_dataset(stand_ins.digits("no mirror answered"))
     figures = {"mnist": ["p/fig5", "p/fig2"], "california_housing": ["p/fig6"]}
-    datasets.write(table, tmp_path / LAYOUT.data("mnist"))
+    store.write(table, tmp_path / LAYOUT.data("mnist"))
     said = closing_lines(LAYOUT, seconds=1, stand_ins=figures)
     assert said == ["Stand-ins, not the real tables: p/fig2, p/fig5", "Took 1 s"]
-    datasets.write(table.assign_attrs(stand_in=0), tmp_path / LAYOUT.data("mnist"))
+    store.write(table.assign_attrs(stand_in=0), tmp_path / LAYOUT.data("mnist"))
     assert closing_lines(LAYOUT, seconds=1, stand_ins=figures) == ["Took 1 s"]
 
 

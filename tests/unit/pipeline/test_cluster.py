@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.cluster import require_known
 
 

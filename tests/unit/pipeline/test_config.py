@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.plan import Plan
 from reproduction.pipeline.registry import known_keys, paper_files, recipes
 from reproduction.pipeline.schema import schema

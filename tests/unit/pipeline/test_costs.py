@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline import cli, costs
 from reproduction.pipeline.plan import Plan
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reproduction.claims.verdicts import artifacts
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline import drawings, scales, targets
 from reproduction.pipeline.config import Paper, load, merge, read_configuration, with_arguments
 from reproduction.pipeline.plan import Plan, stop_in_one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reproduction.experiment.trials import Trials, shard_of
+from reproduction.engine.trials import Trials, shard_of
 from reproduction.pipeline import stages
 from reproduction.pipeline.registry import (
     STUDIES,

@@ -1,6 +1,6 @@
 """anon2024: one-pass private linear regression with more dimensions than samples, shaped noise."""
 
-from reproduction.experiment.citations import Citation
+from reproduction.engine.citations import Citation
 
 CITATION = Citation(
     title="Private Overparameterized Linear Regression without Suffering in High Dimensions",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
+from reproduction.engine import quantities as q
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, generator
 
 if TYPE_CHECKING:

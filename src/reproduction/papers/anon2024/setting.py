@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis
+from reproduction.engine.summaries import jackknife
 
 if TYPE_CHECKING:
     from privreg.models import LinearModel

@@ -1,6 +1,6 @@
 """bombari2025: one-pass DP-GD with clipping and its deterministic equivalent."""
 
-from reproduction.experiment.citations import Citation
+from reproduction.engine.citations import Citation
 
 CITATION = Citation(
     title="High-Dimensional Private Linear Regression with Optimal Rates",

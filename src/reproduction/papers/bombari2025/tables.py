@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +54,7 @@ class TableParameters(Strict):
     def sizes(self, data: Dataset) -> dict[str, int]:
         """Rows of each part, fewer of a stand-in."""
         from privreg.data import splits
-        from reproduction.experiment.tables import from_dataset
+        from reproduction.engine.artifacts import from_dataset
 
         return splits.sizes_that_fit(
             from_dataset(data),
@@ -78,7 +77,7 @@ class TableParameters(Strict):
         loss depends on their parameters, and their noise on nothing else.
         """
         from privreg.data import splits
-        from reproduction.experiment.tables import from_dataset
+        from reproduction.engine.artifacts import from_dataset
 
         table, sizes = from_dataset(data), self.sizes(data)
         for trial in trials:

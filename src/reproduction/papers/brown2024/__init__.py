@@ -1,6 +1,6 @@
 """brown2024: full-batch DP-GD for least squares, its Gaussian law, and intervals from iterates."""
 
-from reproduction.experiment.citations import Citation
+from reproduction.engine.citations import Citation
 
 CITATION = Citation(
     title="Private Gradient Descent for Linear Regression: Tighter Error Bounds and "

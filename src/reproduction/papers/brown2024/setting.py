@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis
 
 # Up to where descent is stable on more rows than columns of whitened features.
 StepSize = Annotated[q.StepSize, Field(ge=1e-3, le=0.5)]

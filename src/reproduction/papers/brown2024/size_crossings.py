@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.summaries import jackknife
+from reproduction.engine.recipe import Dataset
+from reproduction.engine.summaries import jackknife
 
 # Which error due to privacy, and whether it has the bias of the start.
 KINDS = {"whole": True, "noise_alone": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reproduction.claims.falsify import WrongStatement, power
-from reproduction.experiment.annotations import DataArray
+from reproduction.engine.recipe import DataArray
 
 # ln(n rho / (beta p)) is ln(n / p) where rho = beta.
 DIMENSION = 10

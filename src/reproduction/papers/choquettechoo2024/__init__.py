@@ -1,6 +1,6 @@
 """choquettechoo2024: correlated private noise, for a mean, for regression and for convex losses."""
 
-from reproduction.experiment.citations import Citation
+from reproduction.engine.citations import Citation
 
 CITATION = Citation(
     title="Correlated Noise Provably Beats Independent Noise for Differentially Private Learning",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduction.experiment.annotations import Dataset, Trials
+from reproduction.engine.recipe import Dataset, Trials
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
 from reproduction.papers.choquettechoo2024.training import Floats, Settings, accuracy, train
@@ -48,7 +48,7 @@ class Runs:
 
     def __init__(self, parameters: Any, trials: Trials, theory: Dataset, data: Dataset) -> None:
         from privreg.data.splits import sizes_that_fit
-        from reproduction.experiment.tables import from_dataset
+        from reproduction.engine.artifacts import from_dataset
 
         self.parameters, self._trials = parameters, trials
         self.table = from_dataset(data)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import error_of_mean
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis
+from reproduction.engine.summaries import error_of_mean
 
 if TYPE_CHECKING:
     from privreg.theory.correlated_noise.linear_regression import StationaryError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reproduction.experiment.annotations import Dataset
+from reproduction.engine.recipe import Dataset
 
 if TYPE_CHECKING:
     import pandas as pd

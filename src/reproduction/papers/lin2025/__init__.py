@@ -1,6 +1,6 @@
 """lin2025: noisy SGD on least squares, its diffusion limit, its risk and its privacy loss."""
 
-from reproduction.experiment.citations import Citation
+from reproduction.engine.citations import Citation
 
 CITATION = Citation(
     title="High-Dimensional Privacy-Utility Dynamics of Noisy Stochastic Gradient Descent on Least "

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords

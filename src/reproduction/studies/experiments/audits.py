@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Positive, Probability
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine.parameters import Strict
+from reproduction.engine.quantities import Positive, Probability
+from reproduction.engine.recipe import Axis, Dataset, Quantity, Trials, per, stage
+from reproduction.engine.summaries import trials_last
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import stage
 from reproduction.studies import plan_stages
 
 if TYPE_CHECKING:

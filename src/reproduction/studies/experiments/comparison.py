@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, stage
 from reproduction.studies import comparing
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import DataArray, Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, means, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, DataArray, Dataset, Mean, Trial, means, per, stage
 
 PLACE = "Intervals for the population parameter"
 COVERAGE, LENGTH = (0.93, 0.97), 1.2

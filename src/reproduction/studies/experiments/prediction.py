@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, kept, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Trial, kept, per, stage
+from reproduction.engine.summaries import trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.predicted_settings import Setting

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, stage
+from reproduction.engine.recipe import Axis, Dataset, stage
 from reproduction.studies import comparing
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ class Parameters(comparing.Compared):
 
 
 def tables(data: Dataset) -> dict[str, ComparedTable]:
-    from reproduction.experiment.tables import from_dataset
+    from reproduction.engine.artifacts import from_dataset
     from reproduction.studies.compared_tables import real_table
 
     table = real_table(from_dataset(data))

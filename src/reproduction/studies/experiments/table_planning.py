@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Dataset, stage
 from reproduction.studies import plan_stages
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Parameters(Strict):
 
 def cases(parameters: Parameters, data: Dataset) -> tuple[Case, ...]:
     """Each choice of the labels at each budget."""
-    from reproduction.experiment.tables import from_dataset
+    from reproduction.engine.artifacts import from_dataset
     from reproduction.studies.plan_cases import column_as_labels, leading_components, table_case
 
     table = from_dataset(data)

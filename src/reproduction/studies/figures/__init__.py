@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, panels
+from reproduction.engine.recipe import Dataset, Figure
 from reproduction.studies.figures.comparison import comparison as comparison
 
 

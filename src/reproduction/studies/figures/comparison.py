@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from reproduction.experiment.annotations import Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, panels
+from reproduction.engine.recipe import Dataset, Figure
 
 # Largest over smallest error of a panel from which few ticks a decade are enough.
 MANY = 6.0

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, close, every, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    above,
+    below,
+    close,
+    every,
+    identity,
+    per,
+    stage,
+    stated,
+)
 from reproduction.papers.anon2024.setting import generator, power_law
 
 if TYPE_CHECKING:

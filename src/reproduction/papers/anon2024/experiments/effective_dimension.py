@@ -7,11 +7,21 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import below, close, every, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Quantity,
+    Trial,
+    below,
+    close,
+    every,
+    means,
+    per,
+    stage,
+    stated,
+)
 from reproduction.papers.anon2024 import public_features, setting
 
 PLACE = "Sections 3.2 and 4.1, Sections B.3.1 and B.3.3, Lemmas B.10, B.11 and B.16"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.least_bounds import least_bound
 from reproduction.papers.anon2024.setting import METHODS

@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import above, below, close, identity
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Quantity,
+    Trial,
+    above,
+    below,
+    close,
+    identity,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.anon2024 import gaussian_moments, public_features, setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES, generator
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, every, identity, stated
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated
 from reproduction.papers.anon2024 import gaussian_moments as exact
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.gaussian_moments import BETA

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage
-from reproduction.experiment.summaries import error_of_mean, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Dataset, Estimate, Mean, Quantity, Trial, per, stage
+from reproduction.engine.summaries import error_of_mean, trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 

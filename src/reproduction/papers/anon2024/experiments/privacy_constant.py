@@ -8,9 +8,9 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, per, stage
 
 PLACE = "Theorem 4.1 and its proof"
 READINGS = ("stated", "replace-one", "zero-out")

@@ -5,12 +5,22 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import DataArray, Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
-from reproduction.experiment.identities import below, identity
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    DataArray,
+    Dataset,
+    Mean,
+    Quantity,
+    Trial,
+    below,
+    identity,
+    means,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import trials_last
 
 PLACE = "Algorithm 2, Lemma B.3, equation (B.17)"
 # Over a doubling, of which the bins are: at 1 the truth is the edge of two bins.

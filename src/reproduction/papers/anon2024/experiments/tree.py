@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Trial, per, stage
+from reproduction.engine.summaries import trials_last
 
 PLACE = "Figure 1, Algorithm 3"
 

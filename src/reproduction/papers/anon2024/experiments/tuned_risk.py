@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
-from reproduction.experiment.summaries import jackknife, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per, stage
+from reproduction.engine.summaries import jackknife, trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.recipe import Dataset, Figure
 from reproduction.papers.anon2024.figures.risks import APART, bars, ticks
 from reproduction.papers.anon2024.figures.risks import clip_feedback as clip_feedback
 from reproduction.papers.anon2024.figures.risks import dimensions as dimensions

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 
 SHAPES = {"identity": (BLUE, "$I$"), "population": (ORANGE, r"$H + I/(N\eta)$")}
 CORRELATIONS = {

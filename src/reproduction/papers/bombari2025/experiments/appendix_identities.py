@@ -8,9 +8,9 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, per, stage
 
 PLACE = (
     "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.18), (C.30), (C.56), (D.10)-(D.13), "

@@ -7,11 +7,20 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, close, every, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    above,
+    below,
+    close,
+    every,
+    identity,
+    per,
+    stage,
+    stated,
+)
 from reproduction.papers.bombari2025.setting import EXPONENT, eigenvalues
 
 PLACE = "Assumptions 1 to 3, the text before equation (4.5), Lemma C.2"

@@ -8,10 +8,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, close, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, above, below, close, identity, per, stage
 
 PLACE = "Figure 9, Lemmas B.1 and B.2"
 WIDE = np.geomspace(1e-4, 20, 2001)

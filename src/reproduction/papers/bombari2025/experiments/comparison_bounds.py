@@ -7,10 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import above, every, identity
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Quantity, above, every, identity, per, stage
 from reproduction.papers.bombari2025.setting import EXPONENT, Clipped
 
 PLACE = "Proposition D.1, equations (4.12)-(4.13)"

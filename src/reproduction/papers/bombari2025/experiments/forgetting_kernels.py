@@ -7,10 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import below, every, identity
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Quantity, below, every, identity, per, stage
 from reproduction.papers.bombari2025.setting import Clipped
 
 PLACE = "Equations (6.1)-(6.3), Proposition E.1"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, per, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, per, stage
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Mean, Quantity, means, per, stage
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Dataset, Mean, Quantity, Trial, means, per, stage
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.bombari2025 import heat_maps, setting
 
 PLACE = "Figure 4"

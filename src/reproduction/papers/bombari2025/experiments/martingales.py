@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
-from reproduction.experiment.summaries import loglog_slope, trials_last
-from reproduction.experiment.trials import normals, side_by_side
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
+from reproduction.engine.summaries import loglog_slope, trials_last
+from reproduction.engine.trials import normals, side_by_side
 from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import DataArray, Dataset
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, DataArray, Dataset, per, stage
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:

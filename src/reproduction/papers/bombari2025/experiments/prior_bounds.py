@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, per, stage
-from reproduction.experiment.summaries import jackknife, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
+from reproduction.engine.summaries import jackknife, trials_last
 from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 PLACE = "Theorem 3, Lemmas D.6, D.7 and D.8"

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, per, stage
 from reproduction.papers.bombari2025.setting import Clipped
 
 PLACE = "Lemma E.3, equations (E.12)-(E.14), Lemma E.4, equations (E.16)-(E.17), and Theorem 4"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
-from reproduction.experiment.summaries import error_of_mean, standard_deviation, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per, stage
+from reproduction.engine.summaries import error_of_mean, standard_deviation, trials_last
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:

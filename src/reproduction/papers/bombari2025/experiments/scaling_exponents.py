@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.parameters import Name, Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Name, Strict
+from reproduction.engine.recipe import Axis, Quantity, per, stage
 
 if TYPE_CHECKING:
     from privreg.theory.one_pass_dpgd.scaling_laws import OptimalExponent

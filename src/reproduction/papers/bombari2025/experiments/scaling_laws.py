@@ -7,10 +7,9 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Quantity, per, stage
 from reproduction.papers.bombari2025.setting import ASPECT_RATIO, Clipped
 
 PLACE = "Figures 2 and 3, Theorem 4"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Estimate, Quantity, per, stage
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.bombari2025 import heat_maps, tables
 from reproduction.papers.bombari2025.setting import CLIP_CONSTANT, EXPONENT, INITIAL_RATE
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Estimate, per, stage
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Dataset, Estimate, Trials, per, stage
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.bombari2025 import tables
 from reproduction.papers.bombari2025.setting import HARMONIC, SCHEDULE, Schedules
 

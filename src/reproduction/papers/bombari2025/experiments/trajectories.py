@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
-from reproduction.experiment.summaries import loglog_slope, standard_deviation
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Estimate,
+    Mean,
+    Quantity,
+    Trial,
+    means,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import loglog_slope, standard_deviation
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 from reproduction.papers.bombari2025.figures.heat_maps import SCHEDULES, fig4, fig5, fig6
 from reproduction.papers.bombari2025.figures.sample_sizes import SPECTRA, band, fig7, fig8
 from reproduction.papers.bombari2025.figures.scaling import fig2, fig3, fig10, fig11, fig12, fig13

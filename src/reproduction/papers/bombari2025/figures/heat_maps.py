@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment.annotations import Axes, DataArray, Dataset, Figure
-from reproduction.experiment.plotting import RED, heat_map, panels
+from reproduction.engine.plotting import RED, heat_map, panels
+from reproduction.engine.recipe import Axes, DataArray, Dataset, Figure
 
 if TYPE_CHECKING:
     from matplotlib.colors import Normalize

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 
 SIGNAL_DECAY_COLOURS = (RED, ORANGE, GREEN, BLUE)
 MARKERS = ("o", "s", "^", "D")

@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import below, close, every, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Quantity,
+    Trial,
+    below,
+    close,
+    every,
+    identity,
+    per,
+    stage,
+)
 from reproduction.papers.brown2024.setting import RHO
 
 PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"

@@ -7,9 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Mean, Quantity, per, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Dataset, Mean, Quantity, Trial, per, stage
 from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
 
 PLACE = "Theorem 2.7, equations (70)-(80); section 2.5"

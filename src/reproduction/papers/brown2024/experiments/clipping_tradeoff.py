@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trials, means, per, stage
 from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:

@@ -7,11 +7,22 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
-from reproduction.experiment.identities import above, below, close, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Mean,
+    Quantity,
+    Trial,
+    above,
+    below,
+    close,
+    identity,
+    means,
+    per,
+    stage,
+)
 from reproduction.papers.brown2024 import setting
 
 PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"

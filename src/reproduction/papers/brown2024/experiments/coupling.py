@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage
-from reproduction.experiment.summaries import error_of_mean
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Dataset, Estimate, Mean, Quantity, Trials, per, stage
+from reproduction.engine.summaries import error_of_mean
 from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
 
 if TYPE_CHECKING:

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
-from reproduction.experiment.summaries import error_of_mean
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Estimate,
+    Mean,
+    Quantity,
+    Trials,
+    means,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import error_of_mean
 from reproduction.papers.brown2024.setting import OneThreshold
 
 if TYPE_CHECKING:

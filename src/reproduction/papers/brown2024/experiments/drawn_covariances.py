@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage
+from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage
 from reproduction.papers.brown2024.experiments import coverage
 
 PLACE = "Figure 10"

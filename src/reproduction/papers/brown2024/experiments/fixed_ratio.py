@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import loglog_slope, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Estimate,
+    Mean,
+    Quantity,
+    Trial,
+    means,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.papers.brown2024 import setting
 
 if TYPE_CHECKING:

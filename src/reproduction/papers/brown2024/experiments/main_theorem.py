@@ -7,10 +7,9 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, close, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, above, below, close, identity, per, stage, stated
 
 PLACE = "Theorem 2.7, equations (11), (70)-(75), Theorem 3.1, equation (98)"
 STEP_SIZE = 0.25

@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import below, close, every, identity, stated
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Quantity,
+    Trial,
+    below,
+    close,
+    every,
+    identity,
+    means,
+    per,
+    stage,
+    stated,
+)
 from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:

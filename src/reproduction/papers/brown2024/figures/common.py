@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import panels
+from reproduction.engine.plotting import panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 
 HEIGHT = 2.6  # inches
 

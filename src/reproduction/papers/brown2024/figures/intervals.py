@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, RED
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, RED
+from reproduction.engine.recipe import Axes, Dataset, Figure
 from reproduction.papers.brown2024.figures.common import exact_line, single
 
 # Colour and marker of a construction, and a shift that keeps bars apart.

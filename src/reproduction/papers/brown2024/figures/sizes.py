@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, ORANGE, RED, SKY, panels
+from reproduction.engine.plotting import BLACK, BLUE, ORANGE, RED, SKY, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 from reproduction.papers.brown2024.figures.common import HEIGHT, exact_line, points, single
 
 PRIMARY = "data_max_approximate_add_remove"

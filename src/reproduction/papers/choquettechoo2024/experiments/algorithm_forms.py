@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import (
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
     above,
     below,
     close,
     every,
     identity,
+    per,
+    stage,
     stated,
 )
-from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.regression import coefficients
 
 PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Remark 1.2, Table 3, Section A.2"

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Quantity, per, stage
 
 PLACE = "Section 3, the discretisation and the alternating minimisation"
 

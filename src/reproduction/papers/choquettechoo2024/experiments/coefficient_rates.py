@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import Covariance, slope, stationary
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import above, identity
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.progress import track
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Quantity, above, identity, per, stage
+from reproduction.engine.trials import track
 
 if TYPE_CHECKING:
     from privreg.theory.correlated_noise.convex_bound import ConvexBound

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import below, every, identity, stated
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Quantity, below, every, identity, per, stage, stated
 from reproduction.papers.choquettechoo2024 import regression
 
 if TYPE_CHECKING:

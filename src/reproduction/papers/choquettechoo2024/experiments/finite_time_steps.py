@@ -7,9 +7,8 @@ from itertools import product
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import below, every, identity, stated
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Quantity, below, every, identity, per, stage, stated
 from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import Covariance
 

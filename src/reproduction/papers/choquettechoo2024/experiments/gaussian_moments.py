@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import below, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, below, identity, per, stage, stated
 
 PLACE = "Assumptions C.2 and D.1, Property C.3, Property F.5, Lemma F.18"
 

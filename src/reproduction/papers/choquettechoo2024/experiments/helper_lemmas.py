@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, above, below, identity, per, stage, stated
 
 PLACE = "Definition D.3, Lemma F.6, Remark F.7, Lemmas F.19 to F.22"
 # Remark F.7's constants for Gaussian vectors.

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import below, close, every, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, below, close, every, identity, per, stage
 from reproduction.papers.choquettechoo2024.regression import coefficients
 
 if TYPE_CHECKING:

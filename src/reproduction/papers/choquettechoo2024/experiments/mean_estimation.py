@@ -7,12 +7,23 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import above, close, every, identity, stated
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Quantity,
+    Trial,
+    above,
+    close,
+    every,
+    identity,
+    means,
+    per,
+    stage,
+    stated,
+)
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
 
 PLACE = "Theorem 2.1, Figure 1 and Appendix B"

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import DataArray, Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, kept, means, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    DataArray,
+    Dataset,
+    Mean,
+    Quantity,
+    Trial,
+    kept,
+    means,
+    per,
+    stage,
+)
 from reproduction.papers.choquettechoo2024.experiments import prefix_errors
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import MECHANISMS, Mechanism, Participation

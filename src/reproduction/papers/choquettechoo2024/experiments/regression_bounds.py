@@ -7,15 +7,17 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import (
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import (
+    Axis,
     above,
     below,
     between,
     close,
     every,
     identity,
+    per,
+    stage,
     stated,
 )
 from reproduction.papers.choquettechoo2024 import regression

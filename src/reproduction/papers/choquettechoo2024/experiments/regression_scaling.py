@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, means, per, stage
-from reproduction.experiment.parameters import explain
-from reproduction.experiment.summaries import loglog_slope, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import explain
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Trial, means, per, stage
+from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.papers.choquettechoo2024 import regression
 
 if TYPE_CHECKING:

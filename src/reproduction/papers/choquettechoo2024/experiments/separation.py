@@ -7,8 +7,8 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, per, stage
 from reproduction.papers.choquettechoo2024 import regression
 
 PLACE = "Section 1.3, Section 2.2, Table 2, Proposition C.24"

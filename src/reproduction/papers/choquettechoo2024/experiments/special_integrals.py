@@ -8,10 +8,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import below, close, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import below, close, identity, per, stage
 
 PLACE = "Lemmas C.21 and F.12 to F.17, Properties F.8 to F.11"
 # Quadrature agrees with a closed form to this relative distance.

@@ -7,10 +7,9 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import below, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Quantity, below, identity, per, stage
 from reproduction.papers.choquettechoo2024 import regression
 
 PLACE = "Tables 1 and 4, Theorem 2.2 and Theorem C.18"

@@ -7,9 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import above, below, every, identity, stated
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated
 from reproduction.papers.choquettechoo2024.regression import (
     FAMILY,
     Covariance,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, per, stage
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.choquettechoo2024.noisy_runs import BOUNDS, EVENTS, NoisyRun, PrivateRun
 from reproduction.papers.choquettechoo2024.regression import Covariance
 

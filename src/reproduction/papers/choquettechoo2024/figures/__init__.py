@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 from reproduction.papers.choquettechoo2024.figures.training import fig4, fig4_accuracy
 
 __all__ = ["fig1", "fig2", "fig3", "fig4", "fig4_accuracy"]

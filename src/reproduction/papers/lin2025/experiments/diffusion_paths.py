@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Trials
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Quantity, Trials, means, per, stage
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import above, below, close, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import above, below, close, identity, per, stage, stated
 from reproduction.papers.lin2025.dense_laws import (
     apart,
     dense_divergence,

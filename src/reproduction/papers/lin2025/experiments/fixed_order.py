@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, means, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Mean, Trial, means, per, stage
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, Instance, about
 
 if TYPE_CHECKING:

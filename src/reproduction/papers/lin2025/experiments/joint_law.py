@@ -8,11 +8,10 @@ from itertools import pairwise
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife, standard_deviation, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Mean, Quantity, Trial, per, stage
+from reproduction.engine.summaries import jackknife, standard_deviation, trials_last
 from reproduction.papers.lin2025.setting import Design, Instance
 
 PLACE = "Conjecture 3.1, equations (9), (10) and (18)"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
-from reproduction.experiment.summaries import loglog_slope, trials_last
-from reproduction.experiment.trials import normals, side_by_side
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
+from reproduction.engine.summaries import loglog_slope, trials_last
+from reproduction.engine.trials import normals, side_by_side
 from reproduction.papers.lin2025.experiments import scaling
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from privreg.accuracy import AccuracyWarning
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage
 from reproduction.papers.lin2025.pairs import Records, Searched
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, about
 

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import below, close, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import below, close, identity, per, stage, stated
 from reproduction.papers.lin2025.few_records import Law, Quadratic
 
 PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"

@@ -8,10 +8,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import below, identity, stated
-from reproduction.experiment.parameters import Strict
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import below, identity, per, stage, stated
 
 PLACE = "Theorem 4.1, Lemmas A.4, B.1 and B.2"
 

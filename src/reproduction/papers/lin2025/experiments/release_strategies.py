@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.lin2025.pairs import Records
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
 

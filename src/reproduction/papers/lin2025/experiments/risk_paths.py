@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import (
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Estimate,
+    Mean,
+    Quantity,
+    Trial,
+    means,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import (
     error_of_mean,
     jackknife,
     standard_deviation,

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
-from reproduction.experiment.summaries import loglog_slope, trials_last
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
+from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:

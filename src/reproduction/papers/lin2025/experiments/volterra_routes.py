@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import below, every, identity, stated
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:

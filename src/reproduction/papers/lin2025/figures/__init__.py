@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.annotations import Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
+from reproduction.engine.recipe import Dataset, Figure
 from reproduction.papers.lin2025.figures.added import (
     NO_GUARANTEE,
     NOISE_COLOURS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
 
 NO_GUARANTEE = "Not a guarantee: an approximation by a conjecture, over observed pairs."
 NOISE_COLOURS = (GREEN, ORANGE, BLUE)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.engine.artifacts import variable
+from reproduction.engine.parameters import Strict
+from reproduction.engine.summaries import mean_and_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.engine.trials import Trials
 
 PLACE = "everywhere"
 

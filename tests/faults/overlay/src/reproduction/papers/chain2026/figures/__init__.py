@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reproduction.experiment.plotting import panels
+from reproduction.engine.plotting import panels
 
 if TYPE_CHECKING:
     import xarray as xr

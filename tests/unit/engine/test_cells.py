@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reproduction.experiment.cells import (
+from reproduction.engine.quantities import LogAxis
+from reproduction.engine.recipe import (
     Axis,
     Estimate,
     Mean,
@@ -19,8 +20,7 @@ from reproduction.experiment.cells import (
     stage,
     trials_last,
 )
-from reproduction.experiment.quantities import LogAxis
-from reproduction.experiment.trials import Trials
+from reproduction.engine.trials import Trials
 
 AXES = {
     "power": Axis("power", "powers"),

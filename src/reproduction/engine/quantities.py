@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from privreg.privacy.budget import Budget
-from reproduction.experiment.parameters import Strict, explain
+from reproduction.engine.parameters import Strict, explain
 
 T = TypeVar("T")
 

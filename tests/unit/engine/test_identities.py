@@ -5,15 +5,16 @@ from types import SimpleNamespace
 import pytest
 
 from reproduction.claims.ledger import load_ledger
-from reproduction.experiment.cells import Axis, stage
-from reproduction.experiment.identities import (
+from reproduction.engine.parameters import ConfigError
+from reproduction.engine.recipe import (
+    Axis,
     below,
     close,
     entries,
     every,
     identity,
+    stage,
 )
-from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline.ledgers import declared_entries, read_ledger
 
 AXES = {"size": Axis("size", "sizes")}

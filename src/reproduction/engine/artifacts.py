@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from reproduction.experiment import checksums
+from privreg.data.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +75,7 @@ def read(path: str | Path) -> xr.Dataset:
     """Read a whole Dataset into memory, after its checksum, and close the file."""
     import xarray as xr
 
-    checksums.verify(path)
+    verify(path)
     with xr.open_dataset(path, engine="netcdf4", decode_times=False) as dataset:
         return dataset.load()
 
@@ -144,11 +146,11 @@ def atomic(path: str | Path, *, checksum: bool = True) -> Iterator[Path]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = partial_of(path)
-    record, partial_record = checksums.record_of(path), partial_of(checksums.record_of(path))
+    record, partial_record = record_of(path), partial_of(record_of(path))
     try:
         yield partial
         if checksum:
-            line = f"{checksums.file_digest(partial)}  {path.name}\n"
+            line = f"{file_digest(partial)}  {path.name}\n"
             partial_record.write_text(line, encoding="utf-8")
             # If the process dies between the two, the artifact does not agree with its checksum.
             partial_record.replace(record)
@@ -173,4 +175,114 @@ def describe(dataset: xr.Dataset, attributes: Mapping[str, str | int]) -> xr.Dat
     """The Dataset with global attributes in a fixed order, conventions included."""
     return dataset.assign_attrs(
         {"Conventions": CONVENTIONS} | dict(dataset.attrs) | dict(attributes)
+    )
+
+
+SUFFIX = ".sha256"
+
+
+class FileFault(ValueError):
+    """A file is not the one that is needed; its line says all, and a traceback nothing more."""
+
+
+class DamagedError(FileFault):
+    """An artifact is not what was written."""
+
+
+def record_of(path: str | Path) -> Path:
+    """Where the checksum of an artifact lies."""
+    path = Path(path)
+    return path.with_name(f".{path.name}{SUFFIX}")
+
+
+def recorded(path: str | Path) -> str | None:
+    """SHA-256 that an artifact was written with; None if there is no such record."""
+    try:
+        return record_of(path).read_text(encoding="ascii").split(maxsplit=1)[0]
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def verify(path: str | Path) -> str:
+    """SHA-256 of an artifact, which is the recorded one.
+
+    Raises
+    ------
+    DamagedError
+        There is no record, or another one.
+    FileNotFoundError
+        There is no such file.
+    """
+    found, expected = file_digest(path), recorded(path)
+    if expected is None:
+        raise DamagedError(
+            f"{path}: no checksum lies beside it, so that its content cannot be verified; "
+            "remove it and type the same command again"
+        )
+    if found != expected:
+        raise DamagedError(
+            f"{path}: damaged, SHA-256 {found[:16]}…, written as {expected[:16]}…; "
+            "remove it and type the same command again"
+        )
+    return found
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Content of an artifact, verified."""
+    verify(path)
+    return Path(path).read_bytes()
+
+
+def damaged(root: Path) -> Iterator[Path]:
+    """Artifacts below a folder that are not what was written."""
+    for record in sorted(root.rglob(f".*{SUFFIX}")):
+        path = record.with_name(record.name[1:].removesuffix(SUFFIX))
+        if path.is_file() and file_digest(path) != recorded(path):
+            yield path
+
+
+def to_dataset(table: Table) -> xr.Dataset:
+    """Dataset of a table: raw features, labels and the official split, with its provenance."""
+    import xarray as xr
+
+    return xr.Dataset(
+        {
+            "features": variable(("row", "feature"), table.features, "raw feature"),
+            "label": variable("row", table.labels, "raw label"),
+            "official_test": variable(
+                "row", table.official_test.astype("int8"), "1 for a row of the official test split"
+            ),
+        },
+        coords={"feature": variable("feature", list(table.feature_names), "feature name")},
+        attrs={
+            "title": f"{table.name}: {table.shape[0]} rows, {table.shape[1]} features",
+            "name": table.name,
+            "source": table.source,
+            "checksums": json.dumps(dict(table.checksums), sort_keys=True),
+            "feature_scale": table.feature_scale,
+            "stand_in": int(table.stand_in),
+            "stand_in_reason": f"{table.source}; {table.stand_in_reason}" if table.stand_in else "",
+        },
+    )
+
+
+def from_dataset(dataset: xr.Dataset) -> Table:
+    """The table that `to_dataset` wrote."""
+    return Table(
+        name=dataset.attrs["name"],
+        features=dataset.features.values,
+        labels=dataset.label.values,
+        feature_names=tuple(dataset.feature.values.tolist()),
+        official_test=dataset.official_test.values.astype(bool),
+        source=dataset.attrs["source"],
+        checksums=json.loads(dataset.attrs["checksums"]),
+        stand_in=bool(dataset.attrs["stand_in"]),
+        stand_in_reason=dataset.attrs["stand_in_reason"],
+        feature_scale=float(dataset.attrs["feature_scale"]),
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
+from tqdm import tqdm
 
 from privreg.noise.normals import standard_normal
 
@@ -90,3 +93,20 @@ def normals(
         count = min(size, steps - first)
         drawn = np.array([standard_normal(rng, (count, width)) for rng in generators])
         yield from drawn.transpose(1, 0, 2)
+
+
+Item = TypeVar("Item")
+INTERVAL_SECONDS = 5.0
+logger = logging.getLogger(__name__)
+
+
+def track(items: Iterable[Item], *, total: int, label: str) -> Iterator[Item]:
+    """Yield the items, saying every few seconds how many are done and how long the rest takes."""
+    started = said = time.monotonic()
+    for done, item in enumerate(items):
+        now = time.monotonic()
+        if done and now - said >= INTERVAL_SECONDS:
+            said = now
+            left = (now - started) / done * (total - done)
+            logger.info("%s: %d of %d, %s left", label, done, total, tqdm.format_interval(left))
+        yield item

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from reproduction.experiment.parameters import ConfigError
+from reproduction.engine.parameters import ConfigError
 
 # Aliases in aliases make few lines more values than any run would finish to read.
 MOST_VALUES = 100_000

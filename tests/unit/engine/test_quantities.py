@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from reproduction.experiment.parameters import ConfigError, Strict, validate
-from reproduction.experiment.quantities import (
+from reproduction.engine.parameters import ConfigError, Strict, validate
+from reproduction.engine.quantities import (
     AspectRatio,
     Count,
     Dimension,

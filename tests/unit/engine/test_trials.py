@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.experiment.trials import Trials, normals, side_by_side
+from reproduction.engine.trials import Trials, normals, side_by_side
 
 
 def test_normals_side_by_side_are_those_of_each_trial_alone() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reproduction.experiment.summaries import jackknife, loglog_slope, mean_and_error
+from reproduction.engine.summaries import jackknife, loglog_slope, mean_and_error
 
 
 def draws(*shape):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reproduction.experiment.parameters import ConfigError
-from reproduction.experiment.yaml_files import read_mapping
+from reproduction.engine.parameters import ConfigError
+from reproduction.engine.yaml_files import read_mapping
 
 WRONG = {
     "a tab": (b"a: 1\n\tb: 2\n", "line 2: must be YAML"),

@@ -7,21 +7,21 @@ import subprocess
 import pytest
 import xarray as xr
 
-from reproduction.experiment import checksums, datasets
+from reproduction.engine import artifacts as store
 
 
 @pytest.fixture
 def artifact(tmp_path):
     path = tmp_path / "coverage.nc"
-    values = datasets.variable("trial", [1.0, 2.0, 3.0], "a number")
-    datasets.write(xr.Dataset({"number": values}), path)
+    values = store.variable("trial", [1.0, 2.0, 3.0], "a number")
+    store.write(xr.Dataset({"number": values}), path)
     return path
 
 
 def test_the_record_is_one_that_sha256sum_reads(artifact):
     command = ["sha256sum", "--check", ".coverage.nc.sha256"]
     subprocess.run(command, cwd=artifact.parent, check=True, capture_output=True)
-    assert checksums.verify(artifact) == checksums.recorded(artifact)
+    assert store.verify(artifact) == store.recorded(artifact)
 
 
 def test_every_flipped_bit_of_a_dataset_is_one_line(artifact):
@@ -30,23 +30,23 @@ def test_every_flipped_bit_of_a_dataset_is_one_line(artifact):
         flipped = bytearray(content)
         flipped[place] ^= 1 << place % 8
         artifact.write_bytes(flipped)
-        with pytest.raises(checksums.DamagedError, match=r"coverage\.nc: damaged") as caught:
-            datasets.read(artifact)
+        with pytest.raises(store.DamagedError, match=r"coverage\.nc: damaged") as caught:
+            store.read(artifact)
         assert "\n" not in str(caught.value)
-    assert list(checksums.damaged(artifact.parent)) == [artifact]
+    assert list(store.damaged(artifact.parent)) == [artifact]
 
 
 @pytest.mark.parametrize("record", [None, "", "short  coverage.nc\n", "\xff"])
 def test_a_file_without_a_readable_record_is_refused(artifact, record):
-    checksums.record_of(artifact).unlink()
+    store.record_of(artifact).unlink()
     if record is not None:
-        checksums.record_of(artifact).write_text(record, encoding="utf-8")
-    with pytest.raises(checksums.DamagedError, match="type the same command again"):
-        datasets.read(artifact)
+        store.record_of(artifact).write_text(record, encoding="utf-8")
+    with pytest.raises(store.DamagedError, match="type the same command again"):
+        store.read(artifact)
 
 
 def test_a_missing_file_is_not_called_damaged(artifact):
     artifact.unlink()
-    assert list(checksums.damaged(artifact.parent)) == []
+    assert list(store.damaged(artifact.parent)) == []
     with pytest.raises(FileNotFoundError):
-        datasets.read(artifact)
+        store.read(artifact)

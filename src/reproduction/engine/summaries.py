@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reproduction.experiment.annotations import DataArray
-from reproduction.experiment.datasets import Release, variable
+from reproduction.engine.artifacts import Release, variable
+
+if TYPE_CHECKING:
+    from xarray import DataArray
 
 
 def mean_and_error(

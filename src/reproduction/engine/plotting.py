@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 
-from reproduction.experiment import datasets
+from reproduction.engine import artifacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,5 +98,5 @@ def save(figure: Figure, path: Path) -> None:
     metadata: dict[str, None] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}.get(
         kind, {"Date": None}
     )
-    with datasets.atomic(path) as partial:
+    with artifacts.atomic(path) as partial:
         figure.savefig(partial, format=kind, metadata=metadata)

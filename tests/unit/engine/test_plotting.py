@@ -4,7 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from reproduction.experiment import checksums, plotting
+from reproduction.engine import artifacts as store
+from reproduction.engine import plotting
 
 
 @pytest.fixture
@@ -57,4 +58,4 @@ def test_the_same_figure_is_the_same_file(figure, tmp_path, suffix):
         plotting.save(figure, file)
     assert files[0].read_bytes() == files[1].read_bytes()
     # Beside each lies its checksum, and nothing that a save left behind.
-    assert sorted(tmp_path.iterdir()) == sorted([*files, *map(checksums.record_of, files)])
+    assert sorted(tmp_path.iterdir()) == sorted([*files, *map(store.record_of, files)])

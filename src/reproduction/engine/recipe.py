@@ -18,22 +18,179 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment.datasets import Release, variable
-from reproduction.experiment.declared import Axis as Axis
-from reproduction.experiment.declared import Estimate as Estimate
-from reproduction.experiment.declared import Given, Variables, arguments_of, called
-from reproduction.experiment.declared import Mean as Mean
-from reproduction.experiment.declared import Quantity as Quantity
-from reproduction.experiment.progress import track
-from reproduction.experiment.summaries import standard_deviation, trials_last
+from reproduction.engine.artifacts import Release, variable
+from reproduction.engine.summaries import mean_and_error, standard_deviation, trials_last
+from reproduction.engine.trials import track
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from xarray import DataArray as DataArray
+    from xarray import Dataset as Dataset
+
+    from reproduction.engine.trials import Trial as Trial
+    from reproduction.engine.trials import Trials as Trials
+else:
+    # Names for annotations: to import them costs nothing.
+    Axes = Figure = DataArray = Dataset = Trial = Trials = Any
+
+Given = Mapping[str, Any]
+Variables = dict[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a recipe's grid, or further labels along one.
+
+    Parameters
+    ----------
+    meaning : str
+        What it is, in words.
+    values : str, sequence or callable
+        An attribute of the parameters, labels, or a function of `parameters` and of the artifacts
+        that it names. Log-spaced settings (`quantities.LogAxis`) stand for their values.
+    along : str, optional
+        The axis whose positions these label as well.
+    units : str
+    """
+
+    meaning: str
+    values: str | Sequence[Any] | np.ndarray | Callable[..., Any]
+    along: str | None = None
+    units: str = "1"
+
+    def labels(self, given: Given) -> Any:
+        """Its labels, in order."""
+        found: Any = self.values
+        if isinstance(found, str):
+            found = getattr(given["parameters"], found)
+        elif callable(found):
+            found = called(found, given)
+        return found.values() if hasattr(found, "low") else found
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A variable of an artifact.
+
+    Parameters
+    ----------
+    meaning : str
+        What it is, in words.
+    dims : str
+        Axes beyond those over which its function is evaluated, separated by blanks.
+    units : str
+    release : {"private", "diagnostic"}, optional
+        For what a run on real data writes.
+    missing : str, optional
+        Why some of its values are NaN.
+    """
+
+    meaning: str
+    dims: str = ""
+    units: str = "1"
+    release: Release | None = None
+    missing: str | None = None
+
+    @property
+    def given_dims(self) -> tuple[str, ...]:
+        """Dimensions of its own in what a function gives."""
+        return tuple(self.dims.split())
+
+    def variables(
+        self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
+    ) -> Variables:
+        """Variables by name.
+
+        Parameters
+        ----------
+        name : str
+        dims : tuple of str
+            Dimensions before this quantity's own.
+        values : ndarray
+        cells : int
+            How many of the dimensions the cells make, rather than the function's values.
+        """
+        return {name: self._variable(dims, values)}
+
+    def blank(self, rank: int, cells: int) -> np.ndarray:
+        """Values for `variables` of length 1 along so many dimensions, to see what it makes."""
+        return np.zeros((1,) * rank)
+
+    def _variable(
+        self, dims: tuple[str, ...], values: np.ndarray, prefix: str = "", error: str | None = None
+    ) -> tuple[Any, ...]:
+        return variable(
+            (*dims, *self.dims.split()),
+            values,
+            f"{prefix}{self.meaning}",
+            units=self.units,
+            standard_error=error,
+            release=self.release,
+            missing=self.missing,
+        )
+
+
+class Mean(Quantity):
+    """A mean over trials, with its standard error: the function gives the trials on a last axis."""
+
+    @property
+    def given_dims(self) -> tuple[str, ...]:
+        return (*super().given_dims, "trial")
+
+    def variables(
+        self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
+    ) -> Variables:
+        every = (*dims, *self.dims.split())
+        return mean_and_error(
+            name,
+            values,
+            every,
+            self.meaning,
+            units=self.units,
+            release=self.release,
+            missing=self.missing,
+        )
+
+    def blank(self, rank: int, cells: int) -> np.ndarray:
+        return np.zeros((1,) * (rank + 1))
+
+
+class Estimate(Quantity):
+    """A value with its standard error: the function gives the pair."""
+
+    def variables(
+        self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
+    ) -> Variables:
+        error = f"{name}_standard_error"
+        value, deviation = np.moveaxis(values, cells, 0)
+        return {
+            name: self._variable(dims, value, error=error),
+            error: self._variable(dims, deviation, "standard error of the "),
+        }
+
+    def blank(self, rank: int, cells: int) -> np.ndarray:
+        return np.zeros((1,) * cells + (2,) + (1,) * (rank - cells))
+
+
+@cache
+def arguments_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of a function's arguments, without `**others`."""
+    every = inspect.signature(function).parameters.values()
+    return tuple(each.name for each in every if each.kind is not inspect.Parameter.VAR_KEYWORD)
+
+
+def called(function: Callable[..., Any], given: Given) -> Any:
+    """What a function gives for the arguments that it names; others keep their defaults."""
+    return function(**{name: given[name] for name in arguments_of(function) if name in given})
+
 
 # What the workflow gives to a stage beside its parameters, in the order of its signature.
 INPUTS = ("trials", "data", "simulation", "theory")
@@ -317,3 +474,189 @@ def kept(*blocks: Block, names: Sequence[str] = (), artifact: str = "simulation"
 
     keep = {"simulation": from_simulation, "theory": from_theory}
     return per(**quantities)(keep[artifact])
+
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated(Quantity):
+    """A quantity that decides the entry of the ledger with these fields."""
+
+    entry: Raw
+
+    def declared(self, name: str, artifact: str) -> Raw:
+        """The entry as a ledger's file would hold it."""
+        evidence: dict[str, Any] = {"artifact": artifact, "variable": name}
+        probe: dict[str, Any] = {"evidence": evidence, "check": self.entry["check"]}
+        if self.entry["select"]:
+            evidence["select"] = self.entry["select"]
+        if self.entry["wrong"]:
+            probe["wrong"] = [_wrong(*each) for each in self.entry["wrong"].items()]
+        words = {key: self.entry[key] for key in self.entry.keys() - {"check", "select", "wrong"}}
+        kind = {"kind": "proof step"} if "statement" in words else {}
+        return {"id": name.replace("_", "-"), **kind, "checks": [probe], **words}
+
+
+def stated(
+    meaning: str,
+    dims: str = "",
+    *,
+    check: Raw,
+    wrong: Mapping[str, Raw | str] | None = None,
+    select: Raw | None = None,
+    units: str = "1",
+    **entry: Any,
+) -> Stated:
+    """A quantity that decides an entry.
+
+    Parameters
+    ----------
+    meaning, dims, units
+        As in `Quantity`.
+    check : mapping
+        From `close`, `between`, `below`, `above` or `every`.
+    wrong : mapping
+        Small wrong versions of the statement, which the evidence must refuse: what each says, to
+        the check that differs, to the evidence, or to the name of the quantity.
+    select : mapping, optional
+        Labels of the quantity's axes; all values without it.
+    **entry
+        The entry's other fields: `where`, one of `statement` and `compares`, and what else a
+        ledger's file may give; `id` follows from the quantity's name, `kind` is "proof step".
+    """
+    if ("statement" in entry) == ("compares" in entry):
+        raise ValueError(f"one of statement and compares must be given: {meaning}")
+    about = {"check": check, "wrong": wrong or {}, "select": select or {}, **entry}
+    return Stated(meaning, dims, units=units, entry=about)
+
+
+def identity(*axes: str, **about: Any) -> Callable[[Callable[..., Any]], Block]:
+    """Declare a function of one quantity, which it is named after, and the entry that it decides.
+
+    Parameters
+    ----------
+    *axes : str
+        As in `per`.
+    **about
+        As in `stated`; the first line of the docstring is the quantity's meaning.
+    """
+
+    def declare(function: Callable[..., Any]) -> Block:
+        first = (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
+        # An acronym or a name keeps its capital.
+        meaning = first[:1].lower() + first[1:] if first[1:2].islower() else first
+        if not meaning:
+            raise ValueError(f"{function.__name__} must have a docstring that says what it gives")
+        return per(*axes, **{function.__name__: stated(meaning, **about)})(function)
+
+    return declare
+
+
+def entries(blocks: Sequence[Block], artifact: str) -> dict[str, list[Raw]]:
+    """Statements and cross-checks that the quantities of a recipe's blocks decide."""
+    found: dict[str, list[Raw]] = {"statements": [], "cross_checks": []}
+    for block in blocks:
+        for name, quantity in block.quantities.items():
+            if isinstance(quantity, Stated):
+                kind = "statements" if "statement" in quantity.entry else "cross_checks"
+                found[kind].append(quantity.declared(name, artifact))
+    return found
+
+
+def _wrong(says: str, differs: Raw | str) -> Raw:
+    if isinstance(differs, str):
+        differs = {"variable": differs}
+    return {"says": says, "check" if "kind" in differs else "evidence": dict(differs)}
+
+
+def close(expected: Any, **tolerances: float) -> Raw:
+    """Equal up to the largest of `absolute`, `relative` (and `sigmas`)."""
+    return {"kind": "close", "expected": expected, **tolerances}
+
+
+def between(low: Any, high: Any) -> Raw:
+    """At least `low` and at most `high`."""
+    return {"kind": "between", "low": low, "high": high}
+
+
+def below(high: Any) -> Raw:
+    """At most `high`."""
+    return {"kind": "below", "high": high}
+
+
+def above(low: Any) -> Raw:
+    """At least `low`."""
+    return {"kind": "above", "low": low}
+
+
+def every(check: Raw) -> Raw:
+    """The check for every element of an array."""
+    return {"kind": "all", "of": check}
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Variables and coordinates of an artifact that need not be there yet.
+
+    Attributes
+    ----------
+    variables : mapping
+        Dimensions and attributes of what it holds.
+    coordinates : mapping
+        The same of its coordinates.
+    """
+
+    variables: Variables
+    coordinates: Variables
+
+
+def structure(stage: Callable[..., Any]) -> Structure | None:
+    """The structure of what a stage makes; None of a stage that does not declare it.
+
+    Parameters
+    ----------
+    stage : callable
+        A recipe's `theory`, `simulate`, `summarise` or `intervals`.
+    """
+    blocks: tuple[Block, ...] | None = getattr(stage, "blocks", None)
+    if blocks is None:
+        return None
+    variables: dict[str, tuple[Any, ...]] = {}
+    for block in blocks:
+        made, inner = block.dims
+        for name, quantity in block.quantities.items():
+            rank = len(made) + len(inner) + len(quantity.dims.split())
+            values = quantity.blank(rank, len(made))
+            variables |= quantity.variables(name, (*made, *inner), values, len(made))
+    coordinates = {
+        name: variable(axis.along or name, (), axis.meaning, units=axis.units)
+        for name, axis in _axes(stage).items()
+    }
+    if inspect.signature(stage).parameters.keys() & {"trials", "simulation"}:
+        coordinates["trial"] = variable("trial", (), "trial number")
+    return Structure(variables, coordinates)
+
+
+def labels(stage: Callable[..., Any], parameters: Any) -> dict[str, tuple[Any, ...]]:
+    """Labels of a declared stage's coordinates, where they follow from the parameters alone.
+
+    Further labels along an axis are left out unless they are a parameter: to compute them can take
+    as long as a run's whole start.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for name, axis in _axes(stage).items():
+        made_by = axis.values
+        stated = isinstance(made_by, str) and made_by in type(parameters).model_fields
+        if axis.along and not stated:
+            continue
+        # A function of nothing imports what it lists.
+        if not callable(made_by) or [*inspect.signature(made_by).parameters] == ["parameters"]:
+            values = np.asarray(axis.labels({"parameters": parameters}))
+            found[name] = tuple(values.tolist())
+    return found
+
+
+def _axes(stage: Any) -> Mapping[str, Axis]:
+    shown: Mapping[str, Axis] = stage.shown
+    return shown
