@@ -20,6 +20,8 @@ from reproduction.pipeline import stages
 from reproduction.pipeline.closure import closure, module_of
 from reproduction.pipeline.registry import Recipe, package
 
+# Modules of a paper that list what its ledger must refuse.
+WRONG = ("wrong", "wrong_versions", "wrong_statements")
 # The stages in their order, and the kind of artifact that each makes.
 KINDS = {
     "theory": "theory",
@@ -32,14 +34,12 @@ KINDS = {
 def wrong_versions(paper: str) -> dict[str, WrongVersion | WrongStatement]:
     """What a paper's ledger must refuse, by name: mistakes in the code and wrong statements."""
     found: dict[str, WrongVersion | WrongStatement] = {}
-    for module, listed in (
-        ("wrong_versions", "WRONG_VERSIONS"),
-        ("wrong_statements", "WRONG_STATEMENTS"),
-    ):
+    for module in WRONG:
         name = f"{package(paper)}.{module}"
         if importlib.util.find_spec(name) is not None:
-            versions = getattr(importlib.import_module(name), listed)
-            found |= {version.name: version for version in versions}
+            there = vars(importlib.import_module(name))
+            for listed in ("WRONG_VERSIONS", "WRONG_STATEMENTS"):
+                found |= {version.name: version for version in there.get(listed, ())}
     return found
 
 

@@ -18,7 +18,7 @@ from reproduction.engine.recipe import labels, structure
 from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load
-from reproduction.pipeline.falsify import touched, wrong_versions
+from reproduction.pipeline.falsify import WRONG, touched, wrong_versions
 from reproduction.pipeline.layout import FIGURE_FORMATS, Layout, book_of
 from reproduction.pipeline.ledgers import Falsifier, Ledgers, described
 from reproduction.pipeline.lock import JOBS, JOBS_VARIABLE
@@ -293,8 +293,7 @@ class Plan:
         """Source files that a deliberate mistake runs."""
         wrong = wrong_versions(paper)[version]
         mistaken = isinstance(wrong, WrongVersion)
-        listed = "wrong_versions" if mistaken else "wrong_statements"
-        roots = [f"{package(paper)}.{listed}", f"{FALSIFY}:falsify"]
+        roots = [f"{package(paper)}.{name}" for name in WRONG] + [f"{FALSIFY}:falsify"]
         for name in touched(wrong) if mistaken else ():
             recipe = self.recipe(paper, name)
             roots += [f"{recipe.module_name}:{stage}" for stage in STAGES if recipe.has(stage)]
