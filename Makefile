@@ -1,5 +1,5 @@
 # make          set up, then rebuild the papers on all cores
-# make studies  the same for what the library promises itself
+# make studies  the same for the library's own guarantees
 # make quick, make quick-studies  both, made small
 # make falsify  deliberate mistakes in the papers' formulas and code, which named entries must notice
 # make test     set up, then the linters, the type checker and the tests
@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive peers twice setup lint scale costs lock benchmarks clean
+.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive peers twice setup lint lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -97,11 +97,8 @@ lint: setup
 	mypy
 	codespell
 	lint-imports --no-logo
-	snakefmt --check --compact-diff workflow
+	snakefmt --check --compact-diff workflow Snakefile
 	snakemake --lint
-
-scale: setup
-	python -m reproduction scales --output workflow/scale.lock
 
 docs: build/docs
 	PYTHONPATH=$(CURDIR)/build/docs:$(PYTHONPATH) JUPYTER_PATH=$(CURDIR)/build/docs/share/jupyter \
@@ -114,9 +111,6 @@ build/docs: docs.lock | setup
 	@# The tutorial's kernel talks to this machine alone; it warns of each start.
 	sed -i.bak 's/"-f"/"--IPKernelApp.log_level=40", "-f"/' $@/share/jupyter/kernels/python3/kernel.json
 	touch $@
-
-costs: setup
-	python -m reproduction measure results/logs --output workflow/costs.json
 
 lock:
 	$(LOCK) pyproject.toml --extra workflow --extra dev --output-file requirements.lock

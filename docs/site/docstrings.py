@@ -9,7 +9,7 @@ from typing import Any
 from griffe import Extension, Object
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
-from reproduction.pipeline.site import as_markdown
+from reproduction.engine.site import as_markdown
 
 
 class Docstrings(Extension):

@@ -2,236 +2,203 @@
 # Makes   verdicts/<paper>.json; claims/<paper>/<entry>.json on demand;
 #         claims.csv and .json, findings.csv; index.html; entries/<paper>/<entry>.html; gate.txt;
 #         the studies' own in studies/
-# Steps   judge the entries, one job for all of a paper, which always succeeds;
-#         join the verdicts with the ledger's words; the page shows them beside the figures; the
-#         gate fails on a verdict that is not the expected one.
+# Steps   judge the entries, one job for all of a paper, which always succeeds; join the verdicts of
+#         the papers; show them beside the figures; fail on a verdict that is not the expected one.
 
 
 rule judge:
     """Judge the entries of a paper; always succeeds."""
     input:
-        artifacts=lambda w: plan.ledgers.reads(w.paper).values(),
+        ledgers=lambda w: plan.ledger_files(w.paper),
+        artifacts=lambda w: plan.evidence(w.paper),
     output:
-        layout.verdicts(),
+        f"{ROOT}/verdicts/{{paper}}.json",
     log:
-        layout.log(layout.verdicts()),
+        f"{ROOT}/logs/verdicts/{{paper}}.log",
     benchmark:
-        layout.benchmark(layout.verdicts())
+        f"{ROOT}/benchmarks/verdicts/{{paper}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
+        mem_mb=lambda wildcards, attempt: 500 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.claim_sources("judge")),
-        cases=lambda w: plan.cases(w.paper),
-        artifacts=lambda w: assignments(plan.ledgers.reads(w.paper)),
-        expected=lambda w, input: expected.verdicts(w.paper),
+        code=code_of("reproduction.claims.verdicts"),
+        stated=lambda w: plan.stated_code(w.paper),
+        scale=plan.config.scale,
     message:
         "Claims: {wildcards.paper}"
-    shell:
-        "python -m reproduction judge {wildcards.paper} --cases {params.cases:q}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/judge.py"
 
 
 rule claim:
-    """Write the verdict on one entry to a file of its own, from what it reads."""
+    """Write the verdict on one entry to a file of its own."""
     input:
-        artifacts=lambda w: plan.ledgers.reads(w.paper, w.claim).values(),
+        ledgers=lambda w: plan.ledger_files(w.paper),
+        artifacts=lambda w: plan.evidence(w.paper, w.claim),
     output:
-        layout.claim(),
+        f"{ROOT}/claims/{{paper}}/{{claim}}.json",
     log:
-        layout.log(layout.claim()),
+        f"{ROOT}/logs/claims/{{paper}}/{{claim}}.log",
     benchmark:
-        layout.benchmark(layout.claim())
+        f"{ROOT}/benchmarks/claims/{{paper}}/{{claim}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
+        mem_mb=lambda wildcards, attempt: 300 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.claim_sources("claim")),
-        cases=lambda w: plan.cases(w.paper, w.claim),
-        artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.claim)),
-        expected=lambda w, input: expected.verdicts(w.paper, w.claim),
+        code=code_of("reproduction.claims.verdicts"),
+        stated=lambda w: plan.stated_code(w.paper),
+        scale=plan.config.scale,
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
-    shell:
-        "python -m reproduction claim {wildcards.paper} --cases {params.cases:q}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/claim.py"
 
 
 rule ledger:
-    """Join the ledgers with the verdicts on their entries."""
+    """Join the verdicts of the papers, or of the studies."""
     input:
-        verdicts=lambda w: plan.ledgers.verdicts(*plan.keys(w.book)),
-        ledgers=lambda w: plan.ledgers.files(*plan.keys(w.book)),
+        ledgers=lambda w: plan.ledger_files(*plan.keys(w.book)),
+        verdicts=lambda w: expand(
+            f"{ROOT}/verdicts/{{paper}}.json", paper=plan.keys(w.book)
+        ),
     output:
-        csv=layout.ledger("csv"),
-        json=layout.ledger("json"),
-        findings=layout.findings(),
+        csv=f"{ROOT}/{{book}}claims.csv",
+        json=f"{ROOT}/{{book}}claims.json",
+        findings=f"{ROOT}/{{book}}findings.csv",
     log:
-        layout.log(layout.ledger("json")),
+        f"{ROOT}/logs/{{book}}claims.log",
     benchmark:
-        layout.benchmark(layout.ledger("json"))
+        f"{ROOT}/benchmarks/{{book}}claims.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
+        mem_mb=lambda wildcards, attempt: 300 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.claim_sources("ledger")),
-        ledgers=lambda w: assignments(plan.ledgers.folders(*plan.keys(w.book))),
+        code=code_of("reproduction.claims.records"),
+        papers=lambda w: plan.keys(w.book),
     message:
         "Ledger of claims"
-    shell:
-        "python -m reproduction ledger {input.verdicts:q} --ledgers {params.ledgers:q}"
-        " --csv {output.csv:q} --json {output.json:q} --findings {output.findings:q} --log {log:q}"
+    script:
+        "../scripts/ledger.py"
 
 
 rule page:
     """Show the ledger beside the figures, with the costs that this run measured."""
     input:
-        ledger=layout.ledger("json"),
-        images=lambda w: plan.images(*plan.keys(w.book)),
+        ledger=f"{ROOT}/{{book}}claims.json",
+        images=lambda w: [
+            each for each in plan.built(*plan.keys(w.book)) if each.endswith("png")
+        ],
     output:
-        page=report(layout.page(), caption="../report/claims.rst", category="Ledger"),
-        entries=directory(layout.entries()),
+        page=report(
+            f"{ROOT}/{{book}}index.html",
+            caption="../report/claims.rst",
+            category="Ledger",
+        ),
+        entries=directory(f"{ROOT}/{{book}}entries"),
     log:
-        layout.log(layout.page()),
+        f"{ROOT}/logs/{{book}}page.log",
     benchmark:
-        layout.benchmark(layout.page())
+        f"{ROOT}/benchmarks/{{book}}page.tsv"
     conda:
         "../../environment.yml"
-    threads: 2
     resources:
-        mem_mb=lambda w, attempt: 500 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
+        mem_mb=lambda wildcards, attempt: 500 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.claim_sources("page")),
-        drawings=lambda w: plan.drawings(*plan.keys(w.book)),
-        benchmarks=layout.benchmarks(),
+        code=code_of("reproduction.claims.page", "reproduction.claims.entry_pages"),
+        templates=digest_of_folder(HERE / "src/reproduction/claims/templates"),
+        drawings=lambda w: plan.described(*plan.keys(w.book)),
+        benchmarks=f"{ROOT}/benchmarks",
     message:
         "Page of the ledger"
-    shell:
-        "python -m reproduction page {input.ledger:q} --drawings {params.drawings:q}"
-        " --images {input.images:q} --benchmarks {params.benchmarks:q}"
-        " --entries {output.entries:q} --output {output.page:q} --log {log:q}"
+    script:
+        "../scripts/page.py"
 
 
 rule gate:
     """Fail if a verdict on the papers, or on the studies, is not the expected one."""
     input:
-        ledger=layout.ledger("json"),
+        ledger=f"{ROOT}/{{book}}claims.json",
     output:
-        layout.gate(),
+        f"{ROOT}/{{book}}gate.txt",
     log:
-        layout.log(layout.gate()),
+        f"{ROOT}/logs/{{book}}gate.log",
     benchmark:
-        layout.benchmark(layout.gate())
+        f"{ROOT}/benchmarks/{{book}}gate.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
+        mem_mb=lambda wildcards, attempt: 300 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.claim_sources("gate")),
+        code=code_of("reproduction.claims.gate"),
     message:
         "Gate: verdicts against what is expected"
-    shell:
-        "python -m reproduction gate {input.ledger:q} --output {output:q} --log {log:q}"
-
-
-rule docs:
-    """Write docs/results.md and the README's counts."""
-    input:
-        ledgers=plan.ledgers.files(*plan.config.blocks),
-    log:
-        layout.log(layout.docs()),
-    benchmark:
-        layout.benchmark(layout.docs())
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
-    params:
-        code=lambda w: code_of(plan.claim_sources("docs")),
-        ledgers=assignments(plan.ledgers.folders(*plan.config.blocks)),
-        drawings=plan.drawings(*plan.config.blocks),
-    message:
-        "Docs from the ledgers"
-    shell:
-        "python -m reproduction docs --ledgers {params.ledgers:q} --drawings {params.drawings:q}"
-        " --output docs/results.md --log {log:q}"
+    script:
+        "../scripts/gate.py"
 
 
 rule falsifier:
     """Make one deliberate mistake and judge it; always succeeds."""
     input:
-        artifacts=lambda w: plan.falsifier(w.paper, w.version).files,
+        ledgers=lambda w: plan.ledger_files(w.paper),
+        artifacts=lambda w: plan.falsifier_reads(w.paper, w.version),
     output:
-        layout.falsified(),
+        f"{ROOT}/falsified/{{paper}}/{{version}}.json",
     log:
-        layout.log(layout.falsified()),
+        f"{ROOT}/logs/falsified/{{paper}}/{{version}}.log",
     benchmark:
-        layout.benchmark(layout.falsified())
+        f"{ROOT}/benchmarks/falsified/{{paper}}/{{version}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 1000 * attempt,
-        runtime=lambda w, attempt: 30 * attempt,
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 30 * attempt,
     params:
-        code=lambda w: code_of(plan.falsifier_sources(w.paper, w.version)),
-        experiments=lambda w: plan.falsifier(w.paper, w.version).experiments,
-        groups=lambda w: plan.falsifier(w.paper, w.version).groups,
+        code=lambda w: plan.falsifier_code(w.paper, w.version),
+        experiments=lambda w: plan.falsifier(w.paper, w.version),
     message:
         "Falsify: {wildcards.paper}/{wildcards.version}"
-    shell:
-        "python -m reproduction falsify {wildcards.paper}/{wildcards.version}"
-        " --experiments {params.experiments:q} --groups {params.groups:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/falsifier.py"
 
 
 rule caught:
     """Fail if a deliberate mistake was not caught, or turned what it should not."""
     input:
-        results=plan.falsified(),
+        results=lambda w: plan.falsified(),
     output:
-        layout.caught(),
+        f"{ROOT}/falsified.txt",
     log:
-        layout.log(layout.caught()),
+        f"{ROOT}/logs/falsified.log",
     benchmark:
-        layout.benchmark(layout.caught())
+        f"{ROOT}/benchmarks/falsified.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 300 * attempt,
-        runtime=lambda w, attempt: 5 * attempt,
+        mem_mb=lambda wildcards, attempt: 300 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.claim_sources("caught", "falsify")),
+        code=code_of("reproduction.engine.mistakes"),
     message:
         "Deliberate mistakes against the entries that must notice"
-    shell:
-        "python -m reproduction caught {input.results:q} --output {output:q} --log {log:q}"
+    script:
+        "../scripts/caught.py"
 
 
 rule claims:
     """The ledger of the papers."""
     input:
-        layout.page(PAPERS),
+        f"{ROOT}/index.html",
 
 
 rule falsify:
     """Deliberate mistakes, each of which named entries must notice."""
     input:
-        layout.caught(),
+        f"{ROOT}/falsified.txt",

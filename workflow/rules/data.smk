@@ -1,34 +1,29 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
 # Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so; .json: its origin
 # Steps   look in the folder, else download and check, else stand in, unless a real table is there.
-table_sources = {name: table_source(name, layout) for name in plan.config.data}
+from reproduction.engine.plan import looked_for_in
 
 
 rule data:
     """Fetch, check and store one real table, or a stand-in that says so."""
     output:
-        table=layout.data(),
-        origin=layout.origin(),
+        table=f"{ROOT}/data/{{dataset}}.nc",
+        origin=f"{ROOT}/data/{{dataset}}.json",
     log:
-        layout.log(layout.data()),
+        f"{ROOT}/logs/data/{{dataset}}.log",
     benchmark:
-        layout.benchmark(layout.data())
+        f"{ROOT}/benchmarks/data/{{dataset}}.tsv"
     priority: 2
-    # Beside the files and the network of the shell that planned the run.
-    localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 1000 * attempt,
-        runtime=lambda w, attempt: 10 * attempt,
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 10 * attempt,
     params:
-        code=lambda w: code_of(plan.data_sources()),
+        code=code_of("privreg.data"),
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
-        looked_for_in=lambda w: table_sources[w.dataset].looked_for_in,
-        source=lambda w, output: table_sources[w.dataset].options,
+        looked_for_in=lambda w: looked_for_in(w.dataset, f"{ROOT}/data"),
     message:
         "Data: {wildcards.dataset}"
-    shell:
-        "python -m reproduction data {wildcards.dataset} --mirrors {params.mirrors:q} {params.source:q}"
-        " --output {output.table:q} --origin {output.origin:q} --log {log:q}"
+    script:
+        "../scripts/data.py"

@@ -6,62 +6,52 @@
 rule figure:
     """Draw one figure from artifacts alone."""
     input:
-        reads=lambda w: plan.drawing_reads("figure", w.paper, w.figure).values(),
+        unpack(lambda w: plan.drawn_from(w.paper, "figures", w.figure)),
     output:
-        pdf=layout.figure(suffix="pdf"),
+        pdf=f"{ROOT}/figures/{{paper}}/{{figure}}.pdf",
         png=report(
-            layout.figure(suffix="png"),
+            f"{ROOT}/figures/{{paper}}/{{figure}}.png",
             caption="../report/figure.rst",
             category="{paper}",
             labels={"figure": "{figure}"},
         ),
     log:
-        layout.log(layout.figure(suffix="png")),
+        f"{ROOT}/logs/figures/{{paper}}/{{figure}}.log",
     benchmark:
-        layout.benchmark(layout.figure(suffix="png"))
+        f"{ROOT}/benchmarks/figures/{{paper}}/{{figure}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 500 * attempt,
-        runtime=lambda w, attempt: 10 * attempt,
+        mem_mb=lambda wildcards, attempt: 500 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.drawing_sources("figure", w.paper)),
-        artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
-        expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
+        code=lambda w: plan.drawing_code(w.paper, "figures"),
         caption=lambda w: plan.caption(w.paper, w.figure),
-        scale=lambda w: plan.scale_of_drawing("figure", w.paper, w.figure),
+        scale=plan.config.scale,
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"
-    shell:
-        "python -m reproduction figure {wildcards.paper}/{wildcards.figure}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
-        " --output {output.pdf:q} {output.png:q} --log {log:q}"
+    script:
+        "../scripts/figure.py"
 
 
 rule table:
     """Write one table from artifacts alone."""
     input:
-        reads=lambda w: plan.drawing_reads("table", w.paper, w.table).values(),
+        unpack(lambda w: plan.drawn_from(w.paper, "tables", w.table)),
     output:
-        layout.table(),
+        f"{ROOT}/tables/{{paper}}/{{table}}.csv",
     log:
-        layout.log(layout.table()),
+        f"{ROOT}/logs/tables/{{paper}}/{{table}}.log",
     benchmark:
-        layout.benchmark(layout.table())
+        f"{ROOT}/benchmarks/tables/{{paper}}/{{table}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 500 * attempt,
-        runtime=lambda w, attempt: 10 * attempt,
+        mem_mb=lambda wildcards, attempt: 500 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=lambda w: code_of(plan.drawing_sources("table", w.paper)),
-        artifacts=lambda w: assignments(plan.drawing_reads("table", w.paper, w.table)),
-        expected=lambda w, input: expected.drawing("table", w.paper, w.table),
+        code=lambda w: plan.drawing_code(w.paper, "tables"),
     message:
         "Table: {wildcards.paper}/{wildcards.table}"
-    shell:
-        "python -m reproduction table {wildcards.paper}/{wildcards.table}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/table.py"

@@ -6,29 +6,24 @@
 rule intervals:
     """Compute an experiment's confidence intervals, their coverage and length."""
     input:
-        reads=lambda w: plan.reads("intervals", w.paper, w.experiment).values(),
+        unpack(lambda w: plan.reads(w.paper, w.experiment, "intervals")),
     output:
-        layout.intervals(),
+        f"{ROOT}/intervals/{{paper}}/{{experiment}}.nc",
     log:
-        layout.log(layout.intervals()),
+        f"{ROOT}/logs/intervals/{{paper}}/{{experiment}}.log",
     benchmark:
-        layout.benchmark(layout.intervals())
+        f"{ROOT}/benchmarks/intervals/{{paper}}/{{experiment}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=needs.memory_mb("intervals"),
-        runtime=needs.minutes("intervals"),
+        mem_mb=memory_mb,
+        runtime=minutes,
     params:
-        code=lambda w: code_of(plan.sources("intervals", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
-        artifacts=lambda w: assignments(plan.reads("intervals", w.paper, w.experiment)),
-        expected=lambda w, input: expected.stage("intervals", w.paper, w.experiment),
+        parameters=lambda w: plan.parameters[w.paper, w.experiment],
+        settings=lambda w: plan.settings(w.paper, w.experiment),
+        code=lambda w: plan.code(w.paper, w.experiment),
     message:
         "Intervals: {wildcards.paper}/{wildcards.experiment}"
-    shell:
-        "python -m reproduction intervals {wildcards.paper}/{wildcards.experiment}"
-        " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/intervals.py"

@@ -9,110 +9,88 @@ ruleorder: simulation > summarise
 rule simulate:
     """Simulate one shard of an experiment's trials."""
     input:
-        reads=lambda w: plan.reads("simulate", w.paper, w.experiment).values(),
+        unpack(lambda w: plan.reads(w.paper, w.experiment, "simulate")),
     output:
-        layout.shard(),
+        f"{ROOT}/simulation/{{paper}}/{{experiment}}/{{shard}}.nc",
     log:
-        layout.log(layout.shard()),
+        f"{ROOT}/logs/simulation/{{paper}}/{{experiment}}/{{shard}}.log",
     benchmark:
-        layout.benchmark(layout.shard())
+        f"{ROOT}/benchmarks/simulation/{{paper}}/{{experiment}}/{{shard}}.tsv"
     # Long jobs, and those that they wait for, before the many short ones.
     priority: 1
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=needs.memory_mb("simulation"),
-        runtime=needs.minutes("simulation"),
+        mem_mb=memory_mb,
+        runtime=minutes,
     params:
-        code=lambda w: code_of(plan.sources("simulate", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
-        artifacts=lambda w: assignments(plan.reads("simulate", w.paper, w.experiment)),
-        expected=lambda w, input: expected.stage("simulate", w.paper, w.experiment),
+        parameters=lambda w: plan.parameters[w.paper, w.experiment],
+        settings=lambda w: plan.settings(w.paper, w.experiment),
+        code=lambda w: plan.code(w.paper, w.experiment),
         seed=plan.config.seed,
-        trials=lambda w: plan.experiment(w.paper, w.experiment).trials,
-        shards=lambda w: plan.experiment(w.paper, w.experiment).shards,
+        trials=lambda w: plan.experiments[w.paper, w.experiment].trials,
+        shards=lambda w: plan.experiments[w.paper, w.experiment].shards,
     message:
         "Simulation: {wildcards.paper}/{wildcards.experiment}, shard {wildcards.shard}"
-    shell:
-        "python -m reproduction simulate {wildcards.paper}/{wildcards.experiment}"
-        " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --seed {params.seed} --trials {params.trials} --shard {wildcards.shard}/{params.shards}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/simulate.py"
 
 
 rule summarise:
     """Join an experiment's shards and summarise them over the trials."""
     input:
+        unpack(lambda w: plan.reads(w.paper, w.experiment, "summarise")),
         shards=lambda w: plan.shards(w.paper, w.experiment),
-        reads=lambda w: plan.reads("summarise", w.paper, w.experiment).values(),
     output:
-        layout.simulation(),
+        f"{ROOT}/simulation/{{paper}}/{{experiment}}.nc",
     log:
-        layout.log(layout.simulation()),
+        f"{ROOT}/logs/simulation/{{paper}}/{{experiment}}.log",
     benchmark:
-        layout.benchmark(layout.simulation())
+        f"{ROOT}/benchmarks/simulation/{{paper}}/{{experiment}}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 1000 * attempt,
-        runtime=lambda w, attempt: 10 * attempt,
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 10 * attempt,
     params:
-        code=lambda w: code_of(plan.sources("summarise", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
-        artifacts=lambda w: assignments(plan.reads("summarise", w.paper, w.experiment)),
-        expected=lambda w, input: expected.stage("summarise", w.paper, w.experiment),
+        parameters=lambda w: plan.parameters[w.paper, w.experiment],
+        settings=lambda w: plan.settings(w.paper, w.experiment),
+        code=lambda w: plan.code(w.paper, w.experiment),
     message:
         "Summary: {wildcards.paper}/{wildcards.experiment}"
-    shell:
-        "python -m reproduction summarise {wildcards.paper}/{wildcards.experiment}"
-        " --recipe {params.recipe} --parameters {params.parameters:q} --shards {input.shards:q}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/summarise.py"
 
 
 rule simulation:
     """Simulate all trials of an experiment that are one shard, and summarise them."""
     input:
-        reads=lambda w: plan.reads("simulation", w.paper, w.experiment).values(),
+        unpack(lambda w: plan.reads(w.paper, w.experiment, "simulate", "summarise")),
     output:
-        shard=layout.shard(shard=0),
-        summary=layout.simulation(),
+        shard=f"{ROOT}/simulation/{{paper}}/{{experiment}}/0.nc",
+        summary=f"{ROOT}/simulation/{{paper}}/{{experiment}}.nc",
     log:
-        layout.log(layout.shard(shard=0)),
+        f"{ROOT}/logs/simulation/{{paper}}/{{experiment}}.log",
     benchmark:
-        layout.benchmark(layout.shard(shard=0))
+        f"{ROOT}/benchmarks/simulation/{{paper}}/{{experiment}}.tsv"
     wildcard_constraints:
-        experiment="|".join(
-            f"(?<=/{paper}/){name}"
-            for paper, names in plan.simulated_at_once().items()
-            for name in names
-        )
-        or "(?!)",
+        experiment=plan.at_once(),
     priority: 1
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=needs.memory_mb("simulation"),
-        runtime=needs.minutes("simulation"),
+        mem_mb=memory_mb,
+        runtime=minutes,
     params:
-        code=lambda w: code_of(plan.sources("simulation", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
-        artifacts=lambda w: assignments(plan.reads("simulation", w.paper, w.experiment)),
-        expected=lambda w, input: expected.stage("simulation", w.paper, w.experiment),
+        parameters=lambda w: plan.parameters[w.paper, w.experiment],
+        settings=lambda w: plan.settings(w.paper, w.experiment),
+        code=lambda w: plan.code(w.paper, w.experiment),
         seed=plan.config.seed,
-        trials=lambda w: plan.experiment(w.paper, w.experiment).trials,
+        trials=lambda w: plan.experiments[w.paper, w.experiment].trials,
     message:
         "Simulation: {wildcards.paper}/{wildcards.experiment}"
-    shell:
-        "python -m reproduction simulation {wildcards.paper}/{wildcards.experiment}"
-        " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --seed {params.seed} --trials {params.trials}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output.shard:q} --summary {output.summary:q} --log {log:q}"
+    script:
+        "../scripts/simulation.py"

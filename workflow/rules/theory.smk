@@ -6,30 +6,25 @@
 rule theory:
     """Evaluate an experiment's theory."""
     input:
-        reads=lambda w: plan.reads("theory", w.paper, w.experiment).values(),
+        unpack(lambda w: plan.reads(w.paper, w.experiment, "theory")),
     output:
-        layout.theory(),
+        f"{ROOT}/theory/{{paper}}/{{experiment}}.nc",
     log:
-        layout.log(layout.theory()),
+        f"{ROOT}/logs/theory/{{paper}}/{{experiment}}.log",
     benchmark:
-        layout.benchmark(layout.theory())
+        f"{ROOT}/benchmarks/theory/{{paper}}/{{experiment}}.tsv"
     priority: 2
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
-        mem_mb=needs.memory_mb("theory"),
-        runtime=needs.minutes("theory"),
+        mem_mb=memory_mb,
+        runtime=minutes,
     params:
-        code=lambda w: code_of(plan.sources("theory", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
-        artifacts=lambda w: assignments(plan.reads("theory", w.paper, w.experiment)),
-        expected=lambda w, input: expected.stage("theory", w.paper, w.experiment),
+        parameters=lambda w: plan.parameters[w.paper, w.experiment],
+        settings=lambda w: plan.settings(w.paper, w.experiment),
+        code=lambda w: plan.code(w.paper, w.experiment),
     message:
         "Theory: {wildcards.paper}/{wildcards.experiment}"
-    shell:
-        "python -m reproduction theory {wildcards.paper}/{wildcards.experiment}"
-        " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/theory.py"

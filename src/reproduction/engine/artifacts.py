@@ -1,11 +1,10 @@
-"""Datasets in and out: NetCDF with CF attributes and provenance, written atomically."""
+"""Artifacts in and out: NetCDF with CF attributes, JSON and text, each written atomically."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
-import os
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
 CONVENTIONS = "CF-1.11"
 MISSING = "reason_missing"
-# What a process that died while it wrote leaves behind ends so.
-PARTIAL = ".partial"
+DIGEST = "content_digest"
 Release = Literal["private", "diagnostic"]
 RELEASES: dict[Release, str] = {
     "private": "released under the stated privacy budget",
@@ -71,13 +69,28 @@ def variable(
     return dims, np.asarray(values), attributes
 
 
+class DamagedError(ValueError):
+    """An artifact is not what was written."""
+
+    def __init__(self, path: str | Path, found: object) -> None:
+        super().__init__(f"{path} is damaged ({found}); remove it and type the same command again")
+
+
 def read(path: str | Path) -> xr.Dataset:
-    """Read a whole Dataset into memory, after its checksum, and close the file."""
+    """Read a whole Dataset into memory and close the file; a `DamagedError` if it is not whole."""
     import xarray as xr
 
-    verify(path)
-    with xr.open_dataset(path, engine="netcdf4", decode_times=False) as dataset:
-        return dataset.load()
+    try:
+        with xr.open_dataset(path, engine="netcdf4", decode_times=False) as dataset:
+            dataset.load()
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        # The format's own checksums, or whatever else it stumbles over.
+        raise DamagedError(path, f"{type(error).__name__}: {error}") from error
+    if dataset.attrs.get(DIGEST) != _digest(dataset):
+        raise DamagedError(path, "its content has another digest than it states")
+    return dataset
 
 
 def write(dataset: xr.Dataset, path: str | Path) -> None:
@@ -91,14 +104,14 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
         xarray's objects, which `dataset.name` would give in its place.
     """
     _check(dataset)
-    encoding: dict[Hashable, dict[str, Any]] = {
-        name: {"zlib": True, "complevel": 4, "shuffle": True}
-        for name, array in dataset.variables.items()
-        if array.dtype.kind in "iuf" and array.size > 1024
-    }
+    encoding: dict[Hashable, dict[str, Any]] = {}
     for name, array in dataset.variables.items():
-        if array.dtype.kind == "f":
-            encoding.setdefault(name, {})["_FillValue"] = None
+        encoding[name] = {"_FillValue": None} if array.dtype.kind == "f" else {}
+        if array.dtype.kind in "iuf" and array.ndim:
+            encoding[name] |= {"fletcher32": True}
+        if array.dtype.kind in "iuf" and array.size > 1024:
+            encoding[name] |= {"zlib": True, "complevel": 4, "shuffle": True}
+    dataset = dataset.assign_attrs({DIGEST: _digest(dataset)})
     with atomic(path) as partial:
         try:
             dataset.to_netcdf(partial, engine="netcdf4", format="NETCDF4", encoding=encoding)
@@ -107,6 +120,76 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
             raise OSError(
                 errno.ENOSPC, f"cannot be written ({error}); is the disk full?"
             ) from error
+
+
+def write_json(content: Mapping[str, Any], path: str | Path) -> None:
+    """Write a mapping as JSON that states its own digest."""
+    write_text(json.dumps({**content, DIGEST: _digest_of_json(content)}, indent=1), path)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """The mapping that `write_json` wrote; a `DamagedError` if it is not."""
+    try:
+        found: dict[str, Any] = json.loads(Path(path).read_bytes())
+        stated = found.pop(DIGEST)
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise DamagedError(path, error) from error
+    if stated != _digest_of_json(found):
+        raise DamagedError(path, "its content has another digest than it states")
+    return found
+
+
+def write_text(text: str, path: str | Path) -> None:
+    """Write a text that ends with one line break."""
+    with atomic(path) as partial:
+        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A temporary neighbour of `path` that takes its place if the block succeeds."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def describe(dataset: xr.Dataset, attributes: Mapping[str, str | int]) -> xr.Dataset:
+    """The Dataset with global attributes in a fixed order, conventions included."""
+    return dataset.assign_attrs(
+        {"Conventions": CONVENTIONS} | dict(dataset.attrs) | dict(attributes)
+    )
+
+
+def digest_of(path: str | Path) -> str:
+    """SHA-256 of a file."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digest(dataset: xr.Dataset) -> str:
+    """SHA-256 over names, dimensions, values and attributes, as a file keeps them."""
+    total = hashlib.sha256()
+    for name, array in sorted(dataset.variables.items(), key=lambda each: str(each[0])):
+        numeric = array.dtype.kind in "biuf"
+        values = array.values.tobytes() if numeric else repr(array.values.tolist()).encode()
+        about = (name, array.dims, array.dtype.str if numeric else "", _texts(array.attrs))
+        total.update(repr(about).encode() + values)
+    total.update(repr(_texts(dataset.attrs)).encode())
+    return total.hexdigest()
+
+
+def _texts(attributes: Mapping[Any, Any]) -> list[tuple[str, str]]:
+    return sorted((str(name), str(each)) for name, each in attributes.items() if name != DIGEST)
+
+
+def _digest_of_json(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check(dataset: xr.Dataset) -> None:
@@ -126,125 +209,6 @@ def _check(dataset: xr.Dataset) -> None:
                 raise ValueError(f"variable {name!r}: no ancillary variable {ancillary!r}")
         if array.dtype.kind == "f" and np.isnan(array.values).any() and MISSING not in array.attrs:
             raise ValueError(f"variable {name!r}: a NaN needs the attribute {MISSING!r}")
-
-
-@contextmanager
-def atomic(path: str | Path, *, checksum: bool = True) -> Iterator[Path]:
-    """A temporary neighbour of `path` that takes its place if the block succeeds.
-
-    Parameters
-    ----------
-    path : str or Path
-    checksum : bool
-        Whether the file's SHA-256 is written beside it, as beside every artifact.
-
-    Raises
-    ------
-    OSError
-        The disk is full, or the folder cannot be written to.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = partial_of(path)
-    record, partial_record = record_of(path), partial_of(record_of(path))
-    try:
-        yield partial
-        if checksum:
-            line = f"{file_digest(partial)}  {path.name}\n"
-            partial_record.write_text(line, encoding="utf-8")
-            # If the process dies between the two, the artifact does not agree with its checksum.
-            partial_record.replace(record)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-        partial_record.unlink(missing_ok=True)
-
-
-def write_text(text: str, path: str | Path, *, checksum: bool = True) -> None:
-    """Write a text that ends with one line break; arguments as for `atomic`."""
-    with atomic(path, checksum=checksum) as partial:
-        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def partial_of(path: Path) -> Path:
-    """Where a process writes a file before it is whole."""
-    return path.with_name(f".{path.name.removeprefix('.')}.{os.getpid()}{PARTIAL}")
-
-
-def describe(dataset: xr.Dataset, attributes: Mapping[str, str | int]) -> xr.Dataset:
-    """The Dataset with global attributes in a fixed order, conventions included."""
-    return dataset.assign_attrs(
-        {"Conventions": CONVENTIONS} | dict(dataset.attrs) | dict(attributes)
-    )
-
-
-SUFFIX = ".sha256"
-
-
-class FileFault(ValueError):
-    """A file is not the one that is needed; its line says all, and a traceback nothing more."""
-
-
-class DamagedError(FileFault):
-    """An artifact is not what was written."""
-
-
-def record_of(path: str | Path) -> Path:
-    """Where the checksum of an artifact lies."""
-    path = Path(path)
-    return path.with_name(f".{path.name}{SUFFIX}")
-
-
-def recorded(path: str | Path) -> str | None:
-    """SHA-256 that an artifact was written with; None if there is no such record."""
-    try:
-        return record_of(path).read_text(encoding="ascii").split(maxsplit=1)[0]
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def file_digest(path: str | Path) -> str:
-    """SHA-256 of a file."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def verify(path: str | Path) -> str:
-    """SHA-256 of an artifact, which is the recorded one.
-
-    Raises
-    ------
-    DamagedError
-        There is no record, or another one.
-    FileNotFoundError
-        There is no such file.
-    """
-    found, expected = file_digest(path), recorded(path)
-    if expected is None:
-        raise DamagedError(
-            f"{path}: no checksum lies beside it, so that its content cannot be verified; "
-            "remove it and type the same command again"
-        )
-    if found != expected:
-        raise DamagedError(
-            f"{path}: damaged, SHA-256 {found[:16]}…, written as {expected[:16]}…; "
-            "remove it and type the same command again"
-        )
-    return found
-
-
-def read_bytes(path: str | Path) -> bytes:
-    """Content of an artifact, verified."""
-    verify(path)
-    return Path(path).read_bytes()
-
-
-def damaged(root: Path) -> Iterator[Path]:
-    """Artifacts below a folder that are not what was written."""
-    for record in sorted(root.rglob(f".*{SUFFIX}")):
-        path = record.with_name(record.name[1:].removesuffix(SUFFIX))
-        if path.is_file() and file_digest(path) != recorded(path):
-            yield path
 
 
 def to_dataset(table: Table) -> xr.Dataset:

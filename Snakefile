@@ -1,0 +1,2 @@
+# The workflow lies below workflow/; `snakemake` looks for it here. README.md says how to use it.
+include: "workflow/Snakefile"

@@ -1,0 +1,29 @@
+"""The lines that a run ends with: verdicts by paper, stand-ins, the page to open, minutes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+
+def closing(root: str, started: float) -> list[str]:
+    """What a run that began at this time has made of its ledgers, a line each."""
+    lines: list[str] = []
+    for page in (Path(root, "index.html"), Path(root, "studies/index.html")):
+        if not page.is_file() or page.stat().st_mtime < started:
+            continue
+        records = json.loads((page.parent / "claims.json").read_bytes())["records"]
+        for paper in dict.fromkeys(each["paper"] for each in records):
+            found = Counter(each["verdict"] for each in records if each["paper"] == paper)
+            told = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
+            lines.append(f"{paper:18} {told}")
+        lines.append(f"Page to open: {page}")
+    if lines:
+        origins = sorted(Path(root, "data").glob("*.json"))
+        stand_ins = [each.stem for each in origins if json.loads(each.read_bytes())["stand_in"]]
+        if stand_ins:
+            lines.append(f"Stand-ins, not the real tables: {', '.join(stand_ins)}")
+        lines.append(f"Took {(time.time() - started) / 60:.1f} minutes")
+    return lines

@@ -1,0 +1,195 @@
+"""The configuration of a run, typed: the shared part, and each paper's experiments and drawings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from reproduction.engine.parameters import Artifact, ConfigError, Name, Strict, choose, validate
+from reproduction.engine.quantities import Some
+from reproduction.engine.registry import STUDIES, known_papers
+from reproduction.engine.yaml_files import read_mapping
+
+Scale = Literal["paper", "quick"]
+Text = Annotated[str, Field(min_length=1)]
+Address = Annotated[str, Field(pattern=r"^https?://[^\s/]+\S*$")]
+# More trials or jobs than any machine would finish are a slip of the hand.
+Trials = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+
+
+class Overlay(Strict):
+    """What the quick scale changes in an experiment."""
+
+    trials: Trials | None = Field(None, description="Repetitions at this scale.")
+    shards: Shards = Field(1, description="Jobs at this scale.")
+    parameters: dict[str, Any] = Field({}, description="Parameters that differ at this scale.")
+
+
+class Resources(Strict):
+    """What one job of a large experiment needs, where the rules' own figures are too small."""
+
+    mem_mb: Annotated[int, Field(ge=1)] = Field(1000, description="Memory in MB.")
+    runtime: Annotated[int, Field(ge=1)] = Field(30, description="Minutes of one core.")
+
+
+class Experiment(Strict):
+    """One experiment of a paper."""
+
+    recipe: Name | None = Field(
+        None, description="Recipe of the paper that runs it; the experiment's own name if left out."
+    )
+    trials: Trials | None = Field(None, description="Independent repetitions of a simulation.")
+    shards: Shards = Field(1, description="Jobs that the trials are split over.")
+    parameters: dict[str, Any] = Field({}, description="The recipe's own parameters.")
+    resources: Resources = Field(
+        Resources.model_validate({}), description="Memory and minutes of a large job."
+    )
+    quick: Overlay = Field(
+        Overlay.model_validate({}), description="What `scale: quick` changes, to see it run."
+    )
+
+    @model_validator(mode="after")
+    def _shards_fit(self) -> Experiment:
+        if self.shards > (self.trials or 1):
+            raise ValueError(
+                f"shards must be at most trials = {self.trials or 1}, got {self.shards}"
+            )
+        return self
+
+    def at(self, scale: Scale) -> Experiment:
+        """The experiment at a scale."""
+        if scale == "paper":
+            return self
+        changed = {
+            "shards": self.quick.shards,
+            "trials": self.quick.trials or self.trials,
+            "parameters": merge(self.parameters, self.quick.parameters),
+        }
+        return self.model_copy(update=changed)
+
+
+class Drawing(Strict):
+    """A figure or table: the artifacts that its function takes, by argument name."""
+
+    artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
+    caption: Text = Field(
+        description="What a reader should see, and the choices made. `{trials}` is replaced by the "
+        "number of trials, or numbers, `{trials of fixed_ratio}` by that of one experiment."
+    )
+    alt: Text | None = Field(None, description="What is seen, for a reader who cannot look.")
+    beside: Text | None = Field(
+        None, description="How it reads beside the paper's own figure, and why where it differs."
+    )
+
+    @property
+    def experiments(self) -> list[str]:
+        """Names of the experiments that it shows, sorted."""
+        parts = (artifact.split("/") for artifact in self.artifacts.values())
+        return sorted({name for kind, name in parts if kind != "data"})
+
+
+class Paper(Strict):
+    """The experiments, figures and tables of a paper or of the studies."""
+
+    experiments: dict[Name, Experiment] = Field(min_length=1)
+    figures: dict[Name, Drawing] = Field({})
+    tables: dict[Name, Drawing] = Field({})
+
+    def drawings(self, kind: str) -> dict[str, Drawing]:
+        """Its `figures` or `tables`."""
+        found: dict[str, Drawing] = getattr(self, kind)
+        return found
+
+    def caption(self, drawing: Drawing, scale: Scale) -> str:
+        """The caption with its numbers of trials at a scale; a ValueError where it names none."""
+        trials = {
+            name: found
+            for name in drawing.experiments
+            if (found := self.experiments[name].at(scale).trials)
+        }
+
+        def number(match: re.Match) -> str:
+            if not trials or match[1] not in (None, *trials):
+                known = " or ".join(f"{{trials of {name}}}" for name in trials) or "no trials"
+                raise ValueError(f"must name {known}, got {match[0]}")
+            counts = [trials[match[1]]] if match[1] else dict.fromkeys(trials.values())
+            return " or ".join(map(str, counts))
+
+        return re.sub(r"\{trials(?: of (\w+))?\}", number, drawing.caption)
+
+
+class DataSource(Strict):
+    """Where a table may be downloaded from."""
+
+    mirrors: Some[Address] = Field(description="Base addresses, tried in this order.")
+
+
+class Config(Strict):
+    """The whole configuration, after the files are merged."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
+        description="The one seed; each trial derives its own stream from it."
+    )
+    scale: Scale = Field("paper", description="'quick' makes everything small, and marks it so.")
+    results: Text | None = Field(
+        None, description="Folder of all results; `results`, of the quick scale `results/quick`."
+    )
+    data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
+    papers: dict[Name, Paper] = Field(description="The papers to rebuild, by citation key.")
+    studies: Paper | None = Field(None, description="Studies of the library's own guarantees.")
+
+    @property
+    def blocks(self) -> dict[str, Paper]:
+        """The papers by citation key, then the studies."""
+        return self.papers | ({STUDIES: self.studies} if self.studies else {})
+
+    @property
+    def root(self) -> str:
+        """Folder below which all results lie."""
+        return self.results or ("results" if self.scale == "paper" else "results/quick")
+
+
+def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -> Config:
+    """The configuration that lies in a folder, with what a run changes in it.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds `config.yaml`, `studies.yaml`, and `papers/<key>.yaml` of each paper that is listed.
+    overlay : mapping, optional
+        Keys that differ, block by block.
+
+    Raises
+    ------
+    ConfigError
+        One line: the key, what was expected, what was found and the nearest valid name.
+    """
+    raw = merge(read_mapping(folder / "config.yaml"), overlay or {})
+    listed = raw.pop("papers", None)
+    if not isinstance(listed, list) or not listed or len({*map(str, listed)}) < len(listed):
+        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
+    files = [f"papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed]
+    for file in (*files, "studies.yaml"):
+        raw = merge(read_mapping(folder / file), raw)
+    blocks = {key: validate(Paper, raw[key], key) for key in (*listed, STUDIES)}
+    shared = {key: value for key, value in raw.items() if key not in (*known_papers(), STUDIES)}
+    for key in shared:
+        choose(key, [*Config.model_fields, *known_papers()], "a key of config")
+    shared[STUDIES] = blocks.pop(STUDIES)
+    return validate(Config, shared | {"papers": blocks}, "config")
+
+
+def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the overlay's values, block by block."""
+    merged = dict(base)
+    for key, value in overlay.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged

@@ -1,0 +1,319 @@
+"""A run's plan: the checked configuration, and what the workflow's rules ask of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from privreg import data
+from reproduction.claims.ledger import Ledger, topic_files
+from reproduction.claims.verdicts import artifacts as read_by
+from reproduction.engine.code import code_of
+from reproduction.engine.config import Drawing, Experiment, read_configuration
+from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.mistakes import MODULES, touched, wrong_versions
+from reproduction.engine.parameters import ConfigError, Strict, choose, validate
+from reproduction.engine.recipe import structure
+from reproduction.engine.registry import STAGE_OF, STUDIES, Recipe, drawings, package
+from reproduction.engine.yaml_files import read_mapping
+
+# Folders of the pages with their gates, below the root: that of the papers lies at the root itself.
+STAGES = ("theory", "simulate", "summarise", "intervals")
+BOOKS = {"": "the papers", f"{STUDIES}/": "the studies"}
+
+
+class Plan:
+    """The checked configuration and what follows from it.
+
+    Parameters
+    ----------
+    folder : Path
+        Configuration, with the ledgers below `claims`.
+    overlay : mapping
+        What the run changes in it.
+
+    Attributes
+    ----------
+    experiments : dict
+        Experiments at the run's scale, by paper and name.
+    parameters : dict
+        Their validated parameters.
+    ledgers : dict
+        Ledgers of the papers and of the studies.
+
+    Raises
+    ------
+    ConfigError
+        One line for the first thing that is wrong, before any job runs.
+    """
+
+    def __init__(self, folder: Path, overlay: Mapping[str, Any] | None = None) -> None:
+        self.config = read_configuration(folder, overlay)
+        self.folder, self.root = folder, self.config.root
+        self.experiments: dict[tuple[str, str], Experiment] = {}
+        self.parameters: dict[tuple[str, str], Strict] = {}
+        for name in self.config.data:
+            choose(name, data.NAMES, "a key of config.data")
+        if directory := os.environ.get("PRIVREG_DATA"):
+            data.check(directory)
+        self.ledgers: dict[str, Ledger] = {}
+        for paper, block in self.config.blocks.items():
+            for name, experiment in block.experiments.items():
+                self._add(paper, name, experiment.at(self.config.scale))
+            for kind in ("figures", "tables"):
+                for name, drawing in block.drawings(kind).items():
+                    self._check_drawing(paper, kind, name, drawing)
+            self.ledgers[paper] = read_ledger(folder / "claims" / paper, paper)
+            self._check_ledger(paper, self.ledgers[paper])
+
+    # Experiments
+
+    def recipe(self, paper: str, name: str) -> Recipe:
+        """The recipe that runs an experiment."""
+        return Recipe(paper, self.experiments[paper, name].recipe or name)
+
+    def settings(self, paper: str, name: str) -> dict[str, Any]:
+        """An experiment's parameters as plain values, a change of which reruns its jobs."""
+        return self.parameters[paper, name].model_dump(mode="json")
+
+    def code(self, paper: str, name: str) -> str:
+        """Digest of the code of an experiment."""
+        return code_of(self.recipe(paper, name).module_name)
+
+    def reads(self, paper: str, name: str, *stages: str) -> dict[str, str]:
+        """The artifacts that stages of an experiment read, by argument name."""
+        return {
+            kind: self.artifact(paper, f"{kind}/{self._named(paper, name, kind)}")
+            for kind in self.recipe(paper, name).reads(*stages)
+        }
+
+    def shards(self, paper: str, name: str) -> list[str]:
+        """Shard files of a simulation."""
+        folder = f"{self.root}/simulation/{paper}/{name}"
+        return [f"{folder}/{shard}.nc" for shard in range(self.experiments[paper, name].shards)]
+
+    def at_once(self) -> str:
+        """Pattern of the experiments of one shard, which one job simulates and summarises."""
+        return "|".join(
+            f"(?<=/{paper}/){name}"
+            for (paper, name), experiment in self.experiments.items()
+            if experiment.trials and experiment.shards == 1
+        )
+
+    def artifact(self, paper: str, artifact: str) -> str:
+        """Path of an artifact named `stage/experiment`, or `data/dataset`."""
+        kind, _, name = artifact.partition("/")
+        middle = "" if kind == "data" else f"{paper}/"
+        return f"{self.root}/{kind}/{middle}{name}.nc"
+
+    # Figures, tables and ledgers
+
+    def keys(self, book: str) -> list[str]:
+        """Keys of a page and its gate: the papers, or the studies."""
+        return [key for key in self.config.blocks if (key == STUDIES) == bool(book)]
+
+    def built(self, *keys: str) -> list[str]:
+        """Every figure and table of papers or of the studies."""
+        suffixes = {"figures": ("pdf", "png"), "tables": ("csv",)}
+        return [
+            f"{self.root}/{kind}/{key}/{name}.{suffix}"
+            for key in keys
+            for kind, endings in suffixes.items()
+            for name in self.config.blocks[key].drawings(kind)
+            for suffix in endings
+        ]
+
+    def drawn_from(self, paper: str, kind: str, name: str) -> dict[str, str]:
+        """Artifacts that a figure or table is drawn from, by argument name."""
+        drawing = self.config.blocks[paper].drawings(kind)[name]
+        return {key: self.artifact(paper, each) for key, each in drawing.artifacts.items()}
+
+    def drawing_code(self, paper: str, kind: str) -> str:
+        """Digest of the code of a paper's figures or tables."""
+        return code_of(f"{package(paper)}.{kind}")
+
+    def caption(self, paper: str, figure: str) -> str:
+        """Caption of a figure, with the numbers of trials of this run."""
+        block = self.config.blocks[paper]
+        return block.caption(block.figures[figure], self.config.scale)
+
+    def described(self, *keys: str) -> dict[str, dict[str, Any]]:
+        """Captions, artifacts and parameters of figures and tables, for the page.
+
+        They are in natural order, `fig2` before `fig10`; those without a number come last.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for paper in keys:
+            block, found[paper] = self.config.blocks[paper], {}
+            for kind in ("figures", "tables"):
+                for name in sorted(block.drawings(kind), key=_natural):
+                    drawing = block.drawings(kind)[name]
+                    found[paper][name] = {
+                        "kind": kind[:-1],
+                        "caption": block.caption(drawing, self.config.scale),
+                        "alt": drawing.alt,
+                        "beside": drawing.beside,
+                        "artifacts": sorted(set(drawing.artifacts.values())),
+                        "parameters": {
+                            each: dict(sorted(self.experiments[paper, each].parameters.items()))
+                            for each in drawing.experiments
+                        },
+                    }
+        return found
+
+    def ledger_files(self, *keys: str) -> list[str]:
+        """Files of the ledgers of papers or of the studies."""
+        return [str(file) for key in keys for file in topic_files(self.folder / "claims" / key)]
+
+    def stated_code(self, paper: str) -> str:
+        """Digest of the recipes that declare entries of a ledger."""
+        files = map(Path, self.ledger_files(paper))
+        named = [name for path in files for name in read_mapping(path).get("identities", ())]
+        return code_of(*(Recipe(paper, name).module_name for name in named))
+
+    def evidence(self, paper: str, claim: str | None = None) -> list[str]:
+        """Artifacts that judge the entries of a paper, or one of them."""
+        entries = self.ledgers[paper].entries
+        listed = [entries[claim]] if claim else entries.values()
+        return [
+            self.artifact(paper, each)
+            for each in sorted({name for entry in listed for name in read_by(entry)})
+        ]
+
+    # Deliberate mistakes
+
+    def falsified(self) -> list[str]:
+        """Result files of all deliberate mistakes."""
+        return [
+            f"{self.root}/falsified/{paper}/{version}.json"
+            for paper in self.config.blocks
+            for version in wrong_versions(paper)
+        ]
+
+    def falsifier(self, paper: str, version: str) -> dict[str, dict[str, Any]]:
+        """Of each experiment that a mistake touches: recipe, parameters, seed and trials."""
+        return {
+            name: {
+                "recipe": self.recipe(paper, name).name,
+                "parameters": self.experiments[paper, name].parameters,
+                "seed": self.config.seed,
+                "trials": self.experiments[paper, name].trials,
+            }
+            for name in touched(wrong_versions(paper)[version])
+        }
+
+    def falsifier_reads(self, paper: str, version: str) -> list[str]:
+        """Artifacts that judge a mistake, and those that what it touches reads."""
+        names = touched(wrong_versions(paper)[version])
+        read = {file for name in names for file in self.reads(paper, name, *STAGES).values()}
+        for entry in self.ledgers[paper].entries.values():
+            if any(each.split("/")[1] in names for each in read_by(entry)):
+                read.update(self.artifact(paper, each) for each in read_by(entry))
+        return sorted(read)
+
+    def falsifier_code(self, paper: str, version: str) -> str:
+        """Digest of the code that a mistake runs."""
+        names = touched(wrong_versions(paper)[version])
+        return code_of(
+            *(f"{package(paper)}.{name}" for name in MODULES),
+            *(self.recipe(paper, name).module_name for name in names),
+        )
+
+    def _add(self, paper: str, name: str, experiment: Experiment) -> None:
+        where = f"{paper}.experiments.{name}"
+        recipe = Recipe(paper, experiment.recipe or name)
+        if recipe.has("simulate") != (experiment.trials is not None):
+            expected = "a number of trials" if recipe.has("simulate") else "none (no simulation)"
+            raise ConfigError(f"{where}.trials must be {expected}, got {experiment.trials}")
+        least = getattr(recipe.module, "LEAST_TRIALS", 1)
+        if experiment.trials is not None and experiment.trials < least:
+            raise ConfigError(f"{where}.trials must be at least {least}, got {experiment.trials}")
+        typed: Any = validate(
+            recipe.module.Parameters, experiment.parameters, f"{where}.parameters"
+        )
+        if "data" in recipe.reads(*STAGE_OF.values()):
+            choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
+        self.experiments[paper, name], self.parameters[paper, name] = experiment, typed
+
+    def _named(self, paper: str, name: str, kind: str) -> str:
+        typed: Any = self.parameters[paper, name]
+        return str(typed.dataset) if kind == "data" else name
+
+    def _check_drawing(self, paper: str, kind: str, name: str, drawing: Drawing) -> None:
+        where = f"{paper}.{kind}.{name}"
+        functions = drawings(paper, kind)
+        taken = inspect.signature(functions[choose(name, functions, where)]).parameters
+        for argument, artifact in drawing.artifacts.items():
+            choose(argument, taken, f"{where}.artifacts: a key")
+            self._check_artifact(paper, artifact, f"{where}.artifacts.{argument}")
+        for argument in taken:
+            if argument not in drawing.artifacts:
+                raise ConfigError(f"{where}.artifacts.{argument} must be given")
+        try:
+            self.config.blocks[paper].caption(drawing, self.config.scale)
+        except ValueError as error:
+            raise ConfigError(f"{where}.caption {error}") from None
+
+    def _check_ledger(self, paper: str, ledger: Ledger) -> None:
+        block = self.config.blocks[paper]
+        for name, entry in ledger.entries.items():
+            where = f"{paper}.claims.{name}"
+            if entry.figure is not None:
+                choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
+            for run in entry.runs:
+                for probe in run.checks:
+                    for each in (probe, *probe.falsifiers):
+                        seen = each.evidence
+                        self._check_artifact(paper, seen.artifact, f"{where}.evidence")
+                        kind, _, named = seen.artifact.partition("/")
+                        if kind != "data" and (
+                            known := _variables(self.recipe(paper, named), kind)
+                        ):
+                            choose(seen.variable, known, f"{where}.evidence.variable")
+
+    def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
+        kind, _, name = artifact.partition("/")
+        if kind == "data":
+            choose(name, self.config.data, where)
+            return
+        choose(name, self.config.blocks[paper].experiments, where)
+        if not self.recipe(paper, name).has(STAGE_OF[kind]):
+            raise ConfigError(
+                f"{where} must name an experiment with the stage {kind!r}, got {name!r}"
+            )
+
+
+def looked_for_in(dataset: str, folder: str) -> str:
+    """Where a job looks for a table: a change of it prepares the table anew.
+
+    A real table stays what it is in a shell that could not prepare it; a stand-in gives way to the
+    real files.
+    """
+    directory = os.environ.get("PRIVREG_DATA")
+    here = "PRIVREG_DATA" if directory and data.is_complete(dataset, directory) else "download"
+    try:
+        known = json.loads(Path(folder, f"{dataset}.json").read_bytes())
+        stays = here == "download" or not known["stand_in"]
+        return str(known["looked_for_in"]) if stays else here
+    except (OSError, ValueError, KeyError, TypeError):
+        return here
+
+
+@cache
+def _variables(recipe: Recipe, kind: str) -> tuple[str, ...]:
+    """Variables that a recipe declares of an artifact; none where it declares nothing."""
+    found = structure(recipe.maker(kind))
+    return tuple(found.variables) if found else ()
+
+
+def _natural(name: str) -> tuple[float, str]:
+    # Names without a number keep the order in which they are declared.
+    numbered = re.fullmatch(r"[a-z]+(\d+)(\w*)", name)
+    return (int(numbered[1]), numbered[2]) if numbered else (math.inf, "")

@@ -1,0 +1,46 @@
+"""The processor as jobs see it: the same instructions, hence the same rounding, where it has them.
+
+OpenBLAS and NumPy choose their loops by what the processor offers, and sums in another order round
+differently. Kernels of Numba need no pin: IEEE arithmetic in their own order.
+"""
+
+from __future__ import annotations
+
+import platform
+
+# Memory that a job gives back stays with its process: arrays of some megabytes come and go in each
+# pass, and the system clears every page anew. Read by the GNU C library, ignored by others.
+ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": str(1 << 29), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+# Parallelism is the workflow's; a BLAS that starts threads of its own fights with other jobs.
+THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+
+
+def job_environment() -> dict[str, str]:
+    """Variables of the environment in which jobs run."""
+    return {**ALLOCATOR, **THREADS, **pinned()}
+
+
+def pinned() -> dict[str, str]:
+    """Environment that holds BLAS and NumPy to AVX2; empty where there is no such processor.
+
+    `OPENBLAS_CORETYPE` chooses the kernels of a processor with AVX2 and FMA, which every x86-64 one
+    has had since 2013 (Intel) and 2015 (AMD). `NPY_DISABLE_CPU_FEATURES` leaves out wider vectors.
+    """
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return {}
+    from numpy._core._multiarray_umath import (
+        __cpu_dispatch__,
+        __cpu_features__,
+    )
+
+    if not (__cpu_features__.get("AVX2") and __cpu_features__.get("FMA3")):
+        return {}
+    return {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(_wide(__cpu_dispatch__)),
+    }
+
+
+def _wide(dispatched: list[str]) -> list[str]:
+    """Names of the instruction sets beyond AVX2, which NumPy calls differently by version."""
+    return [name for name in dispatched if name.startswith(("AVX512", "X86_V4"))]

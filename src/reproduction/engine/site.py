@@ -1,0 +1,226 @@
+"""Pages of the documentation that follow from sources, for `docs/site/hooks.py`."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from privreg.data import NAMES
+from reproduction.engine.config import read_configuration
+from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.recipe import Variables, structure
+from reproduction.engine.registry import STAGE_OF, Recipe, citation
+
+FORMULA = re.compile(r"^\.\. math::(.*)\n+((?: {4}.*\n?|\n)*)", re.MULTILINE)
+INLINE = re.compile(r":math:`([^`]+)`")
+HEADING = re.compile(r"^([A-Z][\w ]+)\n-{3,}\n", re.MULTILINE)
+# What readers of numpydoc know; all else belongs to the text that comes before.
+SECTIONS = {"Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Examples"}
+ABOUT = """The variables of each artifact and their coordinates. A
+name in the last column is the variable that holds the standard error. Experiments of the same
+variables share a table. The shards of a simulation, `<experiment>/<shard>.nc`, hold what its trials
+found before they are summarised."""
+HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|---|---|"
+
+
+def coverage_page(paper: str, config: Path = Path("config")) -> str:
+    """What of a paper is judged, with the verdicts that its ledger expects, as Markdown."""
+    from reproduction.claims import coverage
+
+    ledger = read_ledger(config / "claims" / paper, paper)
+    listed = coverage.load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
+    return coverage.render(listed, ledger, title=citation(paper).title)
+
+
+def parameters_page(config: Path = Path("config")) -> str:
+    """Every experiment with its parameters: meaning, what is accepted, value; as Markdown."""
+    parts = [
+        "# Parameters of the experiments",
+        "What stands under `experiments.<name>.parameters` of each paper and of the studies. "
+        "[Configuration](configuration.md) says how to change it.",
+    ]
+    for key, block in read_configuration(config).blocks.items():
+        parts.append(f"## {key}")
+        for name, experiment in block.experiments.items():
+            model = Recipe(key, experiment.recipe or name).module.Parameters
+            values = model(**experiment.parameters).model_dump(mode="json") | experiment.parameters
+            fields = model.model_json_schema()
+            rows = [
+                f"| `{field}` | {_cell(about.get('description', ''))} "
+                f"| {_cell(_accepted(about, fields))} | `{_cell(_short(values[field]))}` |"
+                for field, stated in fields.get("properties", {}).items()
+                for about in [_resolved(stated, fields)]
+            ]
+            trials = f" {experiment.trials:,} trials." if experiment.trials else ""
+            parts.append(f"### {key}/{name}")
+            parts.append(f"{_cell(model.__doc__ or '').strip()}{trials}")
+            parts += ["\n".join([HEAD, *rows])] if rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def variables_page(config: Path = Path("config")) -> str:
+    """The variables of each kind of Dataset as Markdown, without a run."""
+    parts = ["# The Datasets", ABOUT, "## data", "### `data/<table>.nc`", _table(*_tabular())]
+    for kind in STAGE_OF:
+        parts.append(f"## {kind}")
+        tables: dict[tuple[str, str], list[str]] = {}
+        for paper, name, found in _declared(kind, config):
+            tables.setdefault((paper, found), []).append(name)
+        for (paper, table), names in tables.items():
+            listed = ", ".join(f"`{kind}/{paper}/{name}.nc`" for name in names)
+            parts += [f"### {listed}", table]
+    return "\n\n".join(parts) + "\n"
+
+
+def _declared(kind: str, config: Path) -> Iterator[tuple[str, str, str]]:
+    """Paper, experiment and table of each artifact of a kind."""
+    for paper, block in read_configuration(config).blocks.items():
+        for name, experiment in block.experiments.items():
+            recipe = Recipe(paper, experiment.recipe or name)
+            if recipe.has(STAGE_OF[kind]):
+                found = structure(recipe.maker(kind))
+                table = _table(found.coordinates, found.variables) if found else "Not declared."
+                yield paper, name, table
+
+
+def _tabular() -> tuple[Variables, Variables]:
+    """Coordinates and variables of a prepared table."""
+    from privreg.data import stand_ins
+    from reproduction.engine.artifacts import to_dataset
+
+    table = to_dataset(stand_ins.diabetes("its rows are not looked at"))
+    coords, held = (
+        {str(name): (each.dims, (), each.attrs) for name, each in listed.items()}
+        for listed in (table.coords, table.data_vars)
+    )
+    return coords, held
+
+
+def _table(coordinates: Variables, held: Variables) -> str:
+    every: Mapping[str, tuple] = {**coordinates, **held}
+    errors = {about.get("ancillary_variables") for _, _, about in every.values()}
+    rows = ["| variable | dimensions | what it is | error |", "|---|---|---|---|"]
+    for name, (dims, _, about) in every.items():
+        if name in errors:
+            continue
+        dimensions = dims if isinstance(dims, str) else ", ".join(map(str, dims))
+        meaning = str(about["long_name"]).replace("|", r"\|")
+        meaning += f" ({about['units']})" if about["units"] != "1" else ""
+        error = about.get("ancillary_variables")
+        mark = f"`{error}`" if error else ""
+        rows.append(f"| `{name}` | {dimensions} | {meaning} | {mark} |")
+    return "\n".join(rows)
+
+
+def data_page() -> str:
+    """Every data set: what it is, its rows, and the version of each file as its SHA-256."""
+    parts = [
+        "# Data sets",
+        "A file is taken from the folder that `PRIVREG_DATA` names or from a mirror "
+        "([configuration](configuration.md)), and only if it has this SHA-256. A file of text is "
+        "compared with its line ends made alike.",
+    ]
+    for name in NAMES:
+        source = import_module(f"privreg.data.{name}")
+        train, test = source.ROWS
+        rows = [f"| `{file.path}` | `{file.sha256}` |" for file in source.FILES]
+        parts += [
+            f"## {name}",
+            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing.",
+            "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def reference_page(names: str) -> str:
+    """Directives that document each public name, in the sections of the page of examples."""
+    # Nothing of the workflow depends on which names the library shows.
+    privreg = import_module("privreg")
+    parts = ["# Public names", "Each has [an example that runs](names.md)."]
+    public = {name: getattr(privreg, name) for name in dir(privreg) if name[0] != "_"}
+    modules = {name: found for name, found in public.items() if isinstance(found, ModuleType)}
+    left = public.keys() - modules.keys()
+    for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", names, re.MULTILINE | re.DOTALL):
+        here = sorted(name for name in left if re.search(rf"\b{name}\b", text))
+        left -= set(here)
+        if here:
+            parts += [f"## {title}", *(f"::: privreg.{name}" for name in here)]
+    parts += ["## Modules", "Their functions have short names, so that they are shown as they are."]
+    for found in modules.values():
+        if not hasattr(found, "__path__"):
+            members = ", ".join(_own_names(found))
+            parts.append(f"::: {found.__name__}\n    options: {{members: [{members}]}}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _own_names(module: ModuleType) -> list[str]:
+    """Public functions and classes that a module defines, in the order of its file."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def as_markdown(docstring: str) -> str:
+    """A docstring with its formulas between dollar signs, and numpydoc's own sections last."""
+
+    def display(found: re.Match[str]) -> str:
+        formula = textwrap.dedent(f"{found[1].strip()}\n{textwrap.dedent(found[2])}").strip()
+        return f"$$\n{formula}\n$$\n\n"
+
+    text = INLINE.sub(r"$\1$", FORMULA.sub(display, f"{docstring}\n"))
+    opening, *rest = HEADING.split(text)
+    sections = list(zip(rest[::2], rest[1::2], strict=True))
+    told = [f"**{title}.** {body.strip()}" for title, body in sections if title not in SECTIONS]
+    known = [
+        f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections if title in SECTIONS
+    ]
+    return "\n\n".join([opening.strip(), *told, *known]).strip()
+
+
+def _accepted(about: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """What a JSON schema says of a value, in a few words."""
+    about = _resolved(about, schema)
+    if "anyOf" in about:
+        return " or ".join(_accepted(each, schema) for each in about["anyOf"])
+    if "enum" in about:
+        return ", ".join(map(str, about["enum"]))
+    if "const" in about:
+        return str(about["const"])
+    kind = {"number": "number", "integer": "whole number", "null": "nothing", "string": "text"}
+    kind |= {"boolean": "true or false", "object": "mapping"}
+    if about.get("type") == "array":
+        items = _accepted(about.get("items", {}), schema)
+        return f"list of: {items}" if items else "list"
+    limits = [
+        f"{words} {about[key]:g}"
+        for key, words in (
+            ("minimum", "from"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "to"),
+            ("exclusiveMaximum", "below"),
+        )
+        if key in about
+    ]
+    return " ".join([kind.get(about.get("type", ""), ""), *limits]).strip()
+
+
+def _resolved(about: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = about.get("$ref", "").rpartition("/")[2]
+    return {**schema["$defs"][name], **about} if name else about
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")

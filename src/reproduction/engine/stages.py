@@ -1,0 +1,401 @@
+"""The workflow's stages: each reads a job's inputs, calls what makes the artifact, and writes it.
+
+A job is Snakemake's own object: `input`, `output`, `params`, `wildcards`, `log`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privreg.version import __version__
+from reproduction.engine import artifacts
+from reproduction.engine.code import SOURCE
+from reproduction.engine.registry import Recipe, citation, package, seed_key
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from reproduction.claims.ledger import Ledger
+
+Job = Any
+Inputs = Mapping[str, "xr.Dataset"]
+logger = logging.getLogger("reproduction")
+
+
+def run(stage: Callable[[Job], Sequence[str] | None], job: Job) -> None:
+    """Run a stage; its messages and what goes wrong are in the job's log, which Snakemake shows.
+
+    A stage may return failures, a line each, of a job that did its work.
+    """
+    log = Path(job.log[0])
+    log.parent.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(filename=log, filemode="w", format="%(message)s", level=logging.INFO)
+    logging.captureWarnings(True)
+    try:
+        failures = stage(job) or ()
+    except (artifacts.DamagedError, OSError) as error:
+        failures = [str(error)]
+    except Exception as error:
+        logger.exception("%s", " ".join(str(error).split()))
+        sys.exit(1)
+    for line in failures:
+        logger.error("error: %s", line)
+    if failures:
+        sys.exit(1)
+
+
+# Data, experiments
+
+
+def data(job: Job) -> None:
+    """Fetch, check and store one real table, or its stand-in."""
+    from privreg.data import load
+
+    table = load(
+        job.wildcards.dataset,
+        directory=os.environ.get("PRIVREG_DATA") or None,
+        mirrors=job.params.mirrors,
+    )
+    about = {"looked_for_in": job.params.looked_for_in, "stand_in": table.stand_in}
+    artifacts.write(artifacts.describe(artifacts.to_dataset(table), {}), job.output.table)
+    artifacts.write_text(json.dumps(about), job.output.origin)
+
+
+def theory(job: Job) -> None:
+    """Evaluate an experiment's theory."""
+    inputs = _inputs(job)
+    _write(job, "theory", _recipe(job).module.theory(job.params.parameters, **inputs), inputs)
+
+
+def intervals(job: Job) -> None:
+    """Compute an experiment's confidence intervals, their coverage and length."""
+    inputs = _inputs(job)
+    _write(job, "intervals", _recipe(job).module.intervals(job.params.parameters, **inputs), inputs)
+
+
+def simulate(job: Job) -> None:
+    """Simulate one shard of an experiment's trials."""
+    inputs, shard = _inputs(job), (int(job.wildcards.shard), int(job.params.shards))
+    draws = (_path(job), job.params.seed, job.params.trials)
+    found = simulated(_recipe(job), job.params.parameters, inputs, draws, shard)
+    _write(job, "simulate", found, inputs)
+
+
+def summarise(job: Job) -> None:
+    """Join an experiment's shards and summarise them over the trials."""
+    inputs = _inputs(job)
+    shards = [artifacts.read(shard) for shard in job.input.shards]
+    found = summarised(_recipe(job), job.params.parameters, inputs, shards)
+    _write(job, "summarise", found, inputs)
+
+
+def simulation(job: Job) -> None:
+    """Simulate all trials of an experiment as one shard, and summarise them."""
+    inputs, recipe, parameters = _inputs(job), _recipe(job), job.params.parameters
+    draws = (_path(job), job.params.seed, job.params.trials)
+    shard = simulated(recipe, parameters, inputs, draws)
+    _write(job, "simulate", shard, inputs, job.output.shard)
+    joined = summarised(recipe, parameters, inputs, [artifacts.read(job.output.shard)])
+    _write(job, "summarise", joined, inputs, job.output.summary)
+
+
+def simulated(
+    recipe: Recipe,
+    parameters: Any,
+    inputs: Inputs,
+    draws: tuple[str, int, int],
+    shard: tuple[int, int] = (0, 1),
+) -> xr.Dataset:
+    """One shard of a simulation; `draws` are the experiment's path, the seed and the trials."""
+    from reproduction.engine.trials import shard_of
+
+    path, seed, trials = draws
+    part = shard_of(seed, seed_key(path), trials, index=shard[0], count=shard[1])
+    found: xr.Dataset = recipe.module.simulate(
+        parameters, part, **_asked(recipe, "simulate", inputs)
+    )
+    number = artifacts.variable("trial", part.numbers, "trial number")
+    return found.assign_coords(trial=number).assign_attrs(seed=seed)
+
+
+def summarised(
+    recipe: Recipe, parameters: Any, inputs: Inputs, shards: Sequence[xr.Dataset]
+) -> xr.Dataset:
+    """All shards of a simulation, joined and summarised over the trials."""
+    import xarray as xr
+
+    joined = xr.concat(
+        sorted(shards, key=lambda part: int(part.trial[0])),
+        dim="trial",
+        data_vars="minimal",
+        coords="minimal",
+        compat="equals",
+        join="exact",
+        combine_attrs="drop_conflicts",
+    )
+    found = joined.trial.values.tolist()
+    if found != list(range(len(found))):
+        raise ValueError(f"shards must hold each trial once, got trials {found}")
+    attributes = joined.attrs | {"trials": len(found)}
+    if recipe.has("summarise"):
+        inputs = _asked(recipe, "summarise", inputs)
+        joined = recipe.module.summarise(parameters, joined.assign_attrs(attributes), **inputs)
+    return joined.assign_attrs(attributes | joined.attrs)
+
+
+# Figures and tables
+
+
+def figure(job: Job) -> None:
+    """Draw one figure and save it in each of its formats."""
+    from reproduction.engine import plotting
+
+    found = _inputs(job)
+    draw = _drawing(job, "figures", job.wildcards.figure)
+    with plotting.style():
+        drawing = draw(**found)
+        plotting.mark(drawing, scale=job.params.scale, stand_ins=_stand_ins(found))
+        for file in job.output:
+            plotting.save(drawing, Path(file))
+            # The next file keeps the layout of the first: to find it costs as much as to draw.
+            drawing.set_layout_engine("none")
+
+
+def table(job: Job) -> None:
+    """Write one table as CSV."""
+    frame = _drawing(job, "tables", job.wildcards.table)(**_inputs(job))
+    with artifacts.atomic(job.output[0]) as partial:
+        frame.to_csv(partial, index=False)
+
+
+# The ledger
+
+
+def judge(job: Job) -> None:
+    """Judge the entries of a paper; one that cannot be judged is untested."""
+    from reproduction.claims.verdicts import to_json
+
+    records = _judged(job)
+    artifacts.write_json({"records": json.loads(to_json(records))}, job.output[0])
+
+
+def claim(job: Job) -> None:
+    """Write the verdict on one entry to a file of its own."""
+    (found,) = _judged(job, job.wildcards.claim)
+    artifacts.write_json(json.loads(found.model_dump_json()), job.output[0])
+
+
+def ledger(job: Job) -> None:
+    """Join the ledgers with the verdicts on their entries, as tables and as JSON."""
+    from reproduction.claims import records
+    from reproduction.claims.verdicts import from_json
+
+    found = [each for path in job.input.verdicts for each in artifacts.read_json(path)["records"]]
+    book = records.join(
+        [_ledger(paper, job.input.ledgers) for paper in job.params.papers],
+        from_json(json.dumps(found)),
+    )
+    artifacts.write_text(records.to_csv(book), job.output.csv)
+    artifacts.write_text(records.findings_to_csv(book.findings), job.output.findings)
+    artifacts.write_json(json.loads(records.to_json(book)), job.output.json)
+
+
+def page(job: Job) -> None:
+    """Show the ledger beside the figures, and each entry on a page of its own."""
+    from reproduction.claims import entry_pages
+    from reproduction.claims import page as drawn
+
+    book = _book(job.input.ledger)
+    images = map(Path, job.input.images)
+    shown: dict[str, Any] = {
+        "papers": {
+            paper: vars(citation(paper)) | {"url": citation(paper).url} for paper in book.papers
+        },
+        "drawings": job.params.drawings,
+        "images": {(path.parent.name, path.stem): path.read_bytes() for path in images},
+        "made_by": _version(),
+    }
+    for address, text in entry_pages.render(book, **shown):
+        artifacts.write_text(text, Path(job.output.entries, address))
+    benchmarks = Path(job.params.benchmarks)
+    text = drawn.render(book, **shown, benchmarks=benchmarks if benchmarks.is_dir() else None)
+    artifacts.write_text(text, job.output.page)
+
+
+def gate(job: Job) -> list[str]:
+    """Compare verdicts with what is expected; write the summary only if all agree."""
+    from reproduction.claims import gate as comparison
+
+    book = _book(job.input.ledger)
+    failures = comparison.gate(book.records)
+    if not failures:
+        artifacts.write_text(comparison.summary(book), job.output[0])
+    return failures
+
+
+def falsifier(job: Job) -> None:
+    """Make a deliberate mistake, run what it touches and judge it; always succeeds."""
+    from reproduction.claims.falsify import turned, uncaught
+    from reproduction.engine.mistakes import retold, wrong_versions
+
+    paper = job.wildcards.paper
+    version = wrong_versions(paper)[job.wildcards.version]
+    held = _by_artifact(job.input.artifacts)
+    told = held | retold(version, paper, job.params.experiments, held)
+    changed = {name for name in held if told[name] is not held[name]}
+    book = _ledger(paper, job.input.ledgers)
+    right, wrong = (
+        [
+            each
+            for entry in book.entries
+            if changed & {*_artifacts(book, entry)}
+            for each in _verdicts(book, evidence, {}, entry)
+        ]
+        for evidence in (held, told)
+    )
+    found = {
+        "version": version.name,
+        "says": version.says,
+        "turned": turned(right, wrong),
+        "uncaught": uncaught(version, right, wrong),
+    }
+    artifacts.write_json(found, job.output[0])
+
+
+def caught(job: Job) -> list[str]:
+    """Sum up the falsifiers; fails on what was not caught, or turned without being named."""
+    found = [artifacts.read_json(path) for path in job.input.results]
+    failures = [line for result in found for line in result["uncaught"]]
+    if not failures:
+        lines = [f"{each['version']}: caught by {', '.join(each['turned'])}" for each in found]
+        artifacts.write_text("\n".join(lines), job.output[0])
+    return failures
+
+
+# What stages share
+
+
+def _path(job: Job) -> str:
+    return f"{job.wildcards.paper}/{job.wildcards.experiment}"
+
+
+def _recipe(job: Job) -> Recipe:
+    return Recipe(job.wildcards.paper, job.params.recipe)
+
+
+def _inputs(job: Job) -> dict[str, xr.Dataset]:
+    """Artifacts by the names of the stage's arguments."""
+    return {name: artifacts.read(path) for name, path in job.input.items() if name != "shards"}
+
+
+def _asked(recipe: Recipe, stage: str, inputs: Inputs) -> dict[str, xr.Dataset]:
+    return {name: inputs[name] for name in recipe.reads(stage)}
+
+
+def _drawing(job: Job, kind: str, name: str) -> Callable[..., Any]:
+    module = importlib.import_module(f"{package(job.wildcards.paper)}.{kind}")
+    found: Callable[..., Any] = getattr(module, name)
+    return found
+
+
+def _write(
+    job: Job, stage: str, dataset: xr.Dataset, inputs: Inputs, output: str | None = None
+) -> None:
+    """Write a stage's Dataset with what it was made of."""
+    recipe = _recipe(job)
+    title = (recipe.module.__doc__ or recipe.name).partition("\n")[0].rstrip(".")
+    attributes: dict[str, str | int] = {
+        "title": title,
+        "references": f"{citation(recipe.paper).reference} {recipe.module.PLACE}.",
+        "source": f"privreg {__version__}",
+        "experiment": _path(job),
+        "stage": stage,
+        "config": json.dumps(job.params.settings, sort_keys=True),
+        "code_digest": job.params.code,
+    }
+    attributes |= {f"{name}_digest": each.attrs[artifacts.DIGEST] for name, each in inputs.items()}
+    if "data" in inputs:
+        inherited = ("stand_in", "stand_in_reason", "checksums")
+        attributes |= {key: inputs["data"].attrs[key] for key in inherited}
+    artifacts.write(artifacts.describe(dataset, attributes), output or job.output[0])
+
+
+def _stand_ins(found: Inputs) -> list[str]:
+    reasons = (
+        dataset.attrs["stand_in_reason"]
+        for dataset in found.values()
+        if dataset.attrs.get("stand_in", 0)
+    )
+    return list(dict.fromkeys(reasons))
+
+
+def _by_artifact(paths: Sequence[str]) -> dict[str, xr.Dataset]:
+    """Datasets by `stage/experiment` or `data/dataset`, as their paths say."""
+    return {_artifact(path): artifacts.read(path) for path in paths}
+
+
+def _artifact(path: str) -> str:
+    parts = Path(path).parts
+    return f"{'data' if parts[-2] == 'data' else parts[-3]}/{Path(path).stem}"
+
+
+def _ledger(paper: str, files: Sequence[str]) -> Ledger:
+    from reproduction.engine.ledgers import read_ledger
+
+    (folder,) = {path.parent for path in map(Path, files) if path.parent.name == paper}
+    return read_ledger(folder, paper)
+
+
+def _judged(job: Job, claim: str | None = None) -> list[Any]:
+    digests = {_artifact(path): artifacts.digest_of(path) for path in job.input.artifacts}
+    evidence = _by_artifact(job.input.artifacts)
+    book = _ledger(job.wildcards.paper, job.input.ledgers)
+    return _verdicts(book, evidence, digests, claim, job.params.scale)
+
+
+def _verdicts(
+    book: Ledger,
+    evidence: Inputs,
+    digests: Mapping[str, str],
+    claim: str | None,
+    scale: Any = "paper",
+) -> list[Any]:
+    from reproduction.claims.verdicts import case, judge
+
+    listed = [book.entries[claim]] if claim else book.entries.values()
+    return [
+        judge(case(entry), evidence, paper=book.paper, digests=digests, scale=scale)
+        for entry in listed
+    ]
+
+
+def _artifacts(book: Ledger, entry: str) -> tuple[str, ...]:
+    from reproduction.claims.verdicts import artifacts
+
+    return artifacts(book.entries[entry])
+
+
+def _book(path: str) -> Any:
+    from reproduction.claims import records
+
+    return records.from_json(json.dumps(artifacts.read_json(path)))
+
+
+def _version() -> str:
+    """Version and commit of this checkout; the version alone of a copy without its history."""
+    # Named, since a copy may lie below the checkout of something else.
+    here = ["--git-dir", str(SOURCE.parent / ".git"), "--work-tree", str(SOURCE.parent)]
+    command = ["git", *here, "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return __version__
+    return f"{__version__}, commit {told}"

@@ -1,0 +1,3 @@
+from reproduction.engine import stages
+
+stages.run(stages.judge, snakemake)  # noqa: F821
