@@ -97,22 +97,22 @@ def page(
 
     Each entry gets a page of its own below the folder `entries`.
     """
-    from reproduction.claims import entry_pages, records
-    from reproduction.claims import page as drawn
+    from reproduction.claims import records
+    from reproduction.engine import page as drawn
 
     book = records.from_json(store.read_bytes(ledger))
-    shown: dict[str, Any] = {
-        "papers": _bibliography(book.papers),
-        "drawings": drawings,
-        "images": {(path.parent.name, path.stem): store.read_bytes(path) for path in images},
-        "made_by": _version(),
-    }
-    for address, text in entry_pages.render(book, **shown):
-        path = entries / address
+    pages = drawn.render(
+        book,
+        papers=_bibliography(book.papers),
+        drawings=drawings,
+        images={(path.parent.name, path.stem): store.read_bytes(path) for path in images},
+        benchmarks=benchmarks,
+        made_by=_version(),
+    )
+    for address, text in pages:
+        path = output if address == "index.html" else entries.parent / address
         path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_text(text, path, checksum=False)
-    costs = benchmarks if benchmarks.is_dir() else None
-    store.write_text(drawn.render(book, **shown, benchmarks=costs), output)
+        store.write_text(text, path, checksum=path == output)
 
 
 def gate(ledger: Path, *, output: Path) -> list[str]:
@@ -141,15 +141,15 @@ def docs(
     output: Path,
 ) -> None:
     """Write a page of results, and bring the table of counts in the README up to date."""
-    from reproduction.claims import summary
+    from reproduction.engine import results_docs
     from reproduction.pipeline.ledgers import read_ledger
 
     found = [read_ledger(folder, paper) for paper, folder in ledgers.items()]
     titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
-    text = summary.render(found, titles=titles, drawings=drawings)
+    text = results_docs.render(found, titles=titles, drawings=drawings)
     store.write_text(text, output, checksum=False)
     store.write_text(
-        summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
+        results_docs.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
     )
 
 

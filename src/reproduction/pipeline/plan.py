@@ -301,7 +301,7 @@ class Plan:
 
     def claim_sources(self, stage: str, module: str = "ledger_stages") -> list[str]:
         """Source files of a stage of the ledger, with the templates that it fills in."""
-        folder = SOURCE / "reproduction" / "claims" / "templates"
+        folder = SOURCE / "reproduction" / "engine" / "templates"
         templates = sorted(folder.iterdir()) if stage == "page" else []
         files = closure(f"reproduction.pipeline.{module}:{stage}")
         return _posix((*files, *(Path(os.path.relpath(path)) for path in templates)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reproduction.claims.formulas import typeset
+from reproduction.engine.page import typeset
 from reproduction.pipeline.ledgers import read_ledger
 from reproduction.pipeline.registry import known_keys
 
