@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from reproduction.claims.gate import is_unexpected, summary
 from reproduction.claims.records import (
     KINDS,
-    SEVERITIES,
-    STATEMENT_VERDICTS,
     Book,
     FindingRecord,
     Record,
@@ -32,31 +30,6 @@ from reproduction.claims.wording import number, series, with_error
 FloatArray = NDArray[np.float64]
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What each of the two pages says of itself, and how it leads to the other one.
-FRONTS = {
-    "papers": {
-        "heading": "The ledger",
-        "lead": "What the papers state, what would refute it, and what this build finds. Only "
-        "statements of a paper count for or against it; cross-checks guard this build. Each entry "
-        "opens to its evidence and to the command that rebuilds it.",
-        "target": "claims",
-        "other": "The library's own guarantees",
-        "other_target": "studies",
-        "address": "studies/index.html",
-        "figures": "figures",
-    },
-    "studies": {
-        "heading": "The studies",
-        "lead": "The library's own guarantees: audits of its privacy, predictions, plans, "
-        "intervals and comparisons, each with what would refute it and what this build finds. Each "
-        "entry opens to its evidence and to the command that rebuilds it.",
-        "target": "studies",
-        "other": "What the papers state",
-        "other_target": "claims",
-        "address": "../index.html",
-        "figures": "../figures",
-    },
-}
 SIGNS = {
     "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
     "untested": "–", "passed": "✓", "failed": "✕",
@@ -85,66 +58,41 @@ def render(
     benchmarks: Path | None = None,
     made_by: str = "",
 ) -> Iterator[tuple[str, str]]:
-    """Write the page of a ledger, and a page that can be sent alone for each entry and finding.
+    """Addresses and HTML: `index.html`, then `entries/<paper>/<id>.html` of entries and findings.
 
-    Parameters
-    ----------
-    book : Book
-        The papers' entries with their verdicts, or those of the studies.
-    papers : mapping
-        Citation key to `title`, `authors` and `url`; a paper without them is shown by its key.
-    drawings : mapping
-        Citation key to the figures and tables by name: `kind`, `caption`, `alt`, `beside` (None
-        where not given), `artifacts`, and `parameters` by experiment.
-    images : mapping
-        Citation key and figure to a PNG.
-    benchmarks : Path, optional
-        Folder with Snakemake's benchmark of each job.
-    made_by : str
-        Version and commit of the code.
-
-    Yields
-    ------
-    str
-        Address, `index.html` or `entries/bombari2025/ode-tracks-dpgd.html`.
-    str
-        HTML.
+    `papers` has titles, authors and addresses by citation key; `drawings` captions, artifacts and
+    parameters by key and name; `images` PNGs by both; `benchmarks` is Snakemake's folder of them.
     """
-    front = FRONTS["studies" if book.papers == ["studies"] else "papers"]
-    shown = {
+    is_studies = book.papers == ["studies"]
+    by_key = {record.key: record for record in book.records}
+    shared = {
         "book": book,
-        "front": front,
+        "by_key": by_key,
         "papers": papers,
         "drawings": drawings,
-        "by_key": {record.key: record for record in book.records},
         "made_by": made_by,
+        "is_studies": is_studies,
+        "heading": "The studies" if is_studies else "The ledger",
+        "summary": summary(book),
+        "chapters": [_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
+        "costs": {paper: benchmarks and _cost(benchmarks, paper) for paper in book.papers},
         "css": _source("page.css"),
-        "meanings": MEANINGS,
-        "severity_meanings": SEVERITY_MEANINGS,
+        "script": _source("page.js"),
     }
-    page = _templates(shown | {"images": _embedded(images, width=1100), "home": ""})
-    yield (
-        "index.html",
-        page.get_template("page.html").render(
-            is_small=any(record.scale == "quick" for record in book.records),
-            has_stand_ins=any(record.stand_in for record in book.records),
-            summary=summary(book),
-            script=_source("page.js"),
-            chapters=[_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
-            costs={paper: benchmarks and _cost(benchmarks, paper) for paper in book.papers},
-            statement_verdicts=STATEMENT_VERDICTS,
-            kinds=KINDS,
-            severities=SEVERITIES,
-        ),
+    page, entry = (
+        _templates(
+            shared
+            | {"images": _embedded(images, width=width), "home": home}
+            | {"root": f"{home}../" if is_studies else home}
+        ).get_template(name)
+        for name, width, home in (("page.html", 1100, ""), ("entry.html", 640, "../../"))
     )
-    small = _templates(shown | {"images": _embedded(images, width=640), "home": "../../"})
-    template = small.get_template("entry.html")
+    yield "index.html", page.render()
     for record in book.records:
-        yield _address(record), template.render(entry=record, finding=None, records=[record])
-    by_key = {record.key: record for record in book.records}
+        yield _address(record), entry.render(entry=record, finding=None, records=[record])
     for finding in book.findings:
         records = [by_key[f"{finding.paper}-{name}"] for name in finding.shown_by]
-        yield _address(finding), template.render(entry=finding, finding=finding, records=records)
+        yield _address(finding), entry.render(entry=finding, finding=finding, records=records)
 
 
 def _templates(shared: dict[str, Any]) -> jinja2.Environment:
@@ -163,8 +111,15 @@ def _templates(shared: dict[str, Any]) -> jinja2.Environment:
         "slug": lambda text: text.replace(" ", "-"),
         "web_address": lambda text: text if re.match("https?://", text) else "",
     }
-    functions = {"with_error": with_error, "is_unexpected": is_unexpected, "picture": picture}
-    environment.globals |= functions | {"signs": SIGNS} | shared
+    environment.globals |= shared | {
+        "with_error": with_error,
+        "is_unexpected": is_unexpected,
+        "picture": picture,
+        "signs": SIGNS,
+        "meanings": MEANINGS,
+        "severity_meanings": SEVERITY_MEANINGS,
+        "kinds": KINDS,
+    }
     return environment
 
 
@@ -251,7 +206,9 @@ def picture(check: CheckResult) -> Markup:
     )
     errors = np.where(np.isfinite(errors), errors, 0.0)
     refused = [
-        np.broadcast_to(each, count) for each in check.rejected if np.size(each) in (1, count)
+        np.broadcast_to(each, count)
+        for each in check.rejected
+        if np.size(each) in (1, count) and not np.isnan(each).any()
     ]
     share, ticks = _axis(values, errors, np.append(lows, highs), refused)
     height = 54 if count == 1 else 132

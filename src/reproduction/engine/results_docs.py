@@ -29,16 +29,7 @@ def render(
     titles: Mapping[str, str],
     drawings: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """Write the results as Markdown.
-
-    Parameters
-    ----------
-    ledgers : sequence of Ledger
-    titles : mapping
-        Title of each paper, by citation key.
-    drawings : mapping
-        Citation key to the figures and tables by name, with `kind`, `caption`, `alt` and `beside`.
-    """
+    """The page of results, with titles by citation key and drawings by key and name."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=jinja2.StrictUndefined,
@@ -70,13 +61,7 @@ def counts_table(ledgers: Sequence[Ledger]) -> str:
 
 
 def with_counts(text: str, ledgers: Sequence[Ledger]) -> str:
-    """A text, README say, with the table of counts between its two markers.
-
-    Raises
-    ------
-    ValueError
-        The markers are not there.
-    """
+    """A text, README say, with the table of counts between its two markers."""
     begin, end = COUNTS
     if text.count(begin) != 1 or text.count(end) != 1:
         raise ValueError(f"text must hold {begin} and {end} once each")
@@ -85,17 +70,7 @@ def with_counts(text: str, ledgers: Sequence[Ledger]) -> str:
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
-    """A page with pictures in place of the words that say what is seen, where they are drawn.
-
-    Parameters
-    ----------
-    text : str
-        Markdown with figures as `render` writes them.
-    drawn : container of str
-        `<paper>/<figure>` of each picture that there is.
-    folder : str
-        Where the pictures lie, as seen from the page.
-    """
+    """A page with pictures from a folder in place of the words that say what is seen on them."""
 
     def picture(found: re.Match[str]) -> str:
         name, caption, seen = found.groups()

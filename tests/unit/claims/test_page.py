@@ -83,7 +83,7 @@ def test_counts_are_of_statements_by_paper() -> None:
     assert cells == ["2", "2", "1", "1", "0", "1 of 1"]
 
 
-def test_what_a_reader_needs_is_on_the_page_and_on_the_entrys_own() -> None:
+def test_what_a_reader_needs_is_on_the_page_and_on_that_of_the_entry() -> None:
     made = pages()
     entry, finding = (made[f"entries/bombari2025/{name}.html"] for name in ("holds", "slip"))
     seen = ["1.00 ± 0.10", "at least 0", "the norm", "ab" * 32, "Two curves that fall.",
