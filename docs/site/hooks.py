@@ -55,7 +55,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Draw graphs, show pictures; name the files that a page links to, which the site lacks."""
-    from reproduction.claims.summary import with_pictures
+    from reproduction.engine.results_docs import with_pictures
 
     markdown = with_pictures(markdown, PICTURES, "figures")
     markdown = markdown.replace("](../config/README.md)", "](configuration.md)")
@@ -74,7 +74,7 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
 
 def _as_the_ledger(found: re.Match[str]) -> str:
-    from reproduction.claims.formulas import typeset
+    from reproduction.engine.page import typeset
 
     return found["markup"] or str(typeset(html.unescape(found["text"])))
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-
 from reproduction.pipeline.closure import PACKAGES, SOURCE, closure, module_of
 
 ROOT = Path(__file__).parents[2]

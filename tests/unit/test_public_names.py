@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 import privreg
-from reproduction.pipeline.closure import SOURCE
-from reproduction.pipeline.registry import known_keys, package, recipes
+from reproduction.engine.code import SOURCE
+from reproduction.engine.registry import known_keys, package, recipes
 
 LIBRARY = SOURCE / "privreg"
 NAMES = LIBRARY / "__init__.pyi"

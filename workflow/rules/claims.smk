@@ -111,8 +111,8 @@ rule page:
         mem_mb=lambda wildcards, attempt: 500 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=code_of("reproduction.claims.page", "reproduction.claims.entry_pages"),
-        templates=digest_of_folder(HERE / "src/reproduction/claims/templates"),
+        code=code_of("reproduction.engine.page"),
+        templates=digest_of_folder(HERE / "src/reproduction/engine/templates"),
         drawings=lambda w: plan.described(*plan.keys(w.book)),
         benchmarks=f"{ROOT}/benchmarks",
     message:

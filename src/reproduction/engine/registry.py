@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
@@ -50,6 +50,15 @@ def citation(paper: str) -> Citation:
     """Bibliographic data of a paper, or of the studies."""
     found: Citation = importlib.import_module(package(paper)).CITATION
     return found
+
+
+def bibliography(papers: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Titles, authors and addresses by citation key."""
+    return {
+        paper: {"title": about.title, "authors": about.authors, "url": about.url}
+        for paper in papers
+        for about in [citation(paper)]
+    }
 
 
 def seed_key(path: str) -> str:

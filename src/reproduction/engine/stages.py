@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from privreg.version import __version__
 from reproduction.engine import artifacts
 from reproduction.engine.code import SOURCE
-from reproduction.engine.registry import Recipe, citation, package, seed_key
+from reproduction.engine.registry import Recipe, bibliography, citation, package, seed_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -210,24 +210,20 @@ def ledger(job: Job) -> None:
 
 def page(job: Job) -> None:
     """Show the ledger beside the figures, and each entry on a page of its own."""
-    from reproduction.claims import entry_pages
-    from reproduction.claims import page as drawn
+    from reproduction.engine.page import render
 
     book = _book(job.input.ledger)
     images = map(Path, job.input.images)
-    shown: dict[str, Any] = {
-        "papers": {
-            paper: vars(citation(paper)) | {"url": citation(paper).url} for paper in book.papers
-        },
-        "drawings": job.params.drawings,
-        "images": {(path.parent.name, path.stem): path.read_bytes() for path in images},
-        "made_by": _version(),
-    }
-    for address, text in entry_pages.render(book, **shown):
-        artifacts.write_text(text, Path(job.output.entries, address))
-    benchmarks = Path(job.params.benchmarks)
-    text = drawn.render(book, **shown, benchmarks=benchmarks if benchmarks.is_dir() else None)
-    artifacts.write_text(text, job.output.page)
+    pages = render(
+        book,
+        papers=bibliography(book.papers),
+        drawings=job.params.drawings,
+        images={(path.parent.name, path.stem): path.read_bytes() for path in images},
+        benchmarks=Path(job.params.benchmarks),
+        made_by=_version(),
+    )
+    for address, text in pages:
+        artifacts.write_text(text, Path(job.output.page).parent / address)
 
 
 def gate(job: Job) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reproduction.claims.page import render
+from reproduction.engine.page import render
 
 from .book import DRAWINGS, PAPERS, book, image
 
@@ -37,7 +37,8 @@ def driver() -> Iterator[Any]:
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "index.html"
     images = {("bombari2025", "fig1"): image()}
-    path.write_text(render(book(), papers=PAPERS, drawings=DRAWINGS, images=images))
+    _, text = next(render(book(), papers=PAPERS, drawings=DRAWINGS, images=images))
+    path.write_text(text)
     return path.as_uri()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import xarray as xr
 import yaml
+from reproduction.pipeline.falsify import wrong_versions
 
 from reproduction.claims.falsify import (
     Patch,
@@ -21,9 +22,8 @@ from reproduction.claims.falsify import (
     unturned,
 )
 from reproduction.claims.verdicts import Judgement
+from reproduction.engine.ledgers import read_ledger
 from reproduction.engine.parameters import choose
-from reproduction.pipeline.falsify import wrong_versions
-from reproduction.pipeline.ledgers import read_ledger
 
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]

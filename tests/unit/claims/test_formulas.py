@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reproduction.claims.formulas import typeset
-from reproduction.pipeline.ledgers import read_ledger
-from reproduction.pipeline.registry import known_keys
+from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.page import typeset
+from reproduction.engine.registry import known_keys
 
 CONFIG = Path(__file__).parents[3] / "config"
 NOTED = re.compile(r'<span class="f" data-as="([^"]*)">')

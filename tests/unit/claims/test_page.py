@@ -1,26 +1,32 @@
-"""The page: each entry is there, nothing of it is markup, nothing comes from elsewhere."""
+"""The pages: each entry is there, nothing of it is markup, nothing comes from elsewhere."""
 
 import re
 from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from reproduction.claims.checks import Check
-from reproduction.claims.page import render
-from reproduction.claims.picture import picture
+from reproduction.claims.records import Book
 from reproduction.claims.verdicts import CheckResult
 from reproduction.claims.wording import describe
+from reproduction.engine.page import picture, render
 
-from .book import DRAWINGS, PAPERS, book, image, statement
+from .book import DRAWINGS, PAPERS, book, image, statement, topics
 
 IMAGES = {("bombari2025", "fig1"): image()}
 
 
-def drawn(**changes: Any) -> str:
-    return render(book(**changes), papers=PAPERS, drawings=DRAWINGS, images=IMAGES)
+def pages(found: Book | None = None, **changes: Any) -> dict[str, str]:
+    shown = {"papers": PAPERS, "drawings": DRAWINGS, "images": IMAGES, "made_by": "1.0, commit abc"}
+    return dict(render(found or book(), **(shown | changes)))
+
+
+def drawn(found: Book | None = None, **changes: Any) -> str:
+    return pages(found, **changes)["index.html"]
 
 
 class Page(HTMLParser):
@@ -77,30 +83,60 @@ def test_counts_are_of_statements_by_paper() -> None:
     assert cells == ["2", "2", "1", "1", "0", "1 of 1"]
 
 
-def test_the_numbers_the_choices_and_the_command_are_there() -> None:
-    text = drawn()
-    for shown in (
-        "1.00 ± 0.10", "at least 0", "the norm", "the window", "ab" * 32, "would decide",
-        "snakemake results/claims/bombari2025/holds.json", "label_noise_std: 0.3",
-        "What they share.", "Few trials.", "not measured in this build",
-    ):  # fmt: skip
-        assert shown in text
+def test_what_a_reader_needs_is_on_the_page_and_on_that_of_the_entry() -> None:
+    made = pages()
+    entry, finding = (made[f"entries/bombari2025/{name}.html"] for name in ("holds", "slip"))
+    seen = ["1.00 ± 0.10", "at least 0", "the norm", "ab" * 32, "Two curves that fall.",
+            "snakemake results/claims/bombari2025/holds.json", "label_noise_std: 0.3",
+            "Rates &amp; regression", "1.0, commit abc", "data:image/png"]  # fmt: skip
+    told = ["Equation (1)", "Two.", "One.", "Derived.", "Nothing.",
+            "results/claims/bombari2025/printed-wrong.json"]  # fmt: skip
+    whole = [*seen, *told, "the window", "would decide", "What they share.", "Few trials."]
+    for text, asked in ((made["index.html"], whole), (entry, seen), (finding, told)):
+        assert [said for said in asked if said not in text] == []
+    assert "<script" not in entry + finding
+
+
+def test_every_entry_and_finding_has_a_page_whose_links_lead_somewhere() -> None:
+    found, made = book(), pages()
+    whole = Page(made.pop("index.html"))
+    assert {link for link in whole.links if link.startswith("entries/")} == set(made)
+    assert len(made) == len(found.records) + len(found.findings)
+    for address, text in made.items():
+        links = Page(text).links
+        assert any(link.startswith("../../index.html#") for link in links)
+        for link in links:
+            back = link.removeprefix("../../index.html#")
+            assert back == link or back in whole.identifiers
+            if re.fullmatch(r"[a-z-]+\.html", link):
+                assert f"{address.rpartition('/')[0]}/{link}" in made
+
+
+def test_minutes_and_memory_are_of_a_papers_own_jobs(tmp_path: Any) -> None:
+    for name, row in {
+        "theory/bombari2025/a": "60.0\t250.4", "simulation/bombari2025/a/1": "120.0\tNA",
+        "theory/lin2025/a": "600.0\t9999",
+    }.items():  # fmt: skip
+        path = tmp_path / f"{name}.tsv"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"s\tmax_rss\n{row}\n")
+    assert "2 jobs took 3 min one after the other, at most 250 MB" in drawn(benchmarks=tmp_path)
+    assert " jobs took " not in drawn(benchmarks=tmp_path / "none")
 
 
 def test_what_comes_from_outside_is_escaped() -> None:
     nasty = '<script>alert("x")</script>&'
     entry = statement("holds", statement=nasty, where=nasty, note=nasty, ours=[nasty])
-    papers = {"bombari2025": {"title": nasty, "authors": nasty, "url": "javascript:alert(1)"}}
-    drawings = {"bombari2025": {"fig1": DRAWINGS["bombari2025"]["fig1"] | {"caption": nasty}}}
-    page = render(
-        book(topic=nasty, about=nasty, statements=[entry], findings=[]),
-        papers=papers,
-        drawings=drawings,
-        images=IMAGES,
+    finding = topics()["findings"][0] | {"printed": nasty, "shown_by": ["holds"]}
+    made = pages(
+        book(topic=nasty, about=nasty, statements=[entry], cross_checks=[], findings=[finding]),
+        papers={"bombari2025": {"title": nasty, "authors": nasty, "url": "javascript:alert(1)"}},
+        drawings={"bombari2025": {"fig1": DRAWINGS["bombari2025"]["fig1"] | {"caption": nasty}}},
     )
-    assert "<script>alert" not in page
-    assert page.count("&lt;script&gt;") >= 8
-    assert not any(link.startswith("javascript") for link in Page(page).links)
+    assert made["index.html"].count("&lt;script&gt;") >= 8
+    for text in made.values():
+        assert "<script>alert" not in text
+        assert not any(link.startswith("javascript") for link in Page(text).links)
 
 
 def test_the_page_is_self_contained_and_deterministic() -> None:
@@ -143,12 +179,26 @@ def test_a_picture_is_well_formed_and_has_no_number_out_of_its_frame(seen: dict[
     if not text:
         assert seen["observed"] == float("inf")
         return
-    ElementTree.fromstring(text)
-    assert "nan" not in re.sub(r'aria-label="[^"]*"|<title>[^<]*', "", text)
-    assert "inf" not in re.sub(r'aria-label="[^"]*"|<title>[^<]*', "", text)
-    assert text.count("<circle") <= 60
-    for place in re.findall(r'c?[xy][12]?="(-?[\d.]+)"', text):
-        assert -5 <= float(place) <= 345
+    drawn = list(ElementTree.fromstring(text))
+    values = np.ravel(seen["observed"])
+    assert sum(each.tag == "circle" for each in drawn) == np.isfinite(values).sum()
+    for each in drawn:
+        assert not re.search("nan|inf", each.get("d", ""))
+        if each.tag == "circle":
+            assert 0 < float(each.attrib["cx"]) < 340
+            assert 0 < float(each.attrib["cy"]) < (54 if values.size == 1 else 132)
+
+
+@pytest.mark.parametrize("bound", [1.0, -1.0])
+def test_a_value_is_drawn_within_what_is_allowed_if_and_only_if_it_is(bound: float) -> None:
+    seen = {"observed": 0.0, "low": -float("inf"), "high": bound, "rejected": [2.0]}
+    parts = {
+        each.get("class", each.tag): each.attrib
+        for each in ElementTree.fromstring(picture(CheckResult.model_validate(RESULT | seen)))
+    }
+    _, right = re.findall(r"[MH]([-\d.]+)", parts["allowed"]["d"])[:2]
+    assert (float(parts["circle"]["cx"]) < float(right)) == (bound > 0)
+    assert float(right) < float(re.findall(r"M([-\d.]+)", parts["refused"]["d"])[0])
 
 
 @pytest.mark.parametrize(
@@ -169,15 +219,6 @@ def test_a_check_in_words(check: dict[str, Any], said: str) -> None:
 
 def test_a_page_that_decides_nothing_says_so_first() -> None:
     assert "banner" not in drawn().partition("<body>")[2]
-    found = book()
-    small = found.records[0].model_copy(update={"scale": "quick"})
-    text = render(
-        found.model_copy(update={"records": (small, *found.records[1:])}),
-        papers=PAPERS,
-        drawings=DRAWINGS,
-        images=IMAGES,
-        made_by="1.0, commit abc",
-    )
+    text = drawn(book(scale="quick"))
     assert text.index('class="banner"') < text.index("What the papers state")
     assert "<title>Made small: " in text
-    assert "privreg 1.0, commit abc" in text

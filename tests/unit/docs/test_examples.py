@@ -6,7 +6,6 @@ import doctest
 import importlib
 
 import pytest
-
 from reproduction.pipeline.closure import SOURCE, module_of
 
 FILES = sorted((SOURCE / "privreg").rglob("*.py"))

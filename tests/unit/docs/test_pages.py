@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-
-from reproduction.pipeline.closure import SOURCE
-from reproduction.pipeline.registry import Recipe, known_keys, known_papers, recipes
 from reproduction.pipeline.schema import schema
+
+from reproduction.engine.code import SOURCE
+from reproduction.engine.registry import Recipe, known_keys, known_papers, recipes
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "config/README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,8 +12,8 @@ import pytest
 
 import privreg
 from privreg.data import NAMES, california_housing
-from reproduction.pipeline.registry import Recipe, known_keys, known_papers, recipes
-from reproduction.pipeline.site import (
+from reproduction.engine.registry import Recipe, known_keys, known_papers, recipes
+from reproduction.engine.site import (
     as_markdown,
     coverage_page,
     data_page,

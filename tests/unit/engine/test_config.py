@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from reproduction.pipeline.schema import schema
 
 from reproduction.engine.parameters import ConfigError
-from reproduction.pipeline.plan import Plan
-from reproduction.pipeline.registry import known_keys, paper_files, recipes
-from reproduction.pipeline.schema import schema
+from reproduction.engine.plan import Plan
+from reproduction.engine.registry import known_keys, paper_files, recipes
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from reproduction.pipeline import drawings, scales, targets
 
 from reproduction.claims.verdicts import artifacts
+from reproduction.engine.config import Paper, load, merge, read_configuration, with_arguments
 from reproduction.engine.parameters import ConfigError
-from reproduction.pipeline import drawings, scales, targets
-from reproduction.pipeline.config import Paper, load, merge, read_configuration, with_arguments
-from reproduction.pipeline.plan import Plan, stop_in_one_line
-from reproduction.pipeline.registry import known_keys
+from reproduction.engine.plan import Plan, stop_in_one_line
+from reproduction.engine.registry import known_keys
 
 ROOT = Path(__file__).parents[3]
 RULES = ("all", "claims", "theory")

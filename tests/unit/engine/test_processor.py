@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from reproduction.pipeline import processor
+from reproduction.engine import processor
 
 LOOPS = """
 import numpy, scipy.linalg

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from reproduction.engine.trials import Trials, shard_of
-from reproduction.pipeline import stages
-from reproduction.pipeline.registry import (
+from reproduction.engine import stages
+from reproduction.engine.registry import (
     STUDIES,
     Recipe,
     seed_key,
 )
+from reproduction.engine.trials import Trials, shard_of
 
 
 def test_an_experiment_that_moved_keeps_the_key_that_seeds_its_draws():

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from netCDF4 import Dataset
-
-from privreg import data
 from reproduction.pipeline.layout import Layout
 from reproduction.pipeline.sources import put_back, real_tables_kept, table_source
+
+from privreg import data
 
 NAME = "california_housing"
 LAYOUT = Layout("paper")

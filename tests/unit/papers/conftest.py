@@ -12,11 +12,11 @@ import yaml
 
 from privreg.data import stand_ins
 from reproduction.engine import artifacts as store
+from reproduction.engine import stages
 from reproduction.engine.artifacts import to_dataset
-from reproduction.pipeline import stages
-from reproduction.pipeline.config import merge
-from reproduction.pipeline.plan import Plan
-from reproduction.pipeline.registry import paper_files
+from reproduction.engine.config import merge
+from reproduction.engine.plan import Plan
+from reproduction.engine.registry import paper_files
 
 ROOT = Path(__file__).parents[3]
 STAGE_THAT_WRITES = {"theory": "theory", "simulation": "summarise", "intervals": "intervals"}

@@ -9,14 +9,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
+from reproduction.pipeline.variables import variables_page
 
 from reproduction.engine import artifacts as store
-from reproduction.engine import plotting
+from reproduction.engine import plotting, stages
+from reproduction.engine.plan import STAGE_OF
 from reproduction.engine.recipe import labels, structure
-from reproduction.pipeline import stages
-from reproduction.pipeline.plan import STAGE_OF
-from reproduction.pipeline.registry import package
-from reproduction.pipeline.variables import variables_page
+from reproduction.engine.registry import package
 
 ROOT = Path(__file__).parents[3]
 GLOBAL_ATTRIBUTES = {

@@ -1,0 +1,381 @@
+"""The ledger's page and a page for each entry and finding: HTML files that need no network."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import NDArray
+
+from reproduction.claims.gate import is_unexpected, summary
+from reproduction.claims.records import (
+    KINDS,
+    Book,
+    FindingRecord,
+    Record,
+)
+from reproduction.claims.verdicts import CheckResult
+from reproduction.claims.wording import number, series, with_error
+
+FloatArray = NDArray[np.float64]
+
+TEMPLATES = Path(__file__).parent / "templates"
+SIGNS = {
+    "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
+    "untested": "–", "passed": "✓", "failed": "✕",
+}  # fmt: skip
+MEANINGS = {
+    "reproduced": "the evidence bears it out",
+    "contradicted": "the evidence refutes it",
+    "depends on our choice": "the paper leaves something open with which the verdict turns",
+    "inconclusive": "too noisy to say",
+    "untested": "no evidence of the paper's own kind",
+}
+SEVERITY_MEANINGS = {
+    "conclusion": "what is concluded is not so",
+    "hypothesis": "a hypothesis must be added or replaced",
+    "constant": "a number changes, no rate does",
+    "typo": "no argument changes",
+}
+
+
+def render(
+    book: Book,
+    *,
+    papers: Mapping[str, Mapping[str, str]],
+    drawings: Mapping[str, Mapping[str, Any]],
+    images: Mapping[tuple[str, str], bytes],
+    benchmarks: Path | None = None,
+    made_by: str = "",
+) -> Iterator[tuple[str, str]]:
+    """Addresses and HTML: `index.html`, then `entries/<paper>/<id>.html` of entries and findings.
+
+    `papers` has titles, authors and addresses by citation key; `drawings` captions, artifacts and
+    parameters by key and name; `images` PNGs by both; `benchmarks` is Snakemake's folder of them.
+    """
+    is_studies = book.papers == ["studies"]
+    by_key = {record.key: record for record in book.records}
+    shared = {
+        "book": book,
+        "by_key": by_key,
+        "papers": papers,
+        "drawings": drawings,
+        "made_by": made_by,
+        "is_studies": is_studies,
+        "heading": "The studies" if is_studies else "The ledger",
+        "summary": summary(book),
+        "chapters": [_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
+        "costs": {paper: benchmarks and _cost(benchmarks, paper) for paper in book.papers},
+        "css": _source("page.css"),
+        "script": _source("page.js"),
+    }
+    page, entry = (
+        _templates(
+            shared
+            | {"images": _embedded(images, width=width), "home": home}
+            | {"root": f"{home}../" if is_studies else home}
+        ).get_template(name)
+        for name, width, home in (("page.html", 1100, ""), ("entry.html", 640, "../../"))
+    )
+    yield "index.html", page.render()
+    for record in book.records:
+        yield _address(record), entry.render(entry=record, finding=None, records=[record])
+    for finding in book.findings:
+        records = [by_key[f"{finding.paper}-{name}"] for name in finding.shown_by]
+        yield _address(finding), entry.render(entry=finding, finding=finding, records=records)
+
+
+def _templates(shared: dict[str, Any]) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": number,
+        "series": series,
+        "typeset": typeset,
+        # A name for a class, and an address that is none of javascript.
+        "slug": lambda text: text.replace(" ", "-"),
+        "web_address": lambda text: text if re.match("https?://", text) else "",
+    }
+    environment.globals |= shared | {
+        "with_error": with_error,
+        "is_unexpected": is_unexpected,
+        "picture": picture,
+        "signs": SIGNS,
+        "meanings": MEANINGS,
+        "severity_meanings": SEVERITY_MEANINGS,
+        "kinds": KINDS,
+    }
+    return environment
+
+
+def _source(name: str) -> Markup:
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+def _address(entry: Record | FindingRecord) -> str:
+    return f"entries/{entry.paper}/{entry.id}.html"
+
+
+def _chapter(book: Book, paper: str, drawings: Mapping[str, Any]) -> dict[str, Any]:
+    """A paper's topics, each with its entries by the figure that they look at."""
+    drawn: set[str | None] = set()
+    topics = []
+    for topic in book.topics:
+        if topic.paper == paper:
+            by_figure: dict[str | None, list[Record]] = {}
+            for record in book.records:
+                if (record.paper, record.topic) == (paper, topic.name):
+                    by_figure.setdefault(record.figure, []).append(record)
+            groups = [(name, name not in drawn, found) for name, found in by_figure.items()]
+            topics.append((topic, groups))
+            drawn |= by_figure.keys()
+    rest = [name for name in drawings if name not in drawn]
+    return {"paper": paper, "topics": topics, "rest": rest}
+
+
+def _embedded(
+    images: Mapping[tuple[str, str], bytes], *, width: int
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Images that are at most this wide, with a palette, as addresses that hold them."""
+    from PIL import Image
+
+    def embedded(image: bytes) -> dict[str, Any]:
+        picture = Image.open(io.BytesIO(image)).convert("RGB")
+        if picture.width > width:
+            height = round(picture.height * width / picture.width)
+            picture = picture.resize((width, height), Image.Resampling.LANCZOS)
+        stream = io.BytesIO()
+        # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
+        drawn = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        drawn.save(stream, "PNG", optimize=True)
+        address = "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
+        return {"address": address, "width": picture.width, "height": picture.height}
+
+    # The page comes last and alone, and encoding is half of its work.
+    with ThreadPoolExecutor(2) as threads:
+        return dict(zip(images, threads.map(embedded, images.values()), strict=True))
+
+
+def _cost(benchmarks: Path, paper: str) -> str:
+    """Time and memory of a paper's jobs."""
+    jobs = [
+        next(csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+        for path in benchmarks.glob(f"*/{paper}/**/*.tsv")
+    ]
+    if not jobs:
+        return ""
+    minutes = sum(float(job["s"]) for job in jobs) / 60
+    # The memory of a job that was too short to be seen is NA.
+    memory = max(float(job["max_rss"].replace("NA", "0")) for job in jobs)
+    return f"{len(jobs)} jobs took {minutes:.2g} min one after the other, at most {memory:.0f} MB"
+
+
+# A check as a picture
+
+WIDTH = 340
+LOGARITHMIC = 1e3  # values further apart than this are drawn on a logarithmic scale
+
+
+def picture(check: CheckResult) -> Markup:
+    """Inline SVG of a check: what was observed with its noise, what is allowed, what is refused.
+
+    One number lies along a line, several stand side by side. The colours are the style sheet's.
+    """
+    values = np.ravel(np.array(check.observed, float))
+    if not np.isfinite(values).any():
+        return Markup("")
+    count = values.size
+    errors, lows, highs = (
+        np.broadcast_to(np.array(each, float), count)
+        for each in (check.standard_error, check.low, check.high)
+    )
+    errors = np.where(np.isfinite(errors), errors, 0.0)
+    refused = [
+        np.broadcast_to(each, count)
+        for each in check.rejected
+        if np.size(each) in (1, count) and not np.isnan(each).any()
+    ]
+    share, ticks = _axis(values, errors, np.append(lows, highs), refused)
+    height = 54 if count == 1 else 132
+
+    def at(place: float, value: float) -> str:
+        if count == 1:
+            return f"{14 + 312 * share(value):.1f} {20 + 28 * place:.0f}"
+        return f"{52 + (place + 0.5) * 274 / count:.1f} {120 - 108 * share(value):.1f}"
+
+    def lines(name: str, *courses: Sequence[tuple[float, float]]) -> str:
+        path = "".join("M" + "L".join(at(*point) for point in course) for course in courses)
+        return f'<path class="{name}" d="{path}"/>'
+
+    seen = [point for point in enumerate(values) if not np.isnan(point[1])]
+    body = []
+    if check.low is not None:
+        corners = [
+            (*at(i - 0.5, low).split(), *at(i + 0.5, high).split())
+            for i, (low, high) in enumerate(zip(lows, highs, strict=True))
+            if low <= high
+        ]
+        boxes = "".join(f"M{x} {y}H{right}V{top}H{x}Z" for x, y, right, top in corners)
+        body.append(f'<path class="allowed" d="{boxes}"/>')
+    elif count > 1:
+        body.append(lines("course", seen))
+    edge = 0.5 if count == 1 else -0.5
+    body.append(lines("axis", [(edge, -np.inf), (edge, np.inf)]))
+    for name, width in (("wide-error", 2), ("error", 1)):
+        bars = [
+            [(i, v - width * errors[i]), (i, v + width * errors[i])] for i, v in seen if errors[i]
+        ]
+        body += [lines(name, *bars)] if bars else []
+    for wrong in refused:
+        cross = f'<path class="refused" d="M{at(0, wrong[0])}m-4 -4l8 8m0 -8l-8 8"/>'
+        body.append(cross if count == 1 else lines("refused course", list(enumerate(wrong))))
+    for i, value in seen:
+        x, y = at(i, value).split()
+        label = f"{check.labels[i]}: " if i < len(check.labels) else ""
+        title = escape(label + with_error(value, errors[i] or None))
+        radius = 4 if count <= 12 else 2.5
+        body.append(f'<circle cx="{x}" cy="{y}" r="{radius}"><title>{title}</title></circle>')
+    for tick in ticks:
+        x, y = at(edge, tick).split()
+        moved = 'dy="14" text-anchor="middle"' if count == 1 else 'dx="-5" dy="4" text-anchor="end"'
+        body.append(f'<text x="{x}" y="{y}" {moved}>{number(tick, 4)}</text>')
+    said = escape(
+        f"observed {with_error(check.observed, check.standard_error)}, asked {check.expected}"
+    )
+    return Markup(
+        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img"'
+        f' aria-label="{said}">{"".join(body)}</svg>'
+    )
+
+
+def _axis(
+    values: FloatArray, errors: FloatArray, bounds: FloatArray, refused: list[FloatArray]
+) -> tuple[Callable[[float], float], list[float]]:
+    """Place of a value along an axis, within 0 to 1 or just outside, and the axis's ticks."""
+    seen, bounds = values[np.isfinite(values)], np.unique(bounds[np.isfinite(bounds)])
+    near = np.concatenate([values - 2 * errors, values + 2 * errors, bounds])
+    near = near[np.isfinite(near)]
+    # A wrong value that is far away must not squeeze what matters: it is left to the words.
+    reach = 2 * np.ptp(near) or np.inf
+    wrong = np.concatenate([near, *refused])
+    near = wrong[(wrong >= near.min() - reach) & (wrong <= near.max() + reach) & np.isfinite(wrong)]
+    logarithmic = near.min() > 0 and near.max() > LOGARITHMIC * near.min()
+
+    def scaled(value: float) -> float:
+        return float(np.log(max(value, 1e-300)) if logarithmic else value)
+
+    low, high = scaled(near.min()), scaled(near.max())
+    pad = 0.08 * (high - low) or abs(high) or 1.0
+
+    def share(value: float) -> float:
+        return float(np.clip((scaled(value) - low + pad) / (high - low + 2 * pad), -0.1, 1.1))
+
+    ticks: list[float] = []
+    for value in map(float, [*bounds, seen.min(), seen.max()]):
+        if len(ticks) < 4 and all(abs(share(value) - share(other)) > 0.16 for other in ticks):
+            ticks.append(value)
+    return share, ticks
+
+
+# Formulas as entries write them, `gamma^2` or `d^(-1/2)`
+
+GREEK = (
+    "alpha|beta|gamma|delta|epsilon|eps|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi"
+    "|chi|psi|omega|Gamma|Delta|Theta|Lambda|Sigma|Phi|Psi|Omega"
+)
+OPERATORS = {"<=": "≤", ">=": "≥", "+-": "±", "-": "−", "x": "×"}
+# A single letter is a variable, unless it is an article, the pronoun, the name of a place in a
+# paper, an abbreviation's or what follows an apostrophe.
+PLACES = (
+    "Appendix ", "Appendices ", "Appendices C and ", "Section ", "Option ", "Lemma ", "Theorem ",
+    "Table ", "Figure ", "Panel ", "part (", "parts (",
+)  # fmt: skip
+VARIABLE = (
+    "".join(f"(?<!{re.escape(place)})" for place in PLACES)
+    + r"(?<![\sA-Za-z]\d\()(?:[b-z]|[B-HJ-Z](?!-[a-z]))(?![.]\w)|[aAI](?=\^|_[A-Za-z\d*{]\b)"
+)
+GROUP = r"[({][^(){}]*[)}]"
+for _ in range(3):
+    GROUP = rf"[({{](?:[^(){{}}]|{GROUP})*[)}}]"
+# What is raised or lowered: in brackets, or a sign and one word, number or star.
+SCRIPT = (
+    rf"(?:\^(?={GROUP}|[-+]?[\w*])|_(?=(?:[A-Za-z]{{1,4}}|\d+)(?![A-Za-z\d_])|\*|[{{(]))"
+    rf"(?:{GROUP}|[-+]?(?:(?:max|min){GROUP}|(?:{GREEK})(?![A-Za-z])|[A-Za-z]+|\d+(?:\.\d+)?|\*))"
+)
+PIECE = re.compile(
+    rf"(?P<digits>(?<![\w.])\d+(?:\.\d+)?)e(?P<power>[+-]?\d+)(?![\w.]\w)"
+    rf"|(?P<sign><=|>=|\+-|(?<= )-(?= )|(?<![\w)\]}}-])-(?=\d)|(?<=\d )x(?= \d))"
+    rf"|(?:\bsqrt(?P<root>{GROUP})"
+    rf"|(?P<base>(?<![\w'’.])(?:{GREEK}|{VARIABLE}))(?P<prime>'(?=[\s^_,;.)]))?(?![^\W_]|['’])"
+    rf"|(?=\^)|(?<=[|)])(?=_))(?P<scripts>(?:{SCRIPT})*)"
+)
+
+
+def typeset(text: str) -> Markup:
+    """A text with its formulas as HTML, and each as it is written in `data-as`, for the search.
+
+    Examples
+    --------
+    >>> typeset("at rate d^(-1/2)")
+    Markup('at rate <span class="f" data-as="d^(-1/2)"><var>d</var><sup>−1/2</sup></span>')
+    """
+    noted = Markup('<span class="f" data-as="{}">{}</span>')
+    return _each(text, lambda found: noted.format(found[0], _formula(found)))
+
+
+def _each(text: str, draw: Callable[[re.Match[str]], Markup]) -> Markup:
+    drawn, at = Markup(""), 0
+    for found in PIECE.finditer(text):
+        if found[0]:
+            drawn += escape(text[at : found.start()]) + draw(found)
+            at = found.end()
+    return drawn + escape(text[at:])
+
+
+def _formula(found: re.Match[str]) -> Markup:
+    if found["sign"]:
+        return escape(OPERATORS[found["sign"]])
+    if found["digits"]:
+        factor = "" if found["digits"] == "1" else f"{found['digits']} × "
+        return Markup("{}10<sup>{}</sup>").format(
+            factor, f"{int(found['power'])}".replace("-", "−")
+        )
+    drawn = Markup("")
+    if found["root"]:
+        drawn = Markup('√<span class="root">{}</span>').format(_inside(found["root"]))
+    elif found["base"]:
+        base = "epsilon" if found["base"] == "eps" else found["base"]
+        if len(base) > 1:  # HTML names all Greek letters
+            base = html.unescape(f"&{base};")
+        drawn = Markup("<var>{}</var>{}").format(base, "′" if found["prime"] else "")
+    for script in re.findall(SCRIPT, found["scripts"]):
+        tag = Markup("sup" if script[0] == "^" else "sub")
+        drawn += Markup("<{0}>{1}</{0}>").format(tag, _inside(script[1:]))
+    return drawn
+
+
+def _inside(text: str) -> Markup:
+    """A part of a formula without its brackets, with minus signs."""
+    drawn = _each(re.sub(r"^[({](.*)[)}]$", r"\1", text), _formula)
+    return Markup(
+        re.sub(
+            r"(?<![\w>])-(?=[\d\w<])|(?<=[\w>)]) ?- ?(?=[\w<(])",
+            lambda found: found[0].replace("-", "−"),
+            drawn,
+        )
+    )
