@@ -33,8 +33,13 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 def on_files(files: Any, config: Any) -> Any:
     """Add what sources say already: start, configuration, coverage, parameters, reference."""
     from reproduction.engine.registry import known_papers
-    from reproduction.engine.site import coverage_page, data_page, parameters_page, reference_page
-    from reproduction.engine.site import variables_page
+    from reproduction.engine.site import (
+        coverage_page,
+        data_page,
+        parameters_page,
+        reference_page,
+        variables_page,
+    )
 
     pages = {
         "index.md": _moved(ROOT / "README.md", "docs/"),

@@ -1,5 +1,4 @@
 # Shared by all rules: the plan, the wildcards, and an environment in which jobs import this checkout.
-import os
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ sys.path.insert(0, SOURCE)
 from reproduction.engine.closing import closing
 from reproduction.engine.code import code_of, digest_of_folder
 from reproduction.engine.plan import Plan
-from reproduction.engine.processor import job_environment
+from reproduction.engine.processor import prepare_environment
 
 
 configfile: str(HERE / "config/config.yaml")
@@ -25,12 +24,8 @@ except ValueError as error:
 
 # Folder of all results, which --config results=... changes.
 ROOT = plan.root
-# Jobs inherit it; those on a cluster read this file again.
-os.environ.update(job_environment())
-if SOURCE not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [SOURCE, os.environ.get("PYTHONPATH", "")]
-    )
+# Jobs inherit the environment; those on a cluster read this file again.
+prepare_environment(SOURCE)
 
 
 wildcard_constraints:

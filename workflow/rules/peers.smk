@@ -8,6 +8,7 @@ PEERS = HERE / "benchmarks/peers"
 rule peers:
     """Fit other libraries' private regressions beside ours, in environments of their own."""
     input:
+        program=str(PEERS / "run.py"),
         programs=sorted(map(str, PEERS.glob("*.py"))),
         populations=str(PEERS.parent / "least_squares/populations.py"),
         locks=sorted(map(str, PEERS.glob("*.txt"))),
@@ -32,9 +33,11 @@ rule peers:
             "reproduction.studies.compared_tables",
             "privreg.data",
         ),
-        program=str(PEERS / "run.py"),
-        folder=f"{ROOT}/peers",
+        program=lambda w, input: next(
+            each for each in input.programs if each.endswith("/run.py")
+        ),
+        folder=lambda w, output: Path(output.measured).parent,
     message:
         "Peers: other libraries beside ours, 25 seeds"
     shell:
-        "python {params.program:q} --output {params.folder:q} > {log:q} 2>&1"
+        "python {input.program:q} --output {params.folder:q} > {log:q} 2>&1"

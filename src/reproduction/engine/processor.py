@@ -6,6 +6,7 @@ differently. Kernels of Numba need no pin: IEEE arithmetic in their own order.
 
 from __future__ import annotations
 
+import os
 import platform
 
 # Memory that a job gives back stays with its process: arrays of some megabytes come and go in each
@@ -15,9 +16,12 @@ ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": str(1 << 29), "MALLOC_MMAP_THRESHOLD_": s
 THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
 
 
-def job_environment() -> dict[str, str]:
-    """Variables of the environment in which jobs run."""
-    return {**ALLOCATOR, **THREADS, **pinned()}
+def prepare_environment(source: str) -> None:
+    """Give this process' children pinned loops, one thread each, and the packages in `source`."""
+    os.environ.update({**ALLOCATOR, **THREADS, **pinned()})
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if source not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([source, *filter(None, paths)])
 
 
 def pinned() -> dict[str, str]:

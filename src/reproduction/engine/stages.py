@@ -5,6 +5,7 @@ A job is Snakemake's own object: `input`, `output`, `params`, `wildcards`, `log`
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import logging
@@ -35,6 +36,9 @@ def run(stage: Callable[[Job], Sequence[str] | None], job: Job) -> None:
 
     A stage may return failures, a line each, of a job that did its work.
     """
+    # Nearly all that a short process allocates are modules, which stay: to look for garbage among
+    # them time and again takes a third of it.
+    gc.set_threshold(100_000)
     log = Path(job.log[0])
     log.parent.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(filename=log, filemode="w", format="%(message)s", level=logging.INFO)
