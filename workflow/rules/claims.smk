@@ -55,7 +55,7 @@ rule claim:
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     script:
-        "../scripts/claim.py"
+        "../scripts/judge.py"
 
 
 rule ledger:

@@ -10,7 +10,7 @@ sys.path.insert(0, SOURCE)
 
 from reproduction.engine.closing import closing
 from reproduction.engine.code import code_of, digest_of_folder
-from reproduction.engine.plan import Plan
+from reproduction.engine.plan import Plan, looked_for_in
 from reproduction.engine.processor import prepare_environment
 
 
@@ -51,19 +51,3 @@ localrules:
     page,
     gate,
     caught,
-
-
-def memory_mb(wildcards, attempt):
-    """Memory of an experiment's job; a job that was killed gets more."""
-    return (
-        attempt
-        * plan.experiments[wildcards.paper, wildcards.experiment].resources.mem_mb
-    )
-
-
-def minutes(wildcards, attempt):
-    """Run time of an experiment's job."""
-    return (
-        attempt
-        * plan.experiments[wildcards.paper, wildcards.experiment].resources.runtime
-    )

@@ -1,7 +1,6 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
 # Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so; .json: its origin
 # Steps   look in the folder, else download and check, else stand in, unless a real table is there.
-from reproduction.engine.plan import looked_for_in
 
 
 rule data:

@@ -16,8 +16,8 @@ rule intervals:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory_mb,
-        runtime=minutes,
+        mem_mb=plan.memory_mb,
+        runtime=plan.minutes,
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters[w.paper, w.experiment],

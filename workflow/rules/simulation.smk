@@ -21,15 +21,14 @@ rule simulate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory_mb,
-        runtime=minutes,
+        mem_mb=plan.memory_mb,
+        runtime=plan.minutes,
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters[w.paper, w.experiment],
         settings=lambda w: plan.settings(w.paper, w.experiment),
         code=lambda w: plan.code(w.paper, w.experiment),
-        seed=plan.config.seed,
-        trials=lambda w: plan.experiments[w.paper, w.experiment].trials,
+        draws=lambda w: plan.draws(w.paper, w.experiment),
         shards=lambda w: plan.experiments[w.paper, w.experiment].shards,
     message:
         "Simulation: {wildcards.paper}/{wildcards.experiment}, shard {wildcards.shard}"
@@ -81,15 +80,14 @@ rule simulation:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=memory_mb,
-        runtime=minutes,
+        mem_mb=plan.memory_mb,
+        runtime=plan.minutes,
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters[w.paper, w.experiment],
         settings=lambda w: plan.settings(w.paper, w.experiment),
         code=lambda w: plan.code(w.paper, w.experiment),
-        seed=plan.config.seed,
-        trials=lambda w: plan.experiments[w.paper, w.experiment].trials,
+        draws=lambda w: plan.draws(w.paper, w.experiment),
     message:
         "Simulation: {wildcards.paper}/{wildcards.experiment}"
     script:

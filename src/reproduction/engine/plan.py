@@ -94,6 +94,18 @@ class Plan:
             for kind in self.recipe(paper, name).reads(*stages)
         }
 
+    def draws(self, paper: str, name: str) -> tuple[str, int, int]:
+        """What an experiment's draws follow from: its path, the seed and the number of trials."""
+        return f"{paper}/{name}", self.config.seed, self.experiments[paper, name].trials or 0
+
+    def memory_mb(self, wildcards: Any, attempt: int) -> int:
+        """Memory of an experiment's job; one that was killed gets more."""
+        return attempt * self.experiments[wildcards.paper, wildcards.experiment].resources.mem_mb
+
+    def minutes(self, wildcards: Any, attempt: int) -> int:
+        """Run time of an experiment's job."""
+        return attempt * self.experiments[wildcards.paper, wildcards.experiment].resources.runtime
+
     def shards(self, paper: str, name: str) -> list[str]:
         """Shard files of a simulation."""
         folder = f"{self.root}/simulation/{paper}/{name}"

@@ -88,8 +88,7 @@ def intervals(job: Job) -> None:
 def simulate(job: Job) -> None:
     """Simulate one shard of an experiment's trials."""
     inputs, shard = _inputs(job), (int(job.wildcards.shard), int(job.params.shards))
-    draws = (_path(job), job.params.seed, job.params.trials)
-    found = simulated(_recipe(job), job.params.parameters, inputs, draws, shard)
+    found = simulated(_recipe(job), job.params.parameters, inputs, job.params.draws, shard)
     _write(job, "simulate", found, inputs)
 
 
@@ -104,8 +103,7 @@ def summarise(job: Job) -> None:
 def simulation(job: Job) -> None:
     """Simulate all trials of an experiment as one shard, and summarise them."""
     inputs, recipe, parameters = _inputs(job), _recipe(job), job.params.parameters
-    draws = (_path(job), job.params.seed, job.params.trials)
-    shard = simulated(recipe, parameters, inputs, draws)
+    shard = simulated(recipe, parameters, inputs, job.params.draws)
     _write(job, "simulate", shard, inputs, job.output.shard)
     joined = summarised(recipe, parameters, inputs, [artifacts.read(job.output.shard)])
     _write(job, "summarise", joined, inputs, job.output.summary)
@@ -184,17 +182,12 @@ def table(job: Job) -> None:
 
 
 def judge(job: Job) -> None:
-    """Judge the entries of a paper; one that cannot be judged is untested."""
+    """Judge the entries of a paper, or the one of a wildcard; always succeeds."""
     from reproduction.claims.verdicts import to_json
 
-    records = _judged(job)
+    claim = dict(job.wildcards.items()).get("claim")
+    records = _judged(job, claim)
     artifacts.write_json({"records": json.loads(to_json(records))}, job.output[0])
-
-
-def claim(job: Job) -> None:
-    """Write the verdict on one entry to a file of its own."""
-    (found,) = _judged(job, job.wildcards.claim)
-    artifacts.write_json(json.loads(found.model_dump_json()), job.output[0])
 
 
 def ledger(job: Job) -> None:

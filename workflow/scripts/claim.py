@@ -1,3 +1,0 @@
-from reproduction.engine import stages
-
-stages.run(stages.claim, snakemake)  # noqa: F821
