@@ -33,9 +33,6 @@ rule peers:
             "reproduction.studies.compared_tables",
             "privreg.data",
         ),
-        program=lambda w, input: next(
-            each for each in input.programs if each.endswith("/run.py")
-        ),
         folder=lambda w, output: Path(output.measured).parent,
     message:
         "Peers: other libraries beside ours, 25 seeds"
