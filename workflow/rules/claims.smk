@@ -11,6 +11,7 @@ rule judge:
     """Judge the entries of a paper; always succeeds."""
     input:
         artifacts=lambda w: plan.ledgers.reads(w.paper).values(),
+        ledger=lambda w: plan.ledgers.files(w.paper),
     output:
         layout.verdicts(),
     log:
@@ -25,13 +26,15 @@ rule judge:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("judge")),
-        cases=lambda w: plan.cases(w.paper),
+        folder=lambda w: plan.ledgers.folders(w.paper)[w.paper],
+        scale=plan.config.scale,
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper)),
         expected=lambda w, input: expected.verdicts(w.paper),
     message:
         "Claims: {wildcards.paper}"
     shell:
-        "python -m reproduction judge {wildcards.paper} --cases {params.cases:q}"
+        "python -m reproduction judge {wildcards.paper} --folder {params.folder:q}"
+        " --scale {params.scale}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"
 
@@ -40,6 +43,7 @@ rule claim:
     """Write the verdict on one entry to a file of its own, from what it reads."""
     input:
         artifacts=lambda w: plan.ledgers.reads(w.paper, w.claim).values(),
+        ledger=lambda w: plan.ledgers.files(w.paper),
     output:
         layout.claim(),
     log:
@@ -54,13 +58,15 @@ rule claim:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("claim")),
-        cases=lambda w: plan.cases(w.paper, w.claim),
+        folder=lambda w: plan.ledgers.folders(w.paper)[w.paper],
+        scale=plan.config.scale,
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.claim)),
         expected=lambda w, input: expected.verdicts(w.paper, w.claim),
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
-        "python -m reproduction claim {wildcards.paper} --cases {params.cases:q}"
+        "python -m reproduction claim {wildcards.paper} --folder {params.folder:q}"
+        " --entry {wildcards.claim} --scale {params.scale}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"
 
@@ -177,6 +183,7 @@ rule falsifier:
     """Make one deliberate mistake and judge it; always succeeds."""
     input:
         artifacts=lambda w: plan.falsifier(w.paper, w.version).files,
+        ledger=lambda w: plan.ledgers.files(w.paper),
     output:
         layout.falsified(),
     log:
@@ -192,12 +199,14 @@ rule falsifier:
     params:
         code=lambda w: code_of(plan.falsifier_sources(w.paper, w.version)),
         experiments=lambda w: plan.falsifier(w.paper, w.version).experiments,
-        groups=lambda w: plan.falsifier(w.paper, w.version).groups,
+        folder=lambda w: plan.ledgers.folders(w.paper)[w.paper],
+        artifacts=lambda w: assignments(plan.falsifier(w.paper, w.version).artifacts),
     message:
         "Falsify: {wildcards.paper}/{wildcards.version}"
     shell:
         "python -m reproduction falsify {wildcards.paper}/{wildcards.version}"
-        " --experiments {params.experiments:q} --groups {params.groups:q}"
+        " --experiments {params.experiments:q} --folder {params.folder:q}"
+        " --artifacts {params.artifacts:q}"
         " --output {output:q} --log {log:q}"
 
 

@@ -1,197 +1,23 @@
-"""Falsifiers: deliberately wrong versions of code or statement, and the entries that must notice.
+"""Names that moved to `reproduction.engine.falsify`."""
 
-A check that no wrong code can fail guards nothing, and evidence that refuses no neighbour of a
-statement does not support it. Each wrong version names the entries that must turn, and no others
-may.
-"""
-
-from __future__ import annotations
-
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from reproduction.claims.entries import Statement
-from reproduction.claims.ledger import Ledger
-from reproduction.claims.verdicts import Judgement
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-
-@dataclass(frozen=True)
-class Patch:
-    """Another value for a module's attribute.
-
-    Attributes
-    ----------
-    target : str
-        `package.module:attribute`, in the module that looks the attribute up.
-    wrong : callable
-        From what is there to what stands there instead.
-    """
-
-    target: str
-    wrong: Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class WrongVersion:
-    """One deliberate mistake.
-
-    Attributes
-    ----------
-    name : str
-    says : str
-        What is wrong, in a sentence.
-    runs : mapping
-        Experiments of the paper that are run anew, with the stages in which the mistake is made;
-        later stages that read these run anew without it.
-    turns : tuple of str
-        Entries that must turn from what holds to what does not, and no others.
-    patches : tuple of Patch
-        The mistake in the code.
-    parameters : mapping
-        The mistake in an experiment's parameters: experiment to the values that differ.
-    """
-
-    name: str
-    says: str
-    runs: Mapping[str, tuple[str, ...]]
-    turns: tuple[str, ...]
-    patches: tuple[Patch, ...] = ()
-    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not (self.patches or self.parameters):
-            raise ValueError(f"{self.name} must have patches or parameters, got none")
-        if not (self.runs and self.turns):
-            raise ValueError(f"{self.name} must name experiments and entries that turn, got none")
-
-
-@dataclass(frozen=True)
-class WrongStatement:
-    """A neighbour of what the paper states, which the same evidence must refuse.
-
-    Attributes
-    ----------
-    name : str
-    says : str
-        What is stated in place of the paper's words, in a sentence.
-    observes : mapping
-        By artifact and variable: from what is observed to what would be, were the wrong statement
-        the paper's. A ratio to a bound doubles where the bound is halved.
-    turns : tuple of str
-        Entries that must turn from what holds to what does not, and no others.
-    """
-
-    name: str
-    says: str
-    observes: Mapping[str, Mapping[str, Callable[[xr.DataArray], xr.DataArray]]]
-    turns: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if not (self.observes and self.turns):
-            raise ValueError(f"{self.name} must name evidence and entries that turn, got none")
-
-    def evidence(self, artifact: str, dataset: xr.Dataset) -> xr.Dataset:
-        """An artifact as it would be, were the wrong statement the paper's."""
-        changes = self.observes.get(artifact, {})
-        return dataset.assign(
-            {name: dataset[name].copy(data=wrong(dataset[name])) for name, wrong in changes.items()}
-        )
-
-
-def scaled(factor: float) -> Callable[[Any], Any]:
-    """For a `Patch`: a function whose results are this multiple of the right ones."""
-    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
-
-
-def times(factor: float) -> Callable[[xr.DataArray], xr.DataArray]:
-    """The ratio to a bound that is divided by this factor."""
-    return lambda observed: observed * factor
-
-
-def plus(distance: float) -> Callable[[xr.DataArray], xr.DataArray]:
-    """The distance from a value that is less by this much."""
-    return lambda observed: observed + distance
-
-
-def power(coordinate: str, exponent: float) -> Callable[[xr.DataArray], xr.DataArray]:
-    """The ratio to a rate that has this much less of the exponent of a coordinate."""
-    return lambda observed: observed * (observed[coordinate] ** exponent)
-
-
-@contextmanager
-def applied(patches: Iterable[Patch]) -> Iterator[None]:
-    """The mistakes in place, and taken back.
-
-    Raises
-    ------
-    ValueError
-        A target is not there: a falsifier that patches nothing would prove nothing.
-    """
-    undo: list[tuple[Any, str, Any]] = []
-    try:
-        for patch in patches:
-            name, _, attribute = patch.target.partition(":")
-            module = importlib.import_module(name)
-            if not hasattr(module, attribute):
-                raise ValueError(f"target must be an attribute of {name}, got {attribute!r}")
-            original = getattr(module, attribute)
-            undo.append((module, attribute, original))
-            setattr(module, attribute, patch.wrong(original))
-        yield
-    finally:
-        for module, attribute, original in reversed(undo):
-            setattr(module, attribute, original)
-
-
-def uncaught(
-    version: WrongVersion | WrongStatement, right: Iterable[Judgement], wrong: Iterable[Judgement]
-) -> list[str]:
-    """One line for each entry that should have turned and did not, or turned without being named.
-
-    An entry turns if it passes with the right code and fails with the wrong one. What can no longer
-    be judged has not noticed anything.
-    """
-    before = {judgement.id: judgement for judgement in right}
-    after = {judgement.id: judgement for judgement in wrong}
-    lines = []
-    for name in version.turns:
-        if name not in before or name not in after:
-            lines.append(f"{version.name}: {name} is not judged by what {version.name} rebuilds")
-        elif before[name].outcome != "passed":
-            lines.append(f"{version.name}: {name} is {before[name].outcome} with the right code")
-        elif after[name].outcome != "failed":
-            reason = f" ({after[name].reason})" if after[name].reason else ""
-            lines.append(f"{version.name}: {name} must fail, got {after[name].outcome}{reason}")
-    for name in turned(before.values(), after.values()):
-        if name not in version.turns:
-            lines.append(f"{version.name}: {name} fails and is not named ({after[name].reason})")
-    return lines
-
-
-def turned(right: Iterable[Judgement], wrong: Iterable[Judgement]) -> list[str]:
-    """Entries that pass with the right code and fail with the wrong one."""
-    after = {judgement.id: judgement.outcome for judgement in wrong}
-    return [
-        judgement.id
-        for judgement in right
-        if judgement.outcome == "passed" and after.get(judgement.id) == "failed"
-    ]
-
-
-def unturned(ledger: Ledger, versions: Iterable[WrongVersion | WrongStatement]) -> list[str]:
-    """Statements that hold and that no wrong version turns, of theirs or of the code."""
-    named = {name for version in versions for name in version.turns}
-    return [
-        entry.id
-        for entry in ledger.entries.values()
-        if isinstance(entry, Statement)
-        and entry.expect == "reproduced"
-        and entry.id not in named
-        and not any(probe.wrong for run in entry.runs for probe in run.checks)
-    ]
+from reproduction.engine.falsify import (
+    Patch as Patch,
+)
+from reproduction.engine.falsify import (
+    WrongStatement as WrongStatement,
+)
+from reproduction.engine.falsify import (
+    WrongVersion as WrongVersion,
+)
+from reproduction.engine.falsify import (
+    plus as plus,
+)
+from reproduction.engine.falsify import (
+    power as power,
+)
+from reproduction.engine.falsify import (
+    scaled as scaled,
+)
+from reproduction.engine.falsify import (
+    times as times,
+)

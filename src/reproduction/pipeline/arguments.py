@@ -93,7 +93,7 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
 WRITTEN = (
     "output", "summary", "log", "csv", "json", "findings", "origin", "benchmarks", "entries",
 )  # fmt: skip
-FOLDERS = ("ledgers", "directory", "measured", "logs")
+FOLDERS = ("ledgers", "folder", "directory", "measured", "logs")
 EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 
 

@@ -188,7 +188,10 @@ def _verdicts(commands: Commands) -> None:
     ):
         added = _command(commands, name, summary, "ledger_stages")
         added.add_argument("paper")
-        added.add_argument("--cases", type=json_of(list), nargs="+", required=True, metavar="JSON")
+        added.add_argument("--folder", type=Path, required=True)
+        added.add_argument("--scale", choices=("paper", "quick"), required=True)
+        if name == "claim":
+            added.add_argument("--entry", required=True)
         _artifacts(added)
         _output(added)
     added = _command(commands, "ledger", "join the ledgers with their verdicts", "ledger_stages")
@@ -219,7 +222,8 @@ def _checks(commands: Commands) -> None:
     added = _command(commands, "falsify", "make a mistake and see which entries notice", "falsify")
     added.add_argument("path", metavar="PAPER/VERSION")
     added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")
-    added.add_argument("--groups", type=json_of(list), required=True, metavar="JSON")
+    added.add_argument("--folder", type=Path, required=True)
+    _artifacts(added)
     _output(added)
     added = _command(commands, "caught", "fail if a mistake was not caught", "falsify")
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")

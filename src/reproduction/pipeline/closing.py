@@ -42,8 +42,7 @@ def closing_lines(
         Figures that a table would be drawn with, by table; those whose table is a stand-in are
         named.
     """
-    from reproduction.claims.gate import summary
-    from reproduction.claims.records import from_json
+    from reproduction.engine.verdicts import from_json, summary
 
     books, lines = list(books), []
     for book in books:

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reproduction.claims.falsify import WrongStatement, WrongVersion, applied, turned, uncaught
-from reproduction.claims.verdicts import Judgement, judge
 from reproduction.engine import artifacts as store
+from reproduction.engine.falsify import WrongStatement, WrongVersion, applied, turned, uncaught
+from reproduction.engine.verdicts import judge
 from reproduction.pipeline import stages
 from reproduction.pipeline.closure import closure, module_of
+from reproduction.pipeline.ledgers import read_ledger
 from reproduction.pipeline.registry import Recipe, package
 
 # Modules of a paper that list what its ledger must refuse.
@@ -54,7 +55,8 @@ def falsify(
     path: str,
     *,
     experiments: Mapping[str, Mapping[str, Any]],
-    groups: Sequence[Mapping[str, Any]],
+    folder: Path,
+    artifacts: Mapping[str, Path],
     output: Path,
 ) -> None:
     """Make a mistake, run what it touches and judge it; always succeeds.
@@ -66,34 +68,31 @@ def falsify(
     experiments : mapping
         Of each experiment that is run anew: `recipe`, `parameters`, `seed`, `trials`, and
         `artifacts`, the files that its stages read by kind.
-    groups : sequence of mapping
-        `cases` that read the same `artifacts`, with the files of these by name.
+    folder : Path
+        Folder of the paper's ledger.
+    artifacts : mapping
+        Files that its entries read, by name.
     output : Path
         Takes what turned and what was not caught, as JSON.
     """
     paper, _, name = path.partition("/")
     version = wrong_versions(paper)[name]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as made:
         rebuilt: dict[str, Path] = {}
-        restated = version.observes if isinstance(version, WrongStatement) else {}
-        for experiment, about in experiments.items():
-            if isinstance(version, WrongVersion):
-                rebuilt |= run_wrong(version, paper, experiment, about, Path(folder))
-        right: list[Judgement] = []
-        wrong: list[Judgement] = []
-        for group in groups:
-            files = {key: Path(value) for key, value in group["artifacts"].items()}
-            if not files.keys() & (rebuilt.keys() | restated.keys()):
-                continue
-            held = {key: store.read(file) for key, file in files.items()}
-            if isinstance(version, WrongStatement):
-                told = {key: version.evidence(key, each) for key, each in held.items()}
-            else:
-                told = held | {
-                    key: store.read(rebuilt[key]) for key in files.keys() & rebuilt.keys()
-                }
-            for found, evidence in ((right, held), (wrong, told)):
-                found += [judge(case, evidence, paper=paper, digests={}) for case in group["cases"]]
+        held = {key: store.read(file) for key, file in artifacts.items()}
+        if isinstance(version, WrongStatement):
+            told = {key: version.evidence(key, each) for key, each in held.items()}
+            changed = [*version.observes]
+        else:
+            for experiment, about in experiments.items():
+                rebuilt |= run_wrong(version, paper, experiment, about, Path(made))
+            told = held | {key: store.read(file) for key, file in rebuilt.items()}
+            changed = [*rebuilt]
+        entries = read_ledger(folder, paper)
+        right, wrong = (
+            judge(entries, each, digests={}, scale="paper", only=entries.reading(changed))
+            for each in (held, told)
+        )
     result = {
         "version": name,
         "says": version.says,

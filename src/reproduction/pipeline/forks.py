@@ -31,7 +31,7 @@ IMPORTS = (
     "reproduction.pipeline.cli",
     "reproduction.pipeline.stages",
     "reproduction.pipeline.ledger_stages",
-    "reproduction.claims.verdicts",
+    "reproduction.engine.verdicts",
     "reproduction.engine.plotting",
     "reproduction.engine.recipe",
     "reproduction.engine.summaries",

@@ -8,21 +8,23 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from reproduction.engine import artifacts as store
-from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.provenance import NOTHING, Expectations, read_all
 
 if TYPE_CHECKING:
-    from reproduction.claims.verdicts import Judgement
+    from reproduction.engine.verdicts import Record
+
+Scale = Literal["paper", "quick"]
 
 
 def judge(
     paper: str,
     *,
-    cases: Sequence[Sequence[Mapping[str, Any]]],
+    folder: Path,
+    scale: Scale,
     artifacts: Mapping[str, Path],
     output: Path,
     expected: Expectations = NOTHING,
@@ -33,8 +35,10 @@ def judge(
     ----------
     paper : str
         Citation key, or `studies`.
-    cases : sequence of sequences of mapping
-        Entries' checks, each as `claims.verdicts.case` has it, with the `scale` of its verdict.
+    folder : Path
+        Folder of the paper's ledger.
+    scale : {"paper", "quick"}
+        Of the run.
     artifacts : mapping
         Files of all that the checks read, by name.
     output : Path
@@ -42,24 +46,25 @@ def judge(
     expected : mapping
         Identity that each artifact must have.
     """
-    from reproduction.claims.verdicts import to_json
+    from reproduction.engine.verdicts import records_to_json
 
-    store.write_text(to_json(_judged(paper, cases, artifacts, expected)), output)
+    found = _judged(paper, folder, scale, artifacts, expected)
+    store.write_text(records_to_json(found), output)
 
 
 def claim(
     paper: str,
     *,
-    cases: Sequence[Sequence[Mapping[str, Any]]],
+    folder: Path,
+    entry: str,
+    scale: Scale,
     artifacts: Mapping[str, Path],
     output: Path,
     expected: Expectations = NOTHING,
 ) -> None:
     """Write the verdict on one entry to a file of its own; arguments as of `judge`."""
-    found = _judged(paper, cases, artifacts, expected)
-    if len(found) != 1:
-        raise ConfigError(f"--cases must hold one entry, got {len(found)}")
-    store.write_text(found[0].model_dump_json(indent=2), output)
+    (found,) = _judged(paper, folder, scale, artifacts, expected, (entry,))
+    store.write_text(found.model_dump_json(indent=2), output)
 
 
 def ledger(
@@ -71,17 +76,20 @@ def ledger(
     findings: Path,
 ) -> None:
     """Join the ledgers with the verdicts on their entries, as tables and as JSON."""
-    from reproduction.claims import records
-    from reproduction.claims.verdicts import from_json
+    from reproduction.engine import verdicts as engine
     from reproduction.pipeline.ledgers import read_ledger
 
-    book = records.join(
+    book = engine.join(
         [read_ledger(folder, paper) for paper, folder in ledgers.items()],
-        [verdict for path in verdicts for verdict in from_json(store.read_bytes(path))],
+        [
+            record
+            for path in verdicts
+            for record in engine.records_from_json(store.read_bytes(path))
+        ],
     )
-    store.write_text(records.to_csv(book), csv)
-    store.write_text(records.findings_to_csv(book.findings), findings)
-    store.write_text(records.to_json(book), json)
+    store.write_text(engine.to_csv(book), csv)
+    store.write_text(engine.findings_to_csv(book.findings), findings)
+    store.write_text(engine.to_json(book), json)
 
 
 def page(
@@ -97,10 +105,11 @@ def page(
 
     Each entry gets a page of its own below the folder `entries`.
     """
-    from reproduction.claims import entry_pages, records
+    from reproduction.claims import entry_pages
     from reproduction.claims import page as drawn
+    from reproduction.engine.verdicts import from_json
 
-    book = records.from_json(store.read_bytes(ledger))
+    book = from_json(store.read_bytes(ledger))
     shown: dict[str, Any] = {
         "papers": _bibliography(book.papers),
         "drawings": drawings,
@@ -123,13 +132,12 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     list of str
         One line for each verdict that is not the expected one.
     """
-    from reproduction.claims import gate as comparison
-    from reproduction.claims import records
+    from reproduction.engine import verdicts
 
-    book = records.from_json(store.read_bytes(ledger))
-    failures = comparison.gate(book.records)
+    book = verdicts.from_json(store.read_bytes(ledger))
+    failures = verdicts.gate(book.records)
     if not failures:
-        store.write_text(comparison.summary(book), output)
+        store.write_text(verdicts.summary(book), output)
     return failures
 
 
@@ -169,21 +177,20 @@ def _version() -> str:
 
 def _judged(
     paper: str,
-    cases: Sequence[Sequence[Mapping[str, Any]]],
+    folder: Path,
+    scale: Scale,
     artifacts: Mapping[str, Path],
     expected: Expectations,
-) -> list[Judgement]:
-    from reproduction.claims import verdicts
+    only: Sequence[str] | None = None,
+) -> list[Record]:
+    from reproduction.engine import verdicts
+    from reproduction.pipeline.ledgers import read_ledger
 
     evidence = read_all(artifacts, expected)
     digests = {name: str(store.recorded(path)) for name, path in artifacts.items()}
-    return [
-        verdicts.judge(
-            case, evidence, paper=paper, digests=digests, scale=case.get("scale", "paper")
-        )
-        for group in cases
-        for case in group
-    ]
+    return verdicts.judge(
+        read_ledger(folder, paper), evidence, digests=digests, scale=scale, only=only
+    )
 
 
 def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -12,8 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from reproduction.claims import verdicts
-from reproduction.claims.ledger import Ledger, load_ledger, topic_files
+from reproduction.engine.ledger import Ledger, load_ledger, topic_files
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.recipe import entries
 from reproduction.engine.yaml_files import read_mapping
@@ -42,14 +41,16 @@ class Falsifier:
 
     Attributes
     ----------
-    experiments, groups : str
-        The experiments that run anew and the entries that they judge, as JSON.
+    experiments : str
+        The experiments that run anew, as JSON.
+    artifacts : mapping
+        What the entries that they judge read, by name.
     files : tuple of str
         Artifacts that are read.
     """
 
     experiments: str
-    groups: str
+    artifacts: Mapping[str, str]
     files: tuple[str, ...]
 
 
@@ -93,19 +94,8 @@ class Ledgers:
 
     def reads(self, paper: str, claim: str | None = None) -> dict[str, str]:
         """The artifacts that judge the entries of a paper, or one of them."""
-        artifacts = sorted({name for read in self.cases(paper, claim) for name in read})
+        artifacts = self.by_paper[paper].artifacts(None if claim is None else (claim,))
         return {artifact: self._layout.artifact(paper, artifact) for artifact in artifacts}
-
-    def cases(
-        self, paper: str, claim: str | None = None
-    ) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-        """The checks of a paper's entries, or of one, by what they read, without their words."""
-        entries = self.by_paper[paper].entries
-        return {
-            artifacts: [verdicts.case(entries[name]) for name in names if claim in (None, name)]
-            for artifacts, names in self._groups[paper].items()
-            if claim is None or claim in names
-        }
 
     def files(self, *papers: str) -> list[str]:
         """Files of these ledgers, recipes that declare entries included."""
@@ -123,24 +113,19 @@ class Ledgers:
         return {paper: (self._folder / paper).as_posix() for paper in papers}
 
     def falsifier(self, paper: str, experiments: Mapping[str, Mapping[str, Any]]) -> Falsifier:
-        """The groups that some of these experiments judge, and what judging them reads."""
-        files = self.reads(paper)
-        groups: list[dict[str, Any]] = [
-            {"cases": cases, "artifacts": {artifact: files[artifact] for artifact in artifacts}}
-            for artifacts, cases in self.cases(paper).items()
-            if any(artifact.split("/")[1] in experiments for artifact in artifacts)
-        ]
-        read = {file for group in groups for file in group["artifacts"].values()}
-        read.update(file for about in experiments.values() for file in about["artifacts"].values())
+        """The ledger that some of these experiments judge, and what judging it reads."""
+        ledger = self.by_paper[paper]
+        changed = [name for name in ledger.artifacts() if name.split("/")[1] in experiments]
+        artifacts = {
+            name: self._layout.artifact(paper, name)
+            for name in ledger.artifacts(ledger.reading(changed))
+        }
+        inputs = [each for about in experiments.values() for each in about["artifacts"].values()]
         return Falsifier(
             experiments=json.dumps(experiments, sort_keys=True),
-            groups=json.dumps(groups, sort_keys=True),
-            files=tuple(sorted(read)),
+            artifacts=artifacts,
+            files=tuple(sorted({*artifacts.values(), *inputs})),
         )
-
-    @cached_property
-    def _groups(self) -> dict[str, dict[tuple[str, ...], list[str]]]:
-        return {paper: verdicts.groups(ledger) for paper, ledger in self.by_paper.items()}
 
 
 def described(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from reproduction.claims.falsify import WrongVersion
-from reproduction.claims.known import Coordinate, Known
-from reproduction.claims.verdicts import Scale
-from reproduction.engine.recipe import labels, structure
+from reproduction.engine.falsify import WrongVersion
+from reproduction.engine.recipe import structure
 from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load
@@ -27,6 +24,7 @@ from reproduction.pipeline.processor import ALLOCATOR, pinned
 from reproduction.pipeline.registry import STAGE_OF, Recipe, known_keys, package
 
 Result = TypeVar("Result")
+Scale = Literal["paper", "quick", "own"]
 COSTS = Path("workflow/costs.json")
 FALSIFY = "reproduction.pipeline.falsify"
 MOST_LINES = 20
@@ -166,33 +164,13 @@ class Plan:
         }
 
     @cache  # noqa: B019 a plan lives as long as its process
-    def known(self, paper: str, artifact: str) -> Known | None:
-        """What the recipe declares of an artifact; its labels are the paper scale's alone."""
+    def known(self, paper: str, artifact: str) -> tuple[str, ...] | None:
+        """Variables that the recipe declares of an artifact."""
         kind, _, name = artifact.partition("/")
         if kind == "data":
             return None
-        stage = self.recipe(paper, name).maker(kind)
-        found = structure(stage)
-        if found is None:
-            return None
-        listed: dict[str, tuple[Any, ...]] = {}
-        if self._scale_of(paper, [artifact]) == "paper":
-            listed = labels(stage, self._typed_parameters(paper, name))
-            trials = self.experiment(paper, name).trials
-            listed |= {"trial": tuple(range(trials))} if trials else {}
-        coordinates = {
-            each: Coordinate(dims, listed.get(each))
-            for each, (dims, _, _) in found.coordinates.items()
-        }
-        return Known(
-            variables={each: tuple(dims) for each, (dims, _, _) in found.variables.items()},
-            coordinates=coordinates,
-            sizes={
-                about.dimension: len(about.labels)
-                for about in coordinates.values()
-                if about.labels is not None
-            },
-        )
+        found = structure(self.recipe(paper, name).maker(kind))
+        return None if found is None else tuple(found.variables)
 
     # Data, drawings and claims
 
@@ -218,19 +196,6 @@ class Plan:
         block = self.config.blocks[paper]
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._scale_of(paper, drawing.artifacts.values())
-
-    def cases(self, paper: str, claim: str | None = None) -> list[str]:
-        """The checks of a paper's entries, or of one, each with the scale that its verdict is of.
-
-        A JSON list for all that read the same artifacts: one argument of a command is bounded.
-        """
-        return [
-            json.dumps(
-                [case | {"scale": self._scale_of(paper, artifacts)} for case in cases],
-                sort_keys=True,
-            )
-            for artifacts, cases in self.ledgers.cases(paper, claim).items()
-        ]
 
     def figures_by_table(self) -> dict[str, list[str]]:
         """The figures that depend on each real table."""

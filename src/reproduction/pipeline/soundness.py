@@ -8,9 +8,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from privreg import data
-from reproduction.claims.known import Known, require_possible
-from reproduction.claims.ledger import Entry
-from reproduction.claims.verdicts import artifacts
+from reproduction.engine.ledger import Entry
 from reproduction.engine.parameters import ConfigError, choose, explain
 from reproduction.pipeline import drawings, scales
 from reproduction.pipeline.config import Config
@@ -27,7 +25,7 @@ class Plan(Protocol):
 
     def recipe(self, paper: str, name: str) -> Recipe: ...
 
-    def known(self, paper: str, artifact: str) -> Known | None: ...
+    def known(self, paper: str, artifact: str) -> tuple[str, ...] | None: ...
 
 
 def require_sound_experiments(plan: Plan) -> None:
@@ -126,21 +124,15 @@ def _check_ledger(plan: Plan, paper: str) -> None:
 
 
 def _check_entry(plan: Plan, paper: str, entry: Entry, where: str) -> None:
-    read = artifacts(entry)
-    for artifact in read:
-        _check_artifact(plan, paper, artifact, f"{where}.evidence")
+    for probe in entry.probes:
+        for evidence in probe.reads:
+            _check_artifact(plan, paper, evidence.artifact, f"{where}.evidence")
+            known = plan.known(paper, evidence.artifact)
+            if known is not None:
+                choose(evidence.variable, known, f"{where}: evidence.variable")
     if entry.figure is not None:
         block = plan.config.blocks[paper]
         choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
-    known = {
-        artifact: about for artifact in read if (about := plan.known(paper, artifact)) is not None
-    }
-    for run in entry.runs:
-        for probe in run.checks:
-            try:
-                require_possible(probe, known)
-            except ValueError as error:
-                raise ConfigError(f"{where}: {error}") from None
 
 
 def _check_artifact(plan: Plan, paper: str, artifact: str, where: str) -> None:
