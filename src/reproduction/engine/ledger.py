@@ -388,65 +388,71 @@ def _check_names(ledger: Ledger) -> None:
         ) from None
 
 
-class Left(Strict):
-    """What a paper says and its ledger does not judge, or judges more narrowly."""
+class Item(Strict):
+    """What a paper says and no entry's `where` shows to be judged as it is stated."""
 
     item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
     says: Text
+    entries: tuple[Identifier, ...] = Field((), description="Those at another place that test it.")
     narrower: Text | None = Field(None, description="How what is judged is narrower.")
     reason: Text | None = Field(None, description="Why nothing judges it.")
 
     @model_validator(mode="after")
     def _is_answered(self) -> Self:
-        if (self.narrower is None) == (self.reason is None):
-            raise ValueError("one of narrower and reason must be given")
+        if not (self.entries or self.narrower or self.reason):
+            raise ValueError("one of entries, narrower and reason must be given")
         return self
 
 
-def load_coverage(path: str | Path) -> list[Left]:
-    """Read what a paper's ledger leaves out.
+def load_coverage(path: str | Path, ledger: Ledger) -> list[Item]:
+    """Read what the places of a ledger's entries do not say of its coverage.
 
     Raises
     ------
     ConfigError
-        One line: an item that does not say why, or is there twice.
+        One line: an item that is not answered or is there twice, an entry that the ledger lacks.
     """
-    path = Path(path)
-    where = f"{path.stem}.coverage"
-    listed = yaml.safe_load(path.read_text(encoding="utf-8"))
-    found = [validate(Left, item, f"{where}.{index}") for index, item in enumerate(listed)]
-    seen: set[str] = set()
-    for left in found:
-        if left.item in seen:
-            raise ConfigError(f"{where}.{left.item} must be there once, got it twice")
-        seen.add(left.item)
-    return found
+    where = f"{ledger.paper}.coverage"
+    listed = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    found: dict[str, Item] = {}
+    for index, raw in enumerate(listed):
+        item = validate(Item, raw, f"{where}.{index}")
+        if item.item in found:
+            raise ConfigError(f"{where}.{item.item} must be there once, got it twice")
+        for name in item.entries:
+            choose(name, ledger.entries, f"{where}.{item.item}.entries")
+        found[item.item] = item
+    return list(found.values())
 
 
-def render_coverage(left: Sequence[Left], ledger: Ledger, *, title: str) -> str:
+def render_coverage(items: Sequence[Item], ledger: Ledger, *, title: str) -> str:
     """What a ledger judges by place, then what it leaves out, as Markdown."""
-    by_place: dict[str, list[Statement]] = {}
-    for entry in ledger.entries.values():
+    by_place: dict[str, list[str]] = {}
+    named = {name: f"`{name}` ({entry.expect})" for name, entry in ledger.entries.items()}
+    for name, entry in ledger.entries.items():
         if isinstance(entry, Statement):
-            by_place.setdefault(entry.where, []).append(entry)
-    count = sum(map(len, by_place.values()))
-    narrower = sum(each.narrower is not None for each in left)
+            by_place.setdefault(entry.where, []).append(named[name])
     lines = [
         f"# Coverage of {ledger.paper}",
         "",
-        f"{title}. {count} statements are judged, at {len(by_place)} places;"
-        f" {len(left) - narrower} are not, and {narrower} more narrowly than they are stated.",
+        f"{title}. {sum(map(len, by_place.values()))} statements at {len(by_place)} places are in the"
+        f" ledger; {sum(bool(item.narrower) for item in items)} things that the paper says are"
+        f" judged more narrowly and {sum(bool(item.reason) for item in items)} are not.",
         "",
         "| place | judged by |",
         "|---|---|",
+        *(f"| {_cell(place)} | {', '.join(ids)} |" for place, ids in by_place.items()),
+        "",
+        "| item | says | judged at another place, more narrowly, or not |",
+        "|---|---|---|",
     ]
-    for place, entries in by_place.items():
-        judged = ", ".join(f"`{entry.id}` ({entry.expect})" for entry in entries)
-        lines.append(f"| {_cell(place)} | {judged} |")
-    lines += ["", "| item | says | not judged, or narrower |", "|---|---|---|"]
-    for each in left:
-        why = each.reason or f"narrower: {each.narrower}"
-        lines.append(f"| {_cell(each.item)} | {_cell(each.says)} | {_cell(why)} |")
+    for item in items:
+        answers = [
+            *map(named.__getitem__, item.entries),
+            item.narrower and f"narrower: {item.narrower}",
+        ]
+        answer = "; ".join(filter(None, [*answers, item.reason]))
+        lines.append(f"| {_cell(item.item)} | {_cell(item.says)} | {_cell(answer)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -29,8 +29,8 @@ def coverage_page(paper: str, config: Path = Path("config")) -> str:
     from reproduction.engine.ledger import load_coverage, render_coverage
 
     ledger = read_ledger(config / "claims" / paper, paper)
-    left = load_coverage(config / "coverage" / f"{paper}.yaml")
-    return render_coverage(left, ledger, title=citation(paper).title)
+    items = load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
+    return render_coverage(items, ledger, title=citation(paper).title)
 
 
 def parameters_page(config: Path = Path("config")) -> str:
