@@ -328,20 +328,19 @@ def _over(probe: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> It
     for index, labels in enumerate(product(*over.values())):
         at = dict(zip(over, labels, strict=True))
         varied = {key: at.pop(key) for key in ("artifact", "variable") if key in at}
-        said = [*filter(None, [probe.get("label")]), *varied.values()]
-        said += [f"{key} = {label}" for key, label in at.items()]
-        yield {
-            **_one_of(probe, index, count, where),
-            "evidence": {**evidence, **varied, "select": {**select, **at}},
-            "label": ", ".join(map(str, said)),
-        }
+        one = _one_of(probe, index, count, where)
+        if not isinstance(probe.get("label"), list):
+            said = [*filter(None, [probe.get("label")]), *varied.values()]
+            said += [f"{key} = {label}" for key, label in at.items()]
+            one["label"] = ", ".join(map(str, said))
+        yield {**one, "evidence": {**evidence, **varied, "select": {**select, **at}}}
 
 
 def _one_of(probe: Mapping[str, Any], index: int, count: int, where: str) -> dict[str, Any]:
     """What a check asks of one combination, where it lists one for each."""
     found = dict(probe)
     for key, each in probe.items():
-        if key in (*BOUNDS, "resolves") and isinstance(each, list):
+        if key in (*BOUNDS, "resolves", "label") and isinstance(each, list):
             if len(each) != count:
                 raise ConfigError(f"{where}.{key} must hold {count}, one each, got {len(each)}")
             found[key] = each[index]
