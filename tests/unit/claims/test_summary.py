@@ -1,17 +1,13 @@
-"""What the repository says of the ledgers: counts, findings, coverage; held in step with them."""
+"""What the repository says of the ledgers: counts, findings; held in step with them."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from reproduction.claims import coverage as covered
-from reproduction.claims.ledger import Ledger, parse_topic
-from reproduction.claims.places import problems
 from reproduction.claims.summary import COUNTS, counts_table, render, with_counts
-from reproduction.engine.parameters import ConfigError
+from reproduction.engine.ledger import Ledger, parse_topic
 from reproduction.pipeline.ledgers import read_ledger
 
 from .book import DRAWINGS, topics
@@ -19,7 +15,6 @@ from .book import DRAWINGS, topics
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]
 KEYS = (*PAPERS, "studies")
-TEXTS = Path(os.environ.get("PRIVREG_TEXTS", ROOT.parent / "shared/papers/text"))
 
 
 def small_ledger(**changes: Any) -> Ledger:
@@ -60,62 +55,6 @@ def test_counts_stand_between_their_markers() -> None:
     assert with_counts(once, [small_ledger()]) == once
     with pytest.raises(ValueError, match="once each"):
         with_counts("no markers", [small_ledger()])
-
-
-@pytest.mark.parametrize("paper", KEYS)
-def test_every_place_is_in_the_papers_text(paper: str) -> None:
-    path = TEXTS / f"{paper}.txt"
-    if not path.is_file():
-        pytest.skip("the papers' texts are not here")
-    assert problems(whole_ledger(paper), path.read_text(encoding="utf-8")) == []
-
-
-def items(**changes: Any) -> list[dict[str, Any]]:
-    names = [entry["id"] for entry in topics()["statements"]]
-    return [
-        {"item": "Theorem 1", "says": "It holds.", "entries": names} | changes,
-        {"item": "Figure 2", "says": "A curve.", "reason": "No numbers."},
-    ]
-
-
-def listed(tmp_path: Path, value: Any) -> covered.Coverage:
-    path = tmp_path / "bombari2025.yaml"
-    path.write_text(yaml.safe_dump(value))
-    return covered.load_coverage(path, small_ledger())
-
-
-def test_coverage_counts_what_is_judged(tmp_path: Path) -> None:
-    found = listed(tmp_path, items())
-    text = covered.render(found, small_ledger(), title="T")
-    assert "2 items: 1 judged as stated, 0 narrower, 0 untested, 1 not judged; 50 %" in text
-    assert "`printed-wrong` (contradicted)" in text
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (items(entries=["hold"]), "did you mean 'holds'"),
-        (items(entries=["holds"]), "none that names 'printed-wrong'"),
-        ([*items(), items()[0]], "must be there once"),
-        ([{"item": "Theorem 1", "says": "x"}], "one of entries and reason"),
-        (
-            [{"item": "Theorem 1", "says": "x", "reason": "y", "narrower": "z"}],
-            "entries must be given where they judge something narrower",
-        ),
-        ([], "at least 1"),
-    ],
-)
-def test_list_and_ledger_are_held_together(tmp_path: Path, value: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        listed(tmp_path, value)
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_the_papers_coverage(paper: str) -> None:
-    found = covered.load_coverage(ROOT / f"config/coverage/{paper}.yaml", whole_ledger(paper))
-    text = TEXTS / f"{paper}.txt"
-    if text.is_file():
-        assert covered.unlisted(found, text.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("key", KEYS)
