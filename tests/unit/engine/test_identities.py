@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reproduction.claims.ledger import load_ledger
+from reproduction.engine.ledger import load_ledger
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.recipe import (
     Axis,

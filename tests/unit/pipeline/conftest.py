@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.claims.ledger import Ledger, topic_files
+from reproduction.engine.ledger import Ledger, topic_files
 from reproduction.pipeline import ledgers
 
 read_ledger = ledgers.read_ledger
