@@ -121,7 +121,7 @@ def test_neither_a_second_run_nor_a_touched_or_moved_file_reruns_anything(built,
             "privreg/algorithms/one_pass_dpgd_kernels.py",
             {"simulation", "figure"} | LEDGER,
         ),
-        ("reproduction/claims/checks.py", LEDGER),
+        ("reproduction/engine/checks.py", LEDGER),
         ("privreg/theory/noisy_sgd/volterra.py", set()),
     ],
 )

@@ -23,7 +23,7 @@ rule judge:
         mem_mb=lambda wildcards, attempt: 500 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=code_of("reproduction.claims.verdicts"),
+        code=code_of("reproduction.engine.verdicts"),
         stated=lambda w: plan.stated_code(w.paper),
         scale=plan.config.scale,
     message:
@@ -49,7 +49,7 @@ rule claim:
         mem_mb=lambda wildcards, attempt: 300 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=code_of("reproduction.claims.verdicts"),
+        code=code_of("reproduction.engine.verdicts"),
         stated=lambda w: plan.stated_code(w.paper),
         scale=plan.config.scale,
     message:
@@ -79,7 +79,7 @@ rule ledger:
         mem_mb=lambda wildcards, attempt: 300 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=code_of("reproduction.claims.records"),
+        code=code_of("reproduction.engine.verdicts"),
         papers=lambda w: plan.keys(w.book),
     message:
         "Ledger of claims"
@@ -137,7 +137,7 @@ rule gate:
         mem_mb=lambda wildcards, attempt: 300 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=code_of("reproduction.claims.gate"),
+        code=code_of("reproduction.engine.verdicts"),
     message:
         "Gate: verdicts against what is expected"
     script:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reproduction.claims.ledger import Ledger, load_ledger
+from reproduction.engine.ledger import Ledger, load_ledger
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.recipe import entries
 from reproduction.engine.registry import Recipe

@@ -6,10 +6,11 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from reproduction.claims.falsify import WrongStatement, WrongVersion, applied
 from reproduction.engine.code import reached
+from reproduction.engine.falsify import WrongStatement, WrongVersion, applied
 from reproduction.engine.parameters import validate
 from reproduction.engine.registry import Recipe, package
+from reproduction.engine.simulation import simulated, summarised
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,8 +64,6 @@ def retold(
 def _run_wrong(
     version: WrongVersion, recipe: Recipe, name: str, about: Mapping[str, Any], held: Evidence
 ) -> dict[str, xr.Dataset]:
-    from reproduction.engine.stages import simulated, summarised
-
     # A module that is first imported while a mistake is made would take it along.
     for module in reached((recipe.module_name,)):
         importlib.import_module(module)

@@ -17,15 +17,17 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from reproduction.claims.gate import is_unexpected, summary
-from reproduction.claims.records import (
+from reproduction.engine.checks import number, series
+from reproduction.engine.verdicts import (
     KINDS,
     Book,
+    CheckResult,
     FindingRecord,
     Record,
+    is_unexpected,
+    summary,
+    with_error,
 )
-from reproduction.claims.verdicts import CheckResult
-from reproduction.claims.wording import number, series, with_error
 
 FloatArray = NDArray[np.float64]
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from privreg import data
-from reproduction.claims.ledger import Ledger, topic_files
-from reproduction.claims.verdicts import artifacts as read_by
 from reproduction.engine.code import code_of
 from reproduction.engine.config import Drawing, Experiment, read_configuration
+from reproduction.engine.ledger import Ledger, topic_files
 from reproduction.engine.ledgers import read_ledger
 from reproduction.engine.mistakes import MODULES, touched, wrong_versions
 from reproduction.engine.parameters import ConfigError, Strict, choose, validate
@@ -192,12 +191,8 @@ class Plan:
 
     def evidence(self, paper: str, claim: str | None = None) -> list[str]:
         """Artifacts that judge the entries of a paper, or one of them."""
-        entries = self.ledgers[paper].entries
-        listed = [entries[claim]] if claim else entries.values()
-        return [
-            self.artifact(paper, each)
-            for each in sorted({name for entry in listed for name in read_by(entry)})
-        ]
+        read = self.ledgers[paper].artifacts(None if claim is None else (claim,))
+        return [self.artifact(paper, each) for each in read]
 
     # Deliberate mistakes
 
@@ -223,12 +218,11 @@ class Plan:
 
     def falsifier_reads(self, paper: str, version: str) -> list[str]:
         """Artifacts that judge a mistake, and those that what it touches reads."""
-        names = touched(wrong_versions(paper)[version])
+        names, ledger = touched(wrong_versions(paper)[version]), self.ledgers[paper]
         read = {file for name in names for file in self.reads(paper, name, *STAGES).values()}
-        for entry in self.ledgers[paper].entries.values():
-            if any(each.split("/")[1] in names for each in read_by(entry)):
-                read.update(self.artifact(paper, each) for each in read_by(entry))
-        return sorted(read)
+        changed = [each for each in ledger.artifacts() if each.split("/")[1] in names]
+        judged = ledger.artifacts(ledger.reading(changed))
+        return sorted(read | {self.artifact(paper, each) for each in judged})
 
     def falsifier_code(self, paper: str, version: str) -> str:
         """Digest of the code that a mistake runs."""
@@ -279,16 +273,11 @@ class Plan:
             where = f"{paper}.claims.{name}"
             if entry.figure is not None:
                 choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
-            for run in entry.runs:
-                for probe in run.checks:
-                    for each in (probe, *probe.falsifiers):
-                        seen = each.evidence
-                        self._check_artifact(paper, seen.artifact, f"{where}.evidence")
-                        kind, _, named = seen.artifact.partition("/")
-                        if kind != "data" and (
-                            known := _variables(self.recipe(paper, named), kind)
-                        ):
-                            choose(seen.variable, known, f"{where}.evidence.variable")
+            for seen in (each for probe in entry.probes for each in probe.reads):
+                self._check_artifact(paper, seen.artifact, f"{where}.evidence")
+                kind, _, made = seen.artifact.partition("/")
+                if kind != "data" and (known := _variables(self.recipe(paper, made), kind)):
+                    choose(seen.variable, known, f"{where}.evidence.variable")
 
     def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
         kind, _, name = artifact.partition("/")

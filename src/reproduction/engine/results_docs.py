@@ -14,9 +14,8 @@ from typing import Any
 
 import jinja2
 
-from reproduction.claims.entries import Statement
-from reproduction.claims.ledger import Ledger
-from reproduction.claims.records import KINDS, SEVERITIES, STATEMENT_VERDICTS
+from reproduction.engine.ledger import Ledger, Statement
+from reproduction.engine.verdicts import KINDS, SEVERITIES, STATEMENT_VERDICTS
 
 COUNTS = ("<!-- counts: begin -->", "<!-- counts: end -->")
 # A figure on a page: its paper and name, its caption, and what is seen.

@@ -31,11 +31,11 @@ HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|--
 
 def coverage_page(paper: str, config: Path = Path("config")) -> str:
     """What of a paper is judged, with the verdicts that its ledger expects, as Markdown."""
-    from reproduction.claims import coverage
+    from reproduction.engine.ledger import load_coverage, render_coverage
 
     ledger = read_ledger(config / "claims" / paper, paper)
-    listed = coverage.load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
-    return coverage.render(listed, ledger, title=citation(paper).title)
+    items = load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
+    return render_coverage(items, ledger, title=citation(paper).title)
 
 
 def parameters_page(config: Path = Path("config")) -> str:

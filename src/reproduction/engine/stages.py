@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 from privreg.version import __version__
 from reproduction.engine import artifacts
 from reproduction.engine.code import SOURCE
-from reproduction.engine.registry import Recipe, bibliography, citation, package, seed_key
+from reproduction.engine.registry import Recipe, bibliography, citation, package
+from reproduction.engine.simulation import simulated, summarised
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.claims.ledger import Ledger
+    from reproduction.engine.ledger import Ledger
 
 Job = Any
 Inputs = Mapping[str, "xr.Dataset"]
@@ -109,50 +110,6 @@ def simulation(job: Job) -> None:
     _write(job, "summarise", joined, inputs, job.output.summary)
 
 
-def simulated(
-    recipe: Recipe,
-    parameters: Any,
-    inputs: Inputs,
-    draws: tuple[str, int, int],
-    shard: tuple[int, int] = (0, 1),
-) -> xr.Dataset:
-    """One shard of a simulation; `draws` are the experiment's path, the seed and the trials."""
-    from reproduction.engine.trials import shard_of
-
-    path, seed, trials = draws
-    part = shard_of(seed, seed_key(path), trials, index=shard[0], count=shard[1])
-    found: xr.Dataset = recipe.module.simulate(
-        parameters, part, **_asked(recipe, "simulate", inputs)
-    )
-    number = artifacts.variable("trial", part.numbers, "trial number")
-    return found.assign_coords(trial=number).assign_attrs(seed=seed)
-
-
-def summarised(
-    recipe: Recipe, parameters: Any, inputs: Inputs, shards: Sequence[xr.Dataset]
-) -> xr.Dataset:
-    """All shards of a simulation, joined and summarised over the trials."""
-    import xarray as xr
-
-    joined = xr.concat(
-        sorted(shards, key=lambda part: int(part.trial[0])),
-        dim="trial",
-        data_vars="minimal",
-        coords="minimal",
-        compat="equals",
-        join="exact",
-        combine_attrs="drop_conflicts",
-    )
-    found = joined.trial.values.tolist()
-    if found != list(range(len(found))):
-        raise ValueError(f"shards must hold each trial once, got trials {found}")
-    attributes = joined.attrs | {"trials": len(found)}
-    if recipe.has("summarise"):
-        inputs = _asked(recipe, "summarise", inputs)
-        joined = recipe.module.summarise(parameters, joined.assign_attrs(attributes), **inputs)
-    return joined.assign_attrs(attributes | joined.attrs)
-
-
 # Figures and tables
 
 
@@ -183,26 +140,32 @@ def table(job: Job) -> None:
 
 def judge(job: Job) -> None:
     """Judge the entries of a paper, or the one of a wildcard; always succeeds."""
-    from reproduction.claims.verdicts import to_json
+    from reproduction.engine import verdicts
 
     claim = dict(job.wildcards.items()).get("claim")
-    records = _judged(job, claim)
-    artifacts.write_json({"records": json.loads(to_json(records))}, job.output[0])
+    records = verdicts.judge(
+        _ledger(job.wildcards.paper, job.input.ledgers),
+        _by_artifact(job.input.artifacts),
+        digests={_artifact(path): artifacts.digest_of(path) for path in job.input.artifacts},
+        scale=job.params.scale,
+        only=None if claim is None else (claim,),
+    )
+    found = json.loads(verdicts.records_to_json(records))
+    artifacts.write_json({"records": found}, job.output[0])
 
 
 def ledger(job: Job) -> None:
     """Join the ledgers with the verdicts on their entries, as tables and as JSON."""
-    from reproduction.claims import records
-    from reproduction.claims.verdicts import from_json
+    from reproduction.engine import verdicts
 
     found = [each for path in job.input.verdicts for each in artifacts.read_json(path)["records"]]
-    book = records.join(
+    book = verdicts.join(
         [_ledger(paper, job.input.ledgers) for paper in job.params.papers],
-        from_json(json.dumps(found)),
+        verdicts.records_from_json(json.dumps(found)),
     )
-    artifacts.write_text(records.to_csv(book), job.output.csv)
-    artifacts.write_text(records.findings_to_csv(book.findings), job.output.findings)
-    artifacts.write_json(json.loads(records.to_json(book)), job.output.json)
+    artifacts.write_text(verdicts.to_csv(book), job.output.csv)
+    artifacts.write_text(verdicts.findings_to_csv(book.findings), job.output.findings)
+    artifacts.write_json(json.loads(verdicts.to_json(book)), job.output.json)
 
 
 def page(job: Job) -> None:
@@ -225,34 +188,30 @@ def page(job: Job) -> None:
 
 def gate(job: Job) -> list[str]:
     """Compare verdicts with what is expected; write the summary only if all agree."""
-    from reproduction.claims import gate as comparison
+    from reproduction.engine import verdicts
 
     book = _book(job.input.ledger)
-    failures = comparison.gate(book.records)
+    failures = verdicts.gate(book.records)
     if not failures:
-        artifacts.write_text(comparison.summary(book), job.output[0])
+        artifacts.write_text(verdicts.summary(book), job.output[0])
     return failures
 
 
 def falsifier(job: Job) -> None:
     """Make a deliberate mistake, run what it touches and judge it; always succeeds."""
-    from reproduction.claims.falsify import turned, uncaught
+    from reproduction.engine.falsify import turned, uncaught
     from reproduction.engine.mistakes import retold, wrong_versions
+    from reproduction.engine.verdicts import judge
 
     paper = job.wildcards.paper
     version = wrong_versions(paper)[job.wildcards.version]
     held = _by_artifact(job.input.artifacts)
-    told = held | retold(version, paper, job.params.experiments, held)
-    changed = {name for name in held if told[name] is not held[name]}
+    told = retold(version, paper, job.params.experiments, held)
     book = _ledger(paper, job.input.ledgers)
+    only = book.reading(tuple(told))
     right, wrong = (
-        [
-            each
-            for entry in book.entries
-            if changed & {*_artifacts(book, entry)}
-            for each in _verdicts(book, evidence, {}, entry)
-        ]
-        for evidence in (held, told)
+        judge(book, evidence, digests={}, scale="paper", only=only)
+        for evidence in (held, held | told)
     )
     found = {
         "version": version.name,
@@ -287,10 +246,6 @@ def _recipe(job: Job) -> Recipe:
 def _inputs(job: Job) -> dict[str, xr.Dataset]:
     """Artifacts by the names of the stage's arguments."""
     return {name: artifacts.read(path) for name, path in job.input.items() if name != "shards"}
-
-
-def _asked(recipe: Recipe, stage: str, inputs: Inputs) -> dict[str, xr.Dataset]:
-    return {name: inputs[name] for name in recipe.reads(stage)}
 
 
 def _drawing(job: Job, kind: str, name: str) -> Callable[..., Any]:
@@ -347,39 +302,10 @@ def _ledger(paper: str, files: Sequence[str]) -> Ledger:
     return read_ledger(folder, paper)
 
 
-def _judged(job: Job, claim: str | None = None) -> list[Any]:
-    digests = {_artifact(path): artifacts.digest_of(path) for path in job.input.artifacts}
-    evidence = _by_artifact(job.input.artifacts)
-    book = _ledger(job.wildcards.paper, job.input.ledgers)
-    return _verdicts(book, evidence, digests, claim, job.params.scale)
-
-
-def _verdicts(
-    book: Ledger,
-    evidence: Inputs,
-    digests: Mapping[str, str],
-    claim: str | None,
-    scale: Any = "paper",
-) -> list[Any]:
-    from reproduction.claims.verdicts import case, judge
-
-    listed = [book.entries[claim]] if claim else book.entries.values()
-    return [
-        judge(case(entry), evidence, paper=book.paper, digests=digests, scale=scale)
-        for entry in listed
-    ]
-
-
-def _artifacts(book: Ledger, entry: str) -> tuple[str, ...]:
-    from reproduction.claims.verdicts import artifacts
-
-    return artifacts(book.entries[entry])
-
-
 def _book(path: str) -> Any:
-    from reproduction.claims import records
+    from reproduction.engine.verdicts import from_json
 
-    return records.from_json(json.dumps(artifacts.read_json(path)))
+    return from_json(json.dumps(artifacts.read_json(path)))
 
 
 def _version() -> str:

@@ -9,9 +9,8 @@ from typing import Any
 import xarray as xr
 from PIL import Image
 
-from reproduction.claims.ledger import Ledger, parse_topic
-from reproduction.claims.records import Book, join
-from reproduction.claims.verdicts import case, judge
+from reproduction.engine.ledger import Ledger, parse_topic
+from reproduction.engine.verdicts import Book, join, judge
 
 PAPERS = {
     "bombari2025": {
@@ -52,7 +51,7 @@ def probe(value: float | list[float], **changes: Any) -> dict[str, Any]:
     return {
         "evidence": {"artifact": "theory/numbers", "variable": "value", "select": {"of": value}},
         "check": {"kind": "all", "of": above} if isinstance(value, list) else above,
-        "rejects": [-5.0],
+        "resolves": 5.0,
     } | changes
 
 
@@ -107,10 +106,13 @@ def book(scale: Any = "paper", attributes: dict[str, Any] | None = None, **chang
         {"of": [1.0, 2.0, -1.0, 9.0, 0.1]},
         {"trials": 10} | (attributes or {}),
     )
-    judgements = [
-        judge(case(entry), {"theory/numbers": dataset}, paper=ledger.paper,
-              digests={"theory/numbers": "ab" * 32}, scale=scale)
-        for ledger in ledgers
-        for entry in ledger.entries.values()
-    ]  # fmt: skip
-    return join(ledgers, judgements)
+    digests = {"theory/numbers": "ab" * 32}
+    datasets = {"theory/numbers": dataset}
+    return join(
+        ledgers,
+        [
+            record
+            for ledger in ledgers
+            for record in judge(ledger, datasets, digests=digests, scale=scale)
+        ],
+    )

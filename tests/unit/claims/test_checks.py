@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from reproduction.claims.checks import Check, assess, largest_z, refuses, region
+from reproduction.engine.checks import Check, assess, largest_z, refuses, region
 
 INF = math.inf
 

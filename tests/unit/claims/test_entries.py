@@ -1,6 +1,5 @@
 """A ledger refuses what it does not know, and any check that cannot fail."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reproduction.claims.entries import Probe, Statement
-from reproduction.claims.ledger import load_ledger, parse_topic
+from reproduction.engine.checks import Probe
+from reproduction.engine.ledger import load_ledger, parse_topic
 from reproduction.engine.parameters import ConfigError
 
 WHERE = "bombari2025.claims.theorem-1"
@@ -64,14 +63,12 @@ def load(folder: Path, **topics: Any) -> Any:
     return load_ledger(folder, "bombari2025")
 
 
-def test_a_good_topic_loads_and_survives_json() -> None:
+def test_a_good_topic_loads() -> None:
     found = topic(statements=[statement()], cross_checks=[cross_check()])
     assert [entry.id for entry in found.entries] == ["ode-tracks-dpgd", "two-routes"]
     assert found.statements[0].expect == "reproduced"
     assert found.cross_checks[0].expect == "passed"
     assert found.statements[0].checks[0].evidence.select["dimension"] == (10, 100)
-    text = json.dumps(found.statements[0].model_dump(mode="json"), sort_keys=True)
-    assert Statement.model_validate(json.loads(text)) == found.statements[0]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +107,23 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
         ),
         ({"checks": [probe(check={"kind": "betwen"})]}, "did you mean 'between'"),
         ({"checks": [probe(rejects=[{"times": 2.0}])]}, "unless the check is of kind 'close'"),
+        (
+            {
+                "checks": [
+                    probe(check={"kind": "close", "expected": 0.0, "absolute": 1.0}, resolves=2.0)
+                ]
+            },
+            "resolves must stand at a check of kind between, below or above",
+        ),
+        ({"check": probe()["check"]}, "a key must be one of.*got 'check'"),
+        (
+            {"checks": [probe(evidence={"over": {"dimension": 10}})]},
+            "over.dimension must be a list",
+        ),
+        (
+            {"checks": [probe(evidence={"over": {"dimension": [10, 100]}}, resolves=[0.1])]},
+            "resolves must hold 2, one each, got 1",
+        ),
         (
             {"checks": [probe(evidence={"artifact": "figures/fig1", "variable": "risk"})]},
             "artifact must match.*figures/fig1",
@@ -159,6 +173,36 @@ def test_what_entries_share_is_said_once() -> None:
     assert first.checks[0].evidence.select == {"spectrum": "uniform", "dimension": 10}
     assert other.checks[0].evidence.select == {}
     assert found.cross_checks[0].figure == "fig1"
+
+
+def test_one_check_stands_for_a_check_at_each_combination() -> None:
+    """Labels, bounds and what is resolved may be listed; the first key is the slowest."""
+    (found,) = topic(
+        shared={"evidence": {"artifact": "theory/a"}},
+        statements=[
+            {key: value for key, value in statement().items() if key != "checks"}
+            | {
+                "evidence": {"over": {"artifact": ["theory/a", "theory/b"], "epsilon": [1.0, 4.0]}},
+                "check": {"kind": "all", "of": {"kind": "below", "high": [1.0, 2.0, 3.0, 4.0]}},
+                "resolves": 0.5,
+                "wrong": [
+                    {"says": "Half.", "check": {"kind": "below", "high": [0.1, 0.2, 0.3, 0.4]}}
+                ],
+            }
+        ],
+    ).statements
+    seen = [
+        (each.evidence.artifact, each.evidence.select["epsilon"], each.check.of.high, each.resolves)
+        for each in found.checks
+    ]
+    assert seen == [
+        ("theory/a", 1.0, 1.0, 0.5), ("theory/a", 4.0, 2.0, 0.5),
+        ("theory/b", 1.0, 3.0, 0.5), ("theory/b", 4.0, 4.0, 0.5),
+    ]  # fmt: skip
+    assert {each.evidence.variable for each in found.checks} == {"ode_tracks_dpgd"}
+    assert [each.label for each in found.checks][1] == "theory/a, epsilon = 4.0"
+    assert [each.falsifiers[0].check.high for each in found.checks] == [0.1, 0.2, 0.3, 0.4]
+    assert found.checks[3].falsifiers[0].evidence == found.checks[3].evidence
 
 
 def holding(**changes: Any) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import xarray as xr
 import yaml
-from reproduction.pipeline.falsify import wrong_versions
 
-from reproduction.claims.falsify import (
+from reproduction.engine.falsify import (
     Patch,
     WrongStatement,
     WrongVersion,
@@ -19,11 +18,12 @@ from reproduction.claims.falsify import (
     times,
     turned,
     uncaught,
-    unturned,
 )
-from reproduction.claims.verdicts import Judgement
-from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.ledger import Statement
 from reproduction.engine.parameters import choose
+from reproduction.engine.verdicts import Record
+from reproduction.pipeline.falsify import wrong_versions
+from reproduction.engine.ledgers import read_ledger
 
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]
@@ -42,12 +42,11 @@ def version(**changes: Any) -> WrongVersion:
     )
 
 
-def judged(**outcomes: Any) -> list[Judgement]:
+def judged(**verdicts: Any) -> list[Record]:
     return [
-        Judgement(paper="p", id=name, outcome=outcome, reason="", runs=(), stand_in=False,
-                  scale="paper")
-        for name, outcome in outcomes.items()
-    ]  # fmt: skip
+        Record.model_construct(id=name, verdict=verdict, reason="")
+        for name, verdict in verdicts.items()
+    ]
 
 
 def test_a_mistake_is_made_and_taken_back() -> None:
@@ -70,13 +69,13 @@ def test_a_mistake_that_patches_nothing_is_refused() -> None:
 
 
 def test_what_is_not_caught_is_named() -> None:
-    right = judged(notices="passed", other="passed", known="failed", noisy="passed")
-    wrong = judged(notices="failed", other="passed", known="passed", noisy="inconclusive")
+    right = judged(notices="reproduced", other="passed", known="failed", noisy="passed")
+    wrong = judged(notices="contradicted", other="passed", known="passed", noisy="inconclusive")
     assert uncaught(version(), right, wrong) == []
     assert turned(right, wrong) == ["notices"]
-    silent = judged(notices="passed", other="failed", known="failed", noisy="passed")
+    silent = judged(notices="reproduced", other="failed", known="failed", noisy="passed")
     assert uncaught(version(), right, silent) == [
-        "twice: notices must fail, got passed",
+        "twice: notices must fail, got reproduced",
         "twice: other fails and is not named ()",
     ]
     assert "is not judged" in uncaught(version(turns=("gone",)), right, wrong)[0]
@@ -112,7 +111,13 @@ def test_a_wrong_statement_changes_what_it_names_alone() -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_statement_that_holds_has_a_wrong_version(paper: str) -> None:
     ledger = read_ledger(ROOT / "config/claims" / paper, paper)
-    assert unturned(ledger, wrong_versions(paper).values()) == []
-    without = unturned(ledger, [])
-    assert set(without) <= set(ledger.entries)
-    assert without, "some statements compare two routes, and need a wrong version of the code"
+    turned = {name for version in wrong_versions(paper).values() for name in version.turns}
+    bare = {
+        entry.id
+        for entry in ledger.entries.values()
+        if isinstance(entry, Statement)
+        and entry.expect == "reproduced"
+        and not any(probe.wrong for probe in entry.probes)
+    }
+    assert bare, "some statements compare two routes, and need a wrong version of the code"
+    assert bare <= turned

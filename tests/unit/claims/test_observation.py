@@ -7,10 +7,8 @@ import pytest
 import xarray as xr
 from pydantic import TypeAdapter
 
-from reproduction.claims.checks import Check
-from reproduction.claims.evidence import Evidence
-from reproduction.claims.observation import Observation, observe
 from reproduction.engine import artifacts as store
+from reproduction.engine.checks import Check, Evidence, Observation, observe
 from reproduction.engine.summaries import mean_and_error
 
 DIMENSIONS = [10, 100, 1000]

@@ -6,11 +6,14 @@ import json
 
 import pytest
 
-from reproduction.claims.gate import gate, summary
-from reproduction.claims.ledger import Ledger, parse_topic
-from reproduction.claims.records import findings_to_csv, from_json, join, to_csv, to_json
-from reproduction.claims.verdicts import judge
-from reproduction.engine.parameters import ConfigError
+from reproduction.engine.verdicts import (
+    findings_to_csv,
+    from_json,
+    gate,
+    summary,
+    to_csv,
+    to_json,
+)
 
 from .book import book, topics
 
@@ -54,14 +57,6 @@ def test_reduced_scales_and_stand_ins_fail_nothing() -> None:
     stand_in = book(attributes={"stand_in": 1, "stand_in_reason": "diabetes stands in"})
     assert gate(stand_in.records) == []
     assert "8 untested because bundled data stands in" in summary(stand_in)
-
-
-def test_an_entry_without_a_judgement_is_untested_and_a_stranger_is_refused() -> None:
-    ledger = Ledger("bombari2025", (parse_topic(topics(), "theorem-1", "x"),))
-    assert {record.verdict for record in join([ledger], []).records} == {"untested"}
-    unknown = judge({"id": "unknown", "runs": []}, {}, paper="bombari2025", digests={})
-    with pytest.raises(ConfigError, match=r"bombari2025\.claims\.unknown"):
-        join([ledger], [unknown])
 
 
 def test_json_is_complete_and_deterministic() -> None:

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reproduction.claims.ledger import load_ledger
-from reproduction.engine.ledgers import declared_entries, read_ledger
+from reproduction.engine.ledger import load_ledger
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.recipe import (
     Axis,
@@ -16,6 +15,7 @@ from reproduction.engine.recipe import (
     identity,
     stage,
 )
+from reproduction.engine.ledgers import declared_entries, read_ledger
 
 AXES = {"size": Axis("size", "sizes")}
 PARAMETERS = SimpleNamespace(sizes=(1.0, 2.0))

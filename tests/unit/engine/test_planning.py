@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from reproduction.pipeline import drawings, scales, targets
 
-from reproduction.claims.verdicts import artifacts
-from reproduction.engine.config import Paper, load, merge, read_configuration, with_arguments
 from reproduction.engine.parameters import ConfigError
+from reproduction.pipeline import drawings, scales, targets
+from reproduction.engine.config import Paper, load, merge, read_configuration, with_arguments
 from reproduction.engine.plan import Plan, stop_in_one_line
 from reproduction.engine.registry import known_keys
 
@@ -56,15 +55,6 @@ def test_another_parameter_is_your_own_scale_for_what_rests_on_it(changes):
     assert (mine.scale, mine.layout.root) == ("own", "results/own")
     assert mine.scale_of_drawing("figure", "brown2024", "fig5") == "own"
     assert mine.scale_of_drawing("figure", "brown2024", "fig1") == "paper"
-    cases = [case for group in mine.cases("brown2024") for case in json.loads(group)]
-    own = {case["id"] for case in cases if case["scale"] == "own"}
-    ledger = mine.ledgers.by_paper["brown2024"]
-    assert own == {
-        name
-        for name, entry in ledger.entries.items()
-        if any(artifact.endswith("/coverage") for artifact in artifacts(entry))
-    }
-    assert 0 < len(own) < len(cases) == len(ledger.entries)
     assert "brown2024/coverage" in targets.own_lines(mine)[0]
 
 
@@ -188,27 +178,12 @@ def test_an_edit_of_a_simulation_or_of_its_summary_counts_where_one_job_makes_bo
 def test_a_job_judges_all_entries_of_a_paper_or_one_from_what_it_reads_alone(whole):
     paper, ledger = "brown2024", whole.ledgers.by_paper["brown2024"]
     assert whole.ledgers.verdicts() == ["results/verdicts/brown2024.json"]
-    read = {name for entry in ledger.entries.values() for name in artifacts(entry)}
-    assert set(whole.ledgers.reads(paper)) == read
+    read = set(whole.ledgers.reads(paper))
     for name, entry in ledger.entries.items():
-        assert tuple(whole.ledgers.reads(paper, name)) == artifacts(entry)
-        assert len(artifacts(entry)) < len(read)
-        (group,) = whole.cases(paper, name)
-        assert [case["id"] for case in json.loads(group)] == [name]
-
-
-def test_no_argument_of_a_command_is_beyond_what_a_kernel_takes():
-    """Of one argument, 128 KB; of all, 2 MB, since Snakemake writes a long command to a file."""
-    config = Plan(
-        read_configuration(ROOT / "config"),
-        checked=False,
-        ledgers=ROOT / "config/claims",
-        recorded=ROOT / "workflow",
-    )
-    for paper in config.config.blocks:
-        cases = config.cases(paper)
-        assert max(map(len, cases)) < 2**16
-        assert sum(map(len, cases)) < 2**20
+        assert set(whole.ledgers.reads(paper, name)) == {
+            artifact for probe in entry.probes for artifact in probe.artifacts
+        }
+        assert set(whole.ledgers.reads(paper, name)) < read
 
 
 # Targets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reproduction.claims.falsify import WrongStatement, plus, power, times
+from reproduction.engine.falsify import WrongStatement, plus, power, times
 
 HALF = times(2.0)
 

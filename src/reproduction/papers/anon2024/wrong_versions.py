@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
 ACCOUNTING = "privreg.algorithms.shaped_accounting"
 CORRELATIONS = "privreg.noise.correlations"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
 ALGORITHM = "privreg.algorithms.one_pass_mechanism"
 SCHEDULES = "privreg.schedules"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.claims.falsify import WrongStatement, power
+from reproduction.engine.falsify import WrongStatement, power
 from reproduction.engine.recipe import DataArray
 
 # ln(n rho / (beta p)) is ln(n / p) where rho = beta.

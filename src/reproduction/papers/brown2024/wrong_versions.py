@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
 DESCENT = "privreg.algorithms.full_batch_dpgd"
 GRADIENT = "privreg.algorithms.clipped_gradient"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.claims.falsify import WrongStatement, plus, power, times
+from reproduction.engine.falsify import WrongStatement, plus, power, times
 
 HALF, OTHER_WAY = times(2.0), times(-1.0)
 

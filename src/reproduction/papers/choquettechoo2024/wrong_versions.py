@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
 MECHANISM = "privreg.algorithms.dp_ftrl"
 EXPERIMENTS = "reproduction.papers.choquettechoo2024.experiments"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reproduction.claims.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
 CLOSED_FORMS = "privreg.theory.noisy_sgd.closed_forms"
 

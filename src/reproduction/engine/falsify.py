@@ -8,14 +8,12 @@ may.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reproduction.claims.entries import Statement
-from reproduction.claims.ledger import Ledger
-from reproduction.claims.verdicts import Judgement
+from reproduction.engine.verdicts import REFUTED, SOUND, Record
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -150,48 +148,32 @@ def applied(patches: Iterable[Patch]) -> Iterator[None]:
 
 
 def uncaught(
-    version: WrongVersion | WrongStatement, right: Iterable[Judgement], wrong: Iterable[Judgement]
+    version: WrongVersion | WrongStatement, right: Sequence[Record], wrong: Sequence[Record]
 ) -> list[str]:
     """One line for each entry that should have turned and did not, or turned without being named.
 
-    An entry turns if it passes with the right code and fails with the wrong one. What can no longer
-    be judged has not noticed anything.
+    What can no longer be judged has not noticed anything.
     """
-    before = {judgement.id: judgement for judgement in right}
-    after = {judgement.id: judgement for judgement in wrong}
+    before = {record.id: record for record in right}
+    after = {record.id: record for record in wrong}
     lines = []
     for name in version.turns:
         if name not in before or name not in after:
             lines.append(f"{version.name}: {name} is not judged by what {version.name} rebuilds")
-        elif before[name].outcome != "passed":
-            lines.append(f"{version.name}: {name} is {before[name].outcome} with the right code")
-        elif after[name].outcome != "failed":
+        elif before[name].verdict not in SOUND:
+            lines.append(f"{version.name}: {name} is {before[name].verdict} with the right code")
+        elif after[name].verdict not in REFUTED:
             reason = f" ({after[name].reason})" if after[name].reason else ""
-            lines.append(f"{version.name}: {name} must fail, got {after[name].outcome}{reason}")
-    for name in turned(before.values(), after.values()):
+            lines.append(f"{version.name}: {name} must fail, got {after[name].verdict}{reason}")
+    for name in turned(right, wrong):
         if name not in version.turns:
             lines.append(f"{version.name}: {name} fails and is not named ({after[name].reason})")
     return lines
 
 
-def turned(right: Iterable[Judgement], wrong: Iterable[Judgement]) -> list[str]:
-    """Entries that pass with the right code and fail with the wrong one."""
-    after = {judgement.id: judgement.outcome for judgement in wrong}
+def turned(right: Iterable[Record], wrong: Iterable[Record]) -> list[str]:
+    """Entries that hold with the right code and are refuted with the wrong one."""
+    after = {record.id: record.verdict for record in wrong}
     return [
-        judgement.id
-        for judgement in right
-        if judgement.outcome == "passed" and after.get(judgement.id) == "failed"
-    ]
-
-
-def unturned(ledger: Ledger, versions: Iterable[WrongVersion | WrongStatement]) -> list[str]:
-    """Statements that hold and that no wrong version turns, of theirs or of the code."""
-    named = {name for version in versions for name in version.turns}
-    return [
-        entry.id
-        for entry in ledger.entries.values()
-        if isinstance(entry, Statement)
-        and entry.expect == "reproduced"
-        and entry.id not in named
-        and not any(probe.wrong for run in entry.runs for probe in run.checks)
+        record.id for record in right if record.verdict in SOUND and after.get(record.id) in REFUTED
     ]

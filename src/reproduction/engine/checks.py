@@ -1,0 +1,946 @@
+"""Checks of evidence: what a number must satisfy, and whether its noise lets one say so.
+
+A `Probe` names a variable of an artifact, at labels of its coordinates, and a check of it. `decide`
+reads it and says passed, failed, or too noisy to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, assert_never
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+
+from privreg.validation import expected_choice
+from reproduction.engine.parameters import Artifact, Name, Strict, choose
+from reproduction.engine.quantities import Flag
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+DECISIVE_SIGMAS = 2.0
+MOST_DOUBLINGS = 40
+LABEL_TOLERANCE = 1e-9
+SHORT, SHOWN_LABELS = 4, 8
+ERROR_SUFFIX = "_standard_error"
+
+Outcome = Literal["passed", "failed", "inconclusive", "untested"]
+Floats = NDArray[np.float64]
+Label = bool | int | float | str
+Text = Annotated[str, Field(min_length=1)]
+
+
+def _no_nan(value: float) -> float:
+    if math.isnan(value):
+        raise ValueError("must be a number, got NaN")
+    return value
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, Mapping | BaseModel):
+        return "mapping"
+    return "list" if isinstance(value, list | tuple) else "number"
+
+
+# An infinite divergence is a legal value.
+Number = Annotated[float, Field(strict=True), AfterValidator(_no_nan)]
+Numbers = Annotated[tuple[Number, ...], Field(min_length=1)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+
+
+class Evidence(Strict):
+    """A variable of an artifact, at labels of its coordinates."""
+
+    artifact: Artifact = Field(description="STAGE/EXPERIMENT, or data/DATASET.")
+    variable: Name
+    select: dict[Name, Label | tuple[Label, ...]] = Field(
+        default_factory=dict, description="Coordinate: one label, or several in this order."
+    )
+
+
+# A number that another artifact holds is named, never retyped.
+Bound = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[Evidence, Tag("mapping")], Discriminator(_form)
+]
+Expected = Annotated[
+    Annotated[Number, Tag("number")]
+    | Annotated[Numbers, Tag("list")]
+    | Annotated[Evidence, Tag("mapping")],
+    Discriminator(_form),
+]
+
+
+class Close(Strict):
+    """Equal up to the largest of the tolerances that are given."""
+
+    kind: Literal["close"]
+    expected: Expected = Field(description="A number, a list, or the evidence that holds them.")
+    absolute: Tolerance | None = None
+    relative: Tolerance | None = Field(None, description="In units of |expected|.")
+    sigmas: Tolerance | None = Field(None, description="In standard errors of the observation.")
+
+    @model_validator(mode="after")
+    def _has_a_tolerance(self) -> Self:
+        if self.absolute is None and self.relative is None and self.sigmas is None:
+            raise ValueError("one of absolute, relative and sigmas must be given")
+        return self
+
+
+class Between(Strict):
+    """At least `low` and at most `high`."""
+
+    kind: Literal["between"]
+    low: Bound
+    high: Bound
+
+    @model_validator(mode="after")
+    def _is_an_interval(self) -> Self:
+        if isinstance(self.low, Evidence) or isinstance(self.high, Evidence):
+            return self
+        if self.low > self.high:
+            raise ValueError(f"low must be at most high = {self.high:g}, got {self.low:g}")
+        return self
+
+
+class Below(Strict):
+    """At most `high`."""
+
+    kind: Literal["below"]
+    high: Bound
+
+
+class Above(Strict):
+    """At least `low`."""
+
+    kind: Literal["above"]
+    low: Bound
+
+
+class Monotone(Strict):
+    """Each value of a curve against the next one, in the order of the evidence."""
+
+    kind: Literal["monotone"]
+    direction: Literal["increasing", "decreasing"]
+    strict: Flag = False
+    slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
+
+
+class Ordered(Strict):
+    """Values at labels of a dimension, the smallest first."""
+
+    kind: Literal["ordered"]
+    dimension: str
+    labels: Annotated[tuple[Label, ...], Field(min_length=2)]
+    strict: Flag = False
+    slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
+
+
+class All(Strict):
+    """The same scalar check for every element of an array."""
+
+    kind: Literal["all"]
+    of: Annotated[Close | Between | Below | Above, Field(discriminator="kind")]
+
+    @model_validator(mode="after")
+    def _takes_one_number(self) -> Self:
+        if isinstance(self.of, Close) and isinstance(self.of.expected, tuple):
+            raise ValueError("of.expected must be one number, got a list, which `close` takes")
+        return self
+
+
+Check = Close | Between | Below | Above | Monotone | Ordered | All
+BOUNDS = ("expected", "low", "high")
+KINDS = ("close", "between", "below", "above", "monotone", "ordered", "all")
+
+
+def _known_kind(value: Any) -> Any:
+    if isinstance(value, Mapping) and "kind" in value and value["kind"] not in KINDS:
+        raise ValueError(f"kind must be {expected_choice(value['kind'], KINDS)}")
+    return value
+
+
+AnyCheck = Annotated[Check, Field(discriminator="kind"), BeforeValidator(_known_kind)]
+
+
+class Beside(Strict):
+    """A rejected observation told by its distance to what is expected."""
+
+    times: Number | None = Field(None, description="This multiple of what is expected.")
+    plus: Number | None = Field(None, description="This much more than what is expected.")
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if (self.times is None) == (self.plus is None):
+            raise ValueError("a rejected observation must be told by one of times and plus")
+        return self
+
+
+Rejected = Annotated[
+    Annotated[Number, Tag("number")]
+    | Annotated[Numbers, Tag("list")]
+    | Annotated[Beside, Tag("mapping")],
+    Discriminator(_form),
+]
+
+
+class Wrong(Strict):
+    """A small wrong version of a statement, which the evidence must refuse."""
+
+    says: Text = Field(description="What is wrong, as in 'without its logarithm'.")
+    evidence: Evidence | None = Field(None, description="Where it differs from the check's own.")
+    check: AnyCheck | None = Field(None, description="Where it differs from the check's own.")
+
+    @model_validator(mode="after")
+    def _differs(self) -> Self:
+        if self.evidence is None and self.check is None:
+            raise ValueError("one of evidence and check must be given, in which it differs")
+        return self
+
+
+class Probe(Strict):
+    """One check of one piece of evidence, with what it must refuse."""
+
+    label: Text | None = Field(None, description="What this check looks at, where several are.")
+    evidence: Evidence
+    check: AnyCheck
+    resolves: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)] | None = Field(
+        None, description="An observation this far out of bounds must be refused, noise or not."
+    )
+    rejects: tuple[Rejected, ...] = Field(
+        (), description="Observations that the check must refuse, a list where it takes a list."
+    )
+    wrong: tuple[Wrong, ...] = Field(
+        (), description="Small wrong versions of the statement, which the evidence must refuse."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrong_evidence_is_whole(cls, raw: Any) -> Any:
+        # The evidence of a wrong version says where it differs from the check's own.
+        own = raw.get("evidence") if isinstance(raw, Mapping) else None
+        if not (isinstance(own, Mapping) and isinstance(raw.get("wrong"), list | tuple)):
+            return raw
+        whole = [
+            {**each, "evidence": {**own, **each["evidence"]}}
+            if isinstance(each, Mapping) and isinstance(each.get("evidence"), Mapping)
+            else each
+            for each in raw["wrong"]
+        ]
+        return {**raw, "wrong": whole}
+
+    @model_validator(mode="after")
+    def _can_fail(self) -> Self:
+        inner = _inner(self.check)
+        if self.resolves is not None and not isinstance(inner, Between | Below | Above):
+            raise ValueError("resolves must stand at a check of kind between, below or above")
+        if isinstance(inner, Ordered) and inner.dimension in self.evidence.select:
+            raise ValueError(
+                f"evidence.select.{inner.dimension} must not be given:"
+                " the check orders that dimension"
+            )
+        # What a check expects may lie in an artifact; then its power shows when it is judged.
+        if not references(self.check):
+            rejected_values(self, self.check)
+        return self
+
+    @property
+    def reads(self) -> Iterator[Evidence]:
+        """All that it reads, its own evidence first."""
+        for each in (self, *self.falsifiers):
+            yield from (each.evidence, *references(each.check).values())
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Artifacts that it reads, its own first."""
+        return tuple(dict.fromkeys(evidence.artifact for evidence in self.reads))
+
+    @property
+    def falsifiers(self) -> tuple[Probe, ...]:
+        """The wrong versions as checks of their own, labelled with what they say."""
+        return tuple(
+            Probe.model_validate(
+                {
+                    "label": each.says,
+                    "evidence": each.evidence or self.evidence,
+                    "check": each.check or self.check,
+                }
+            )
+            for each in self.wrong
+        )
+
+
+def _inner(check: Check) -> Any:
+    return check.of if isinstance(check, All) else check
+
+
+def references(check: Check) -> dict[str, Evidence]:
+    """The bounds that a check reads from an artifact, by key."""
+    found = {key: getattr(_inner(check), key, None) for key in BOUNDS}
+    return {key: value for key, value in found.items() if isinstance(value, Evidence)}
+
+
+def rejected_values(probe: Probe, check: Check) -> tuple[Any, ...]:
+    """Observations that the probe's check, its bounds read, must refuse.
+
+    Raises
+    ------
+    ValueError
+        Without any noise it takes one of them.
+    """
+    inner = _inner(check)
+    found: list[Any] = []
+    for rejected in probe.rejects:
+        if not isinstance(rejected, Beside):
+            found.append(rejected)
+        elif not isinstance(inner, Close):
+            raise ValueError("rejects must be numbers, unless the check is of kind 'close'")
+        else:
+            expected = _numbers(inner.expected)
+            found.append(
+                expected * rejected.times
+                if rejected.times is not None
+                else expected + (rejected.plus or 0.0)
+            )
+    for values in found:
+        if not refuses(check, values):
+            shown = np.asarray(values).tolist()
+            raise ValueError(
+                f"check must refuse what `rejects` lists, got one that cannot refuse {shown!r}"
+            )
+    if probe.resolves is not None:
+        found += [float(inner.low) - probe.resolves] if hasattr(inner, "low") else []
+        found += [float(inner.high) + probe.resolves] if hasattr(inner, "high") else []
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a check finds.
+
+    Attributes
+    ----------
+    decision : {"passed", "refuted", "undecided"}
+        Undecided if the noise straddles a bound.
+    passed : bool
+        Whether the observation satisfies the check, noise ignored.
+    margin : float
+        Distance to the nearest bound in the units of the observation, negative outside; where there
+        are several comparisons, of the one that the decision hangs on.
+    standard_error : float
+        Of that comparison.
+    index : int
+        Position of that comparison (C order); a step of a curve is at its first point.
+    """
+
+    decision: Literal["passed", "refuted", "undecided"]
+    passed: bool
+    margin: float
+    standard_error: float
+    index: int
+
+
+def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -> Assessment:
+    r"""Decide whether an observation satisfies a check, given its noise.
+
+    .. math:: |m_i| \ge z\, s_i,\qquad z = 2
+
+    decides comparison i, where m_i is the signed distance to the nearest bound and s_i the standard
+    error of that distance. A check of k comparisons passes if each of them passes decisively. It is
+    refuted if one fails by z_k standard errors, where z_k gives the whole family the level of a
+    single comparison: :math:`\Phi(-z_k) = \Phi(-2) / k`.
+
+    Parameters
+    ----------
+    check : Check
+        What must hold.
+    observed : array_like
+        One number; for `monotone`, `ordered` and a list of expected values a vector; for `all` any
+        shape. Infinity is a legal observation, NaN is not.
+    standard_error : array_like
+        Of each element, at least 0; one that is NaN counts as infinite. A tolerance in standard
+        errors has the noise in it already: then s_i = 0. The elements of a curve are taken
+        as independent, which overstates the noise of those that share their random numbers.
+
+    Raises
+    ------
+    ValueError
+        The observation has a shape that the check does not take, or holds a NaN.
+    """
+    values = _shaped(check, observed)
+    margins, noise = _comparisons(check, values, _cleaned(standard_error, values))
+    satisfied, refuted = _refuted(check, margins, noise)
+    clear = satisfied & (margins >= DECISIVE_SIGMAS * noise)
+    if refuted.any():
+        index = int(np.argmin(np.where(refuted, margins, np.inf)))
+    else:
+        index = int(np.argmin(margins - DECISIVE_SIGMAS * noise))
+    return Assessment(
+        decision="refuted" if refuted.any() else "passed" if clear.all() else "undecided",
+        passed=bool(satisfied.all()),
+        margin=float(margins[index]),
+        standard_error=float(noise[index]),
+        index=index,
+    )
+
+
+def refuses(check: Check, observation: ArrayLike, standard_error: ArrayLike = 0.0) -> bool:
+    """Whether a check refuses an observation that has this standard error.
+
+    One number against `all` stands for any single element of the array: each position must refuse
+    it. A list of another length than `standard_error` is judged with the largest one.
+    """
+    values = np.asarray(observation, dtype=np.float64)
+    error = np.asarray(standard_error, dtype=np.float64)
+    anywhere = isinstance(check, All) and values.ndim == 0
+    if values.shape != error.shape:
+        if anywhere:
+            values = np.broadcast_to(values, error.shape)
+        elif error.ndim:
+            error = np.asarray(error.max())
+    values = _shaped(check, values)
+    margins, noise = _comparisons(check, values, _cleaned(error, values))
+    refuted = _refuted(check, margins, noise)[1]
+    return bool(refuted.all() if anywhere else refuted.any())
+
+
+def region(
+    check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0
+) -> tuple[Floats, Floats] | None:
+    """Least and largest value that a check takes at each element; None for one on an order."""
+    inner = _inner(check)
+    values = np.asarray(observed, dtype=np.float64)
+    if isinstance(inner, Monotone | Ordered):
+        return None
+    if isinstance(inner, Close):
+        expected = np.broadcast_to(_numbers(inner.expected), values.shape)
+        tolerance = _tolerance(inner, expected, _cleaned(standard_error, values))
+        return expected - tolerance, expected + tolerance
+    low = _numbers(getattr(inner, "low", -math.inf))
+    high = _numbers(getattr(inner, "high", math.inf))
+    return np.broadcast_to(low, values.shape), np.broadcast_to(high, values.shape)
+
+
+def largest_z(check: Check, observed: ArrayLike, standard_error: ArrayLike) -> float | None:
+    r"""The difference of largest absolute value to the expectation, in standard errors.
+
+    None unless the check counts standard errors and there is one to count.
+    """
+    inner = _inner(check)
+    if not isinstance(inner, Close) or inner.sigmas is None:
+        return None
+    values = np.asarray(observed, dtype=np.float64)
+    error = _cleaned(standard_error, values)
+    usable = (error > 0) & np.isfinite(error)
+    if not usable.any():
+        return None
+    expected = np.broadcast_to(_numbers(inner.expected), values.shape)
+    z = (values[usable] - expected[usable]) / error[usable]
+    return float(z[np.argmax(np.abs(z))])
+
+
+def _is_scalar(check: Check) -> bool:
+    return isinstance(check, Between | Below | Above) or (
+        isinstance(check, Close) and not isinstance(check.expected, tuple)
+    )
+
+
+def _misshapen(check: Check, shape: tuple[int, ...]) -> str:
+    """What a check takes, if it does not take an observation of this shape; else nothing."""
+    if _is_scalar(check):
+        fits, wanted = shape == (), "one number"
+    elif isinstance(check, Close):
+        length = len(np.atleast_1d(_numbers(check.expected)))
+        fits, wanted = shape == (length,), f"a list of {length}"
+    elif isinstance(check, Ordered):
+        length = len(check.labels)
+        fits, wanted = shape == (length,), f"a list of {length}, one a label"
+    elif isinstance(check, Monotone):
+        fits, wanted = len(shape) == 1 and shape[0] > 1, "a list of at least two"
+    else:
+        fits, wanted = 0 not in shape, "at least one number"
+    return "" if fits else wanted
+
+
+def _shaped(check: Check, observed: ArrayLike) -> Floats:
+    values = np.asarray(observed, dtype=np.float64)
+    wanted = _misshapen(check, values.shape)
+    if wanted:
+        found = f"an array of shape {values.shape}" if values.ndim else "one number"
+        raise ValueError(f"check {check.kind!r} takes {wanted}, found {found}")
+    if np.isnan(values).any():
+        raise ValueError(f"check {check.kind!r} takes numbers, found NaN")
+    return values
+
+
+def _cleaned(standard_error: ArrayLike, values: Floats) -> Floats:
+    error = np.broadcast_to(np.asarray(standard_error, dtype=np.float64), values.shape)
+    # An infinite observation has no error; a finite one whose error is unknown decides nothing.
+    return np.where(np.isinf(values), 0.0, np.where(np.isnan(error), np.inf, error))
+
+
+def _refuted(
+    check: Check, margins: Floats, noise: Floats
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    strict = isinstance(check, Monotone | Ordered) and check.strict
+    satisfied = margins > 0 if strict else margins >= 0
+    return satisfied, ~satisfied & (margins <= -_family_sigmas(noise) * noise)
+
+
+def _family_sigmas(noise: Floats) -> float:
+    comparisons = int(np.count_nonzero(noise))
+    if comparisons <= 1:
+        return DECISIVE_SIGMAS
+    normal = NormalDist()
+    return -normal.inv_cdf(normal.cdf(-DECISIVE_SIGMAS) / comparisons)
+
+
+def _comparisons(check: Check, values: Floats, error: Floats) -> tuple[Floats, Floats]:
+    noise = error
+    match check:
+        case All():
+            return _comparisons(check.of, values, error)
+        case Monotone() | Ordered():
+            descending = isinstance(check, Monotone) and check.direction == "decreasing"
+            steps = _difference(values[1:], values[:-1]) * (-1.0 if descending else 1.0)
+            margins, noise = steps + check.slack, np.hypot(error[1:], error[:-1])
+        case Close():
+            expected = _numbers(check.expected)
+            distance = np.abs(_difference(values, expected))
+            margins = _difference(_tolerance(check, expected, error), distance)
+            noise = error if check.sigmas is None else np.zeros_like(error)
+        case Between():
+            below = _difference(_numbers(check.high), values)
+            margins = np.minimum(_difference(values, _numbers(check.low)), below)
+        case Below():
+            margins = _difference(_numbers(check.high), values)
+        case Above():
+            margins = _difference(values, _numbers(check.low))
+        case _:
+            assert_never(check)
+    margins = np.ravel(margins)
+    return margins, np.where(np.isinf(margins), 0.0, np.ravel(noise))
+
+
+def _tolerance(check: Close, expected: Floats, error: Floats) -> Floats:
+    tolerance = np.maximum(check.absolute or 0.0, (check.sigmas or 0.0) * error)
+    with np.errstate(invalid="ignore"):
+        relative = np.abs(expected) * (check.relative or 0.0)
+    # Nothing finite is close to infinity, whatever the relative tolerance.
+    return np.where(np.isinf(expected), 0.0, np.maximum(tolerance, relative))
+
+
+def _numbers(bound: float | tuple[float, ...] | Evidence) -> Floats:
+    return np.asarray(bound, dtype=np.float64)
+
+
+def _difference(left: Floats, right: Floats) -> Floats:
+    """left - right, where equal infinities differ by 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where(left == right, 0.0, np.subtract(left, right))
+
+
+# Evidence
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the evidence says.
+
+    Attributes
+    ----------
+    values : ndarray, shape (...)
+        The selected values.
+    standard_error : ndarray, shape (...), or None
+        Of each value, if the variable names one.
+    labels : tuple of str
+        Where each value is, in C order.
+    trials : int or None
+        Independent repetitions behind the standard error, if the Dataset says.
+    """
+
+    values: Floats
+    standard_error: Floats | None
+    labels: tuple[str, ...]
+    trials: int | None
+
+    def place(self, check: Check, index: int) -> str:
+        """Where a check's comparison of this index is; empty for a single number."""
+        if isinstance(check, Monotone | Ordered):
+            return f"from {self.labels[index]} to {self.labels[index + 1]}"
+        return self.labels[index]
+
+    def flattened(self) -> Observation:
+        """The same values as a list, in C order."""
+        error = None if self.standard_error is None else self.standard_error.ravel()
+        return replace(self, values=self.values.ravel(), standard_error=error)
+
+
+def observe(evidence: Evidence, check: Check, dataset: xr.Dataset) -> Observation:
+    """Select the evidence of a check.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Variable and labels. A label matches a coordinate's number to 1e-9 relative; several
+        coordinates may share a dimension.
+    check : Check
+        `ordered` adds its own labels to the selection.
+    dataset : xarray.Dataset
+        The artifact.
+
+    Raises
+    ------
+    ValueError
+        One line: no such variable, coordinate or label, with the valid ones.
+    """
+    where = f"{evidence.artifact}.{evidence.variable}"
+    choose(evidence.variable, [str(name) for name in dataset.data_vars], f"{evidence.artifact}")
+    variable = dataset[evidence.variable]
+    if variable.dtype.kind not in "biuf":
+        raise ValueError(f"{where}: expected numbers, found {variable.dtype}")
+    selection: dict[str, Any] = dict(evidence.select)
+    if isinstance(check, Ordered):
+        selection[check.dimension] = check.labels
+    chosen = _select(variable, selection, where)
+    if _is_scalar(check) and chosen.size == 1:
+        chosen = chosen.squeeze()
+    errors = _standard_error(dataset, variable, selection, where)
+    if errors is not None:
+        errors = errors.squeeze().broadcast_like(chosen).transpose(*chosen.dims)
+    trials = variable.attrs.get("trials", dataset.attrs.get("trials", dataset.sizes.get("trial")))
+    return Observation(
+        values=chosen.values.astype(np.float64),
+        standard_error=None if errors is None else errors.values.astype(np.float64),
+        labels=_labels(chosen),
+        trials=None if trials is None or int(trials) < 1 else int(trials),
+    )
+
+
+def _standard_error(
+    dataset: xr.Dataset, variable: xr.DataArray, selection: Mapping[str, Any], where: str
+) -> xr.DataArray | None:
+    key = "ancillary_variables"
+    for name in str(variable.attrs.get(key) or variable.encoding.get(key, "")).split():
+        if name.endswith(ERROR_SUFFIX):
+            if name not in dataset:
+                raise ValueError(f"{where}: no ancillary variable {name!r} in the artifact")
+            return _select(dataset[name], selection, where)
+    return None
+
+
+def _select(array: xr.DataArray, selection: Mapping[str, Any], where: str) -> xr.DataArray:
+    vectors = [str(name) for name, found in array.coords.items() if found.ndim == 1]
+    by_dimension: dict[str, list[str]] = {}
+    for name in selection:
+        choose(name, vectors, f"{where}.select")
+        by_dimension.setdefault(str(array.coords[name].dims[0]), []).append(name)
+    for dimension, names in by_dimension.items():
+        # The list goes first, because its order is the one to keep.
+        names.sort(key=lambda name: not isinstance(selection[name], tuple))
+        kept: list[int] | None = None
+        for name in names:
+            wanted = selection[name]
+            matches = [
+                index
+                for label in (wanted if isinstance(wanted, tuple) else (wanted,))
+                for index in _matches(array.coords[name].values, label, f"{where}.select.{name}")
+            ]
+            kept = matches if kept is None else [index for index in kept if index in set(matches)]
+        if not kept:
+            together = ", ".join(f"{name}={selection[name]}" for name in names)
+            raise ValueError(f"{where}.select: no element has {together} at once")
+        single = len(kept) == 1 and not isinstance(selection[names[0]], tuple)
+        array = array.isel({dimension: kept[0] if single else kept})
+    return array
+
+
+def _matches(values: NDArray[Any], label: Label, where: str) -> list[int]:
+    if values.dtype.kind not in "biuf":
+        texts = [str(value) for value in values]
+        found = [index for index, text in enumerate(texts) if text == str(label)]
+        if not found:
+            raise ValueError(f"{where} = {label!r}: {expected_choice(str(label), set(texts))}")
+        return found
+    numbers = values.astype(np.float64)
+    listed = [f"{value:.6g}" for value in numbers]
+    if len(listed) > SHOWN_LABELS:
+        listed = [*listed[: SHOWN_LABELS - 2], "…", listed[-1]]
+    expected = f"{where} = {label!r}: expected one of {', '.join(listed)}"
+    try:
+        target = float(label)  # YAML reads 1e-3 as text
+    except ValueError:
+        raise ValueError(expected) from None
+    close = np.abs(numbers - target) <= LABEL_TOLERANCE * abs(target)
+    found = np.flatnonzero((numbers == target) | close).tolist()
+    if not found:
+        closest = numbers[np.argmin(np.abs(numbers - target))]
+        raise ValueError(f"{expected}; the nearest is {closest:.12g}")
+    return found
+
+
+def _labels(array: xr.DataArray) -> tuple[str, ...]:
+    axes = [_axis_labels(array, str(dimension)) for dimension in array.dims]
+    return tuple(
+        ", ".join(axis[position] for axis, position in zip(axes, index, strict=True))
+        for index in np.ndindex(array.shape)
+    )
+
+
+def _axis_labels(array: xr.DataArray, dimension: str) -> list[str]:
+    along = [str(name) for name, found in array.coords.items() if found.dims == (dimension,)]
+    if not along:
+        return [f"{dimension}[{index}]" for index in range(array.sizes[dimension])]
+    columns = []
+    for name in [dimension] if dimension in along else along:
+        values = array.coords[name].values
+        form = ".6g" if values.dtype.kind == "f" else ""
+        columns.append([f"{name}={value:{form}}" for value in values])
+    return [", ".join(row) for row in zip(*columns, strict=True)]
+
+
+# Decision
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a check comes to, with its reason and what it rests on.
+
+    Attributes
+    ----------
+    outcome : {"passed", "failed", "inconclusive", "untested"}
+    reason : str
+        Empty if it passed.
+    check : Check
+        With every bound that an artifact holds read.
+    observation : Observation or None
+        None if the check is untested.
+    noise : ndarray or None
+        Standard error of each element against what is expected, if there is one.
+    assessment : Assessment or None
+        None if the check has nothing to work on.
+    rejected : tuple
+        Observations that the check must refuse, as numbers.
+    trials_needed : int or None
+        Trials that would decide an inconclusive check, if that can be said.
+    """
+
+    outcome: Outcome
+    reason: str
+    check: Check
+    observation: Observation | None = None
+    noise: Floats | None = None
+    assessment: Assessment | None = None
+    rejected: tuple[Any, ...] = ()
+    trials_needed: int | None = None
+
+
+def decide(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> Decision:
+    """Decide a check by its evidence.
+
+    Parameters
+    ----------
+    probe : Probe
+        The check.
+    datasets : mapping of str to xarray.Dataset
+        Each artifact that it reads. The attribute `stand_in` = 1 says that bundled data stands in
+        for the paper's: the check is then untested, with `stand_in_reason`.
+
+    Raises
+    ------
+    ValueError
+        One line: an artifact has no such variable or label, or of a shape that the check does not
+        take, the check takes what it must refuse, or it does not say what its noise must not hide.
+    """
+    found = _weighed(probe, datasets)
+    if found.noise is not None and not (probe.resolves or probe.rejects or probe.wrong):
+        raise ValueError(
+            "one of resolves, rejects and wrong must be given, since the evidence has a standard"
+            " error"
+        )
+    if found.outcome == "passed":
+        for each in probe.falsifiers:
+            if _weighed(each, datasets).outcome != "failed":
+                reason = f"the evidence does not refuse the wrong version: {each.label}"
+                return replace(found, outcome="inconclusive", reason=reason)
+    return found
+
+
+def is_stand_in(dataset: xr.Dataset) -> bool:
+    """Whether bundled data stands in for the paper's."""
+    return int(dataset.attrs.get("stand_in", 0)) == 1
+
+
+def _weighed(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> Decision:
+    """The decision without the wrong versions."""
+    for artifact in probe.artifacts:
+        if is_stand_in(datasets[artifact]):
+            reason = str(datasets[artifact].attrs.get("stand_in_reason", "stand-in data"))
+            return Decision("untested", reason, probe.check)
+    check, expected_error = _resolved(probe.check, datasets)
+    rejected = rejected_values(probe, check)
+    where = f"{probe.evidence.artifact}.{probe.evidence.variable}"
+    observation = observe(probe.evidence, check, datasets[probe.evidence.artifact])
+    if isinstance(check, Close) and isinstance(check.expected, tuple):
+        observation = observation.flattened()
+    missing = np.flatnonzero(np.isnan(observation.values))
+    if missing.size:
+        place = observation.labels[int(missing[0])] or probe.evidence.variable
+        more = f" and {missing.size - 1} more" if missing.size > 1 else ""
+        reason = f"the evidence is not a number at {place}{more}"
+        return Decision("inconclusive", reason, check, observation)
+    errors = np.zeros_like(observation.values)
+    noise = None
+    if observation.standard_error is not None or expected_error is not None:
+        own = 0.0 if observation.standard_error is None else observation.standard_error
+        other = 0.0 if expected_error is None else expected_error
+        errors = noise = np.broadcast_to(np.hypot(own, other), observation.values.shape)
+    elif isinstance(inner := _inner(check), Close) and inner.absolute is inner.relative is None:
+        reason = "the tolerance counts standard errors and the evidence has none"
+        return Decision("inconclusive", reason, check, observation)
+    try:
+        assessment = assess(check, observation.values, errors)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    outcome, reason = _outcome(check, observation, errors, assessment, rejected)
+    needed = None
+    if outcome == "inconclusive":
+        needed, advice = _advice(check, observation, errors, rejected)
+        reason = f"{reason}; {advice}"
+    return Decision(outcome, reason, check, observation, noise, assessment, rejected, needed)
+
+
+def _resolved(check: Check, datasets: Mapping[str, xr.Dataset]) -> tuple[Check, Floats | None]:
+    """The check with its bounds read, and the standard error of what is expected."""
+    error = None
+    bounds: dict[str, Any] = {}
+    for key, evidence in references(check).items():
+        anything = All(kind="all", of=Above(kind="above", low=-math.inf))
+        found = observe(evidence, anything, datasets[evidence.artifact]).flattened()
+        error = found.standard_error
+        if found.values.size == 1:
+            bounds[key] = float(found.values[0])
+            error = None if error is None else error.reshape(())
+        elif key == "expected":
+            bounds[key] = tuple(found.values.tolist())
+        else:
+            raise ValueError(
+                f"{key} = {evidence.artifact}.{evidence.variable}: expected one number,"
+                f" found {found.values.size}"
+            )
+    if not bounds:
+        return check, None
+    inner = _inner(check)
+    # Validated anew: a list may stand where the check takes one number.
+    inner = type(inner).model_validate(inner.model_dump() | bounds)
+    return (All(kind="all", of=inner) if isinstance(check, All) else inner), error
+
+
+def _outcome(
+    check: Check,
+    observation: Observation,
+    errors: Floats,
+    assessment: Assessment,
+    rejected: Sequence[Any],
+) -> tuple[Outcome, str]:
+    place = observation.place(check, assessment.index)
+    at = f" {'' if place.startswith('from ') else 'at '}{place}" if place else ""
+    sigmas = ""
+    if 0 < assessment.standard_error < math.inf:
+        sigmas = f" ({abs(assessment.margin) / assessment.standard_error:.2g} s.e.)"
+    if assessment.decision == "undecided":
+        return "inconclusive", f"the noise straddles the bound{sigmas}{at}"
+    if assessment.decision == "refuted":
+        if assessment.margin == 0:
+            return "failed", f"no strict step{at}"
+        return "failed", f"out of bounds by {number(-assessment.margin, 3)}{sigmas}{at}"
+    for value in rejected:
+        if not refuses(check, value, errors):
+            shown = series(np.asarray(value).ravel().tolist())
+            return "inconclusive", f"too noisy to tell what is claimed from {shown}"
+    return "passed", ""
+
+
+def _advice(
+    check: Check, observation: Observation, errors: Floats, rejected: Sequence[Any]
+) -> tuple[int | None, str]:
+    def decided(shrink: float) -> bool:
+        decision = assess(check, observation.values, shrink * errors).decision
+        if decision == "passed":
+            return all(refuses(check, value, shrink * errors) for value in rejected)
+        return decision == "refuted"
+
+    trials = observation.trials
+    if trials is None:
+        factor = trials_to_decide(decided, 1)
+        advice = "no number" if factor is None else f"about {factor} times the number"
+        return None, f"{advice} of trials would decide"
+    needed = trials_to_decide(decided, trials)
+    return needed, f"{'no number of' if needed is None else needed} trials would decide"
+
+
+def trials_to_decide(decided: Callable[[float], bool], trials: int) -> int | None:
+    r"""Smallest number of trials at which an unchanged observation would be decided.
+
+    The standard error s of T trials is :math:`s \sqrt{T / T'}` at T'. For one bound at distance m
+    the answer is :math:`T' = \lceil T (2 s / |m|)^2 \rceil`.
+
+    Parameters
+    ----------
+    decided : callable
+        Whether all is decided once standard errors are this factor, in (0, 1], of what they are.
+    trials : int
+        Trials so far, at least 1.
+
+    Returns
+    -------
+    int or None
+        None if no practicable number decides: the observation lies on a bound.
+    """
+    low, high = trials, trials
+    for _ in range(MOST_DOUBLINGS):
+        low, high = high, 2 * high
+        if decided(math.sqrt(trials / high)):
+            break
+    else:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(math.sqrt(trials / middle)) else (middle, high)
+    return high
+
+
+# Words
+
+Values = float | Sequence[float] | None
+
+
+def number(value: float, digits: int = 5) -> str:
+    """A number in at most `digits` significant digits."""
+    return f"{value:.{digits}g}"
+
+
+def series(values: Values) -> str:
+    """A number, a short list, or the range of a long one."""
+    if values is None:
+        return ""
+    if isinstance(values, int | float):
+        return number(values)
+    if len(values) <= SHORT:
+        return ", ".join(number(value) for value in values)
+    known = [value for value in values if not math.isnan(value)]
+    missing = len(values) - len(known)
+    span = f" from {number(min(known))} to {number(max(known))}" if known else ""
+    return f"{len(values)} values{span}" + (f", {missing} of them not a number" if missing else "")

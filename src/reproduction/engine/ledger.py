@@ -1,0 +1,459 @@
+"""A paper's ledger: its statements, our cross-checks and findings, one file a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+from reproduction.engine.checks import BOUNDS, Probe, Text
+from reproduction.engine.parameters import ConfigError, Name, Strict, choose, validate
+from reproduction.engine.yaml_files import read_mapping
+
+StatementKind = Literal["printed number", "theorem", "proof step", "figure", "prose"]
+StatementVerdict = Literal[
+    "reproduced", "contradicted", "depends on our choice", "inconclusive", "untested"
+]
+CrossCheckVerdict = Literal["passed", "failed", "inconclusive", "untested"]
+Severity = Literal["conclusion", "hypothesis", "constant", "typo"]
+Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Texts = tuple[Text, ...]
+
+
+class Run(Strict):
+    """The checks at one value of a choice of ours."""
+
+    label: Text = Field(description="The choice, as it is made here.")
+    checks: Annotated[tuple[Probe, ...], Field(min_length=1)]
+
+
+class Choice(Strict):
+    """What the paper leaves open and the verdict would turn with, run at several values."""
+
+    choice: Text = Field(description="What is left open.")
+    runs: Annotated[tuple[Run, ...], Field(min_length=2)]
+
+
+class _Entry(Strict):
+    """What statements and cross-checks share."""
+
+    id: Identifier
+    checks: tuple[Probe, ...] = ()
+    ours: Texts = Field((), description="What the paper leaves open and we chose.")
+    requires: tuple[Identifier, ...] = Field((), description="Entries that this one rests on.")
+    figure: Name | None = Field(None, description="The figure or table to look at.")
+    note: Text | None = Field(None, description="What a reader needs besides; how it is measured.")
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The checks, one run for each value of our choice; none where nothing can be had."""
+        return (Run(label="as stated", checks=self.checks),) if self.checks else ()
+
+    @property
+    def probes(self) -> Iterator[Probe]:
+        """The checks of all runs."""
+        return (probe for run in self.runs for probe in run.checks)
+
+
+class Statement(_Entry):
+    """What a paper says: in our words, no stronger, at its place."""
+
+    kind: StatementKind
+    where: Text = Field(description="Section, theorem, equation or panel.")
+    statement: Text
+    printed: Texts = Field((), description="Numbers as the paper prints them.")
+    depends_on_choice: Choice | None = None
+    finding: Identifier | None = Field(None, description="The slip of the paper that it shows.")
+    expect: StatementVerdict = "reproduced"
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The checks, one run for each value of our choice."""
+        return self.depends_on_choice.runs if self.depends_on_choice else super().runs
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        given = bool(self.checks) + (self.depends_on_choice is not None)
+        if given > 1 or (given == 0 and self.expect != "untested"):
+            raise ValueError("one of checks and depends_on_choice must be given")
+        if self.expect == "contradicted" and self.finding is None:
+            raise ValueError("finding must be given, the slip that a contradicted statement shows")
+        if self.expect == "depends on our choice" and self.depends_on_choice is None:
+            raise ValueError("depends_on_choice must be given for expect = 'depends on our choice'")
+        if self.expect in ("inconclusive", "untested") and self.note is None:
+            raise ValueError(f"note must say why, for expect = {self.expect!r}")
+        if self.kind == "printed number" and not self.printed:
+            raise ValueError("printed must be given for kind = 'printed number'")
+        return self
+
+
+class CrossCheck(_Entry):
+    """A guard of ours, for or against no paper: two routes to one number, a self-test."""
+
+    compares: Text = Field(description="What must agree with what.")
+    where: Text | None = Field(None, description="The place in the paper that it is near.")
+    expect: CrossCheckVerdict = "passed"
+
+    @model_validator(mode="after")
+    def _is_checked(self) -> Self:
+        if not self.checks:
+            raise ValueError("checks must hold at least one")
+        if self.expect != "passed" and self.note is None:
+            raise ValueError(f"note must say why, for expect = {self.expect!r}")
+        return self
+
+
+Entry = Statement | CrossCheck
+
+
+class Finding(Strict):
+    """One slip of a paper, however many statements show it."""
+
+    id: Identifier
+    severity: Severity
+    places: Annotated[Texts, Field(min_length=1)]
+    printed: Text = Field(description="What the paper says.")
+    holds: Text = Field(description="What holds instead.")
+    how_we_know: Text = Field(description="The derivation in a few lines, and the check.")
+    shown_by: tuple[Identifier, ...] = Field(
+        (), description="Entries that show what holds; statements that name it are added."
+    )
+    downstream: Text = Field(
+        description="What it changes in the paper, or that it changes nothing."
+    )
+
+
+class Topic(Strict):
+    """Entries about one theorem or figure."""
+
+    name: Identifier
+    topic: Text = Field(description="Heading.")
+    about: Text | None = Field(None, description="What the entries share, said once.")
+    statements: tuple[Statement, ...] = ()
+    cross_checks: tuple[CrossCheck, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is judged, in order."""
+        return (*self.statements, *self.cross_checks)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A paper's topics, in the order of their files."""
+
+    paper: str
+    topics: tuple[Topic, ...]
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Statements and cross-checks by id."""
+        return {entry.id: entry for topic in self.topics for entry in topic.entries}
+
+    @cached_property
+    def findings(self) -> dict[str, Finding]:
+        """Findings by id."""
+        return {finding.id: finding for topic in self.topics for finding in topic.findings}
+
+    def shown_by(self, finding: str) -> tuple[str, ...]:
+        """Entries that show a finding: statements that name it, then those that it names."""
+        naming = [
+            entry.id
+            for entry in self.entries.values()
+            if isinstance(entry, Statement) and entry.finding == finding
+        ]
+        return tuple(dict.fromkeys([*naming, *self.findings[finding].shown_by]))
+
+    def reads(self, only: Collection[str] | None = None) -> dict[str, set[str]]:
+        """Variables that the checks read, by artifact; of some entries if they are named."""
+        found: dict[str, set[str]] = {}
+        for name, entry in self.entries.items():
+            for probe in entry.probes if only is None or name in only else ():
+                for evidence in probe.reads:
+                    found.setdefault(evidence.artifact, set()).add(evidence.variable)
+        return found
+
+    def artifacts(self, only: Collection[str] | None = None) -> tuple[str, ...]:
+        """Artifacts that the checks read, sorted."""
+        return tuple(sorted(self.reads(only)))
+
+    def reading(self, artifacts: Collection[str]) -> list[str]:
+        """Ids of the entries that read one of these artifacts."""
+        return [name for name in self.entries if {*self.artifacts((name,))} & {*artifacts}]
+
+
+# Entries that an experiment declares beside its functions, by the list that they belong to.
+Declared = Callable[[str], Mapping[str, Sequence[Any]]]
+KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings", "identities")
+SHARED = ("kind", "where", "figure", "ours", "requires", "evidence")
+LISTS: dict[str, type[Strict]] = {
+    "statements": Statement,
+    "cross_checks": CrossCheck,
+    "findings": Finding,
+}
+# What an entry of one check may say without a list.
+PROBE = ("evidence", "check", "resolves", "rejects", "wrong")
+
+
+def load_ledger(folder: str | Path, paper: str, declared: Declared | None = None) -> Ledger:
+    """Read and check a paper's ledger.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Holds one YAML file a topic; they are read in the order of their names.
+    paper : str
+        Citation key, for the messages.
+    declared : callable, optional
+        Gives the entries of an experiment that a topic names as its `identities`.
+
+    Raises
+    ------
+    ConfigError
+        One line: the paper, the file, the entry, the key, what was found and what was expected.
+    """
+    files = topic_files(folder)
+    if not files:
+        raise ConfigError(f"{folder} must hold the ledger of {paper}, got no *.yaml in it")
+    topics = tuple(
+        parse_topic(read_mapping(path), path.stem, f"{paper}.claims.{path.stem}", declared)
+        for path in files
+    )
+    ledger = Ledger(paper, topics)
+    _check_names(ledger)
+    return ledger
+
+
+def topic_files(folder: str | Path) -> list[Path]:
+    """Files of a ledger in order."""
+    return sorted(Path(folder).glob("*.yaml"))
+
+
+def parse_topic(raw: Any, name: str, where: str, declared: Declared | None = None) -> Topic:
+    """Check one topic; what it shares is passed on to its entries."""
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{where} must be a mapping with `topic`, got {raw!r:.40}")
+    for key in raw:
+        choose(key, KEYS, f"{where}: a key")
+    shared = _given(raw, "shared", dict, where)
+    for key in shared:
+        choose(key, SHARED, f"{where}.shared: a key")
+    experiments = _given(raw, "identities", list, where)
+    values: dict[str, Any] = {"name": name}
+    values |= {key: raw[key] for key in ("topic", "about") if key in raw}
+    for key, model in LISTS.items():
+        listed = list(_given(raw, key, list, where))
+        for experiment in experiments:
+            if declared is None:
+                raise ConfigError(f"{where}.identities must be a list of the paper's experiments")
+            listed += declared(experiment).get(key, ())
+        made = []
+        for index, entry in enumerate(listed):
+            at = f"{where}.{key}.{index}"
+            if isinstance(entry, Mapping):
+                at = f"{where}.{entry['id']}" if "id" in entry else at
+                entry = entry if model is Finding else _whole(entry, shared, at, model)
+            made.append(validate(model, entry, at))
+        values[key] = made
+    if not any(values[key] for key in LISTS):
+        raise ConfigError(f"{where}: one of statements, cross_checks and findings must be given")
+    return validate(Topic, values, where)
+
+
+def _given(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    found = kind() if raw.get(key) is None else raw[key]
+    if not isinstance(found, kind):
+        words = "list" if kind is list else "mapping"
+        raise ConfigError(f"{where}.{key} must be a {words}, got {found!r:.40}")
+    return found
+
+
+def _whole(
+    entry: Mapping[str, Any], shared: Mapping[str, Any], where: str, model: type[Strict]
+) -> dict[str, Any]:
+    """An entry with what its topic shares, a list of checks, and each check written out."""
+    merged = {key: shared[key] for key in shared if key in model.model_fields} | dict(entry)
+    for key in ("ours", "requires"):
+        merged[key] = [*_given(shared, key, list, where), *_given(entry, key, list, where)]
+    if "checks" not in entry and not {*PROBE}.isdisjoint(entry):
+        merged["checks"] = [{key: merged.pop(key) for key in PROBE if key in merged}]
+    evidence = {"variable": str(entry.get("id")).replace("-", "_")}
+    evidence |= _given(shared, "evidence", dict, f"{where}.shared")
+    merged["checks"] = _written_out(merged, evidence, where)
+    choice = _given(entry, "depends_on_choice", dict, where)
+    if choice:
+        runs = [
+            {**run, "checks": _written_out(run, evidence, where)}
+            if isinstance(run, Mapping)
+            else run
+            for run in _given(choice, "runs", list, where)
+        ]
+        merged["depends_on_choice"] = {**choice, "runs": runs}
+    return merged
+
+
+def _written_out(holder: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> list[Any]:
+    return [
+        each
+        for probe in _given(holder, "checks", list, where)
+        for each in (_over(probe, shared, where) if isinstance(probe, Mapping) else [probe])
+    ]
+
+
+def _over(probe: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> Iterator[Any]:
+    """A check for each combination of what its evidence runs `over`, the first key slowest."""
+    own = _given(probe, "evidence", dict, where)
+    evidence = {**shared, **own}
+    over = _given(evidence, "over", dict, f"{where}.evidence")
+    # Another artifact has labels of its own.
+    same = own.get("artifact", shared.get("artifact")) == shared.get("artifact")
+    kept = _given(shared, "select", dict, where) if same and "artifact" not in over else {}
+    select = {**kept, **_given(own, "select", dict, f"{where}.evidence")}
+    evidence = {key: each for key, each in evidence.items() if key not in ("over", "select")}
+    if not over:
+        yield {**probe, "evidence": {**evidence, "select": select}}
+        return
+    for key in over:
+        _given(over, key, list, f"{where}.evidence.over")
+    count = prod(map(len, over.values()))
+    for index, labels in enumerate(product(*over.values())):
+        at = dict(zip(over, labels, strict=True))
+        varied = {key: at.pop(key) for key in ("artifact", "variable") if key in at}
+        one = _one_of(probe, index, count, where)
+        if not isinstance(probe.get("label"), list):
+            said = [*filter(None, [probe.get("label")]), *varied.values()]
+            said += [f"{key} = {label}" for key, label in at.items()]
+            one["label"] = ", ".join(map(str, said))
+        yield {**one, "evidence": {**evidence, **varied, "select": {**select, **at}}}
+
+
+def _one_of(probe: Mapping[str, Any], index: int, count: int, where: str) -> dict[str, Any]:
+    """What a check asks of one combination, where it lists one for each."""
+    found = dict(probe)
+    for key, each in probe.items():
+        if key in (*BOUNDS, "resolves", "label") and isinstance(each, list):
+            if len(each) != count:
+                raise ConfigError(f"{where}.{key} must hold {count}, one each, got {len(each)}")
+            found[key] = each[index]
+        elif key in ("check", "of") and isinstance(each, Mapping):
+            found[key] = _one_of(each, index, count, where)
+        elif key == "wrong" and isinstance(each, list):
+            found[key] = [
+                _one_of(wrong, index, count, where) if isinstance(wrong, Mapping) else wrong
+                for wrong in each
+            ]
+    return found
+
+
+def _check_names(ledger: Ledger) -> None:
+    seen: dict[str, str] = {}
+    for topic in ledger.topics:
+        at = f"{ledger.paper}.claims.{topic.name}"
+        for item in (*topic.entries, *topic.findings):
+            if item.id in seen:
+                raise ConfigError(
+                    f"{at}.{item.id} must be there once, got it in {seen[item.id]} as well"
+                )
+            seen[item.id] = topic.name
+        for entry in topic.entries:
+            for base in entry.requires:
+                choose(base, ledger.entries.keys() - {entry.id}, f"{at}.{entry.id}.requires")
+            if isinstance(entry, Statement) and entry.finding is not None:
+                choose(entry.finding, ledger.findings, f"{at}.{entry.id}.finding")
+        for finding in topic.findings:
+            for shown in finding.shown_by:
+                choose(shown, ledger.entries, f"{at}.{finding.id}.shown_by")
+            if not ledger.shown_by(finding.id):
+                raise ConfigError(
+                    f"{at}.{finding.id}.shown_by must name an entry that shows it, got none"
+                )
+    try:
+        TopologicalSorter(
+            {name: entry.requires for name, entry in ledger.entries.items()}
+        ).prepare()
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        raise ConfigError(
+            f"{ledger.paper}.claims: requires must not go in a circle, got {circle}"
+        ) from None
+
+
+class Item(Strict):
+    """What a paper says and no entry's `where` shows to be judged as it is stated."""
+
+    item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
+    says: Text
+    entries: tuple[Identifier, ...] = Field((), description="Those at another place that test it.")
+    narrower: Text | None = Field(None, description="How what is judged is narrower.")
+    reason: Text | None = Field(None, description="Why nothing judges it.")
+
+    @model_validator(mode="after")
+    def _is_answered(self) -> Self:
+        if not (self.entries or self.narrower or self.reason):
+            raise ValueError("one of entries, narrower and reason must be given")
+        return self
+
+
+def load_coverage(path: str | Path, ledger: Ledger) -> list[Item]:
+    """Read what the places of a ledger's entries do not say of its coverage.
+
+    Raises
+    ------
+    ConfigError
+        One line: an item that is not answered or is there twice, an entry that the ledger lacks.
+    """
+    where = f"{ledger.paper}.coverage"
+    listed = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    found: dict[str, Item] = {}
+    for index, raw in enumerate(listed):
+        item = validate(Item, raw, f"{where}.{index}")
+        if item.item in found:
+            raise ConfigError(f"{where}.{item.item} must be there once, got it twice")
+        for name in item.entries:
+            choose(name, ledger.entries, f"{where}.{item.item}.entries")
+        found[item.item] = item
+    return list(found.values())
+
+
+def render_coverage(items: Sequence[Item], ledger: Ledger, *, title: str) -> str:
+    """What a ledger judges by place, then what it leaves out, as Markdown."""
+    by_place: dict[str, list[str]] = {}
+    named = {name: f"`{name}` ({entry.expect})" for name, entry in ledger.entries.items()}
+    for name, entry in ledger.entries.items():
+        if isinstance(entry, Statement):
+            by_place.setdefault(entry.where, []).append(named[name])
+    lines = [
+        f"# Coverage of {ledger.paper}",
+        "",
+        f"{title}. {sum(map(len, by_place.values()))} statements at {len(by_place)} places are in"
+        f" the ledger; {sum(bool(item.narrower) for item in items)} things that the paper says are"
+        f" judged more narrowly and {sum(bool(item.reason) for item in items)} are not.",
+        "",
+        "| place | judged by |",
+        "|---|---|",
+        *(f"| {_cell(place)} | {', '.join(ids)} |" for place, ids in by_place.items()),
+        "",
+        "| item | says | judged at another place, more narrowly, or not |",
+        "|---|---|---|",
+    ]
+    for item in items:
+        answers = [
+            *map(named.__getitem__, item.entries),
+            item.narrower and f"narrower: {item.narrower}",
+        ]
+        answer = "; ".join(filter(None, [*answers, item.reason]))
+        lines.append(f"| {_cell(item.item)} | {_cell(item.says)} | {_cell(answer)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

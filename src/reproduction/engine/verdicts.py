@@ -1,0 +1,588 @@
+"""Verdicts on a ledger's entries: judging them, joining papers, tables, the gate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter
+
+from reproduction.engine import checks
+from reproduction.engine.checks import (
+    Check,
+    Decision,
+    Evidence,
+    Outcome,
+    Probe,
+    Values,
+    decide,
+    is_stand_in,
+    number,
+    series,
+)
+from reproduction.engine.ledger import (
+    CrossCheckVerdict,
+    Entry,
+    Finding,
+    Ledger,
+    Severity,
+    Statement,
+    StatementKind,
+    StatementVerdict,
+    Topic,
+)
+from reproduction.engine.parameters import Strict
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Scale = Literal["paper", "quick"]
+Numbers = float | tuple[float, ...] | None
+STATEMENT_VERDICTS: tuple[str, ...] = get_args(StatementVerdict)
+CROSS_CHECK_VERDICTS: tuple[str, ...] = get_args(CrossCheckVerdict)
+SEVERITIES: tuple[str, ...] = get_args(Severity)
+KINDS: tuple[str, ...] = get_args(StatementKind)
+WORST_FIRST: tuple[Outcome, ...] = ("failed", "untested", "inconclusive", "passed")
+# What the outcome of a statement's checks says of the paper.
+WORDS = {"passed": "reproduced", "failed": "contradicted"}
+SOUND, REFUTED = ("reproduced", "passed"), ("contradicted", "failed")
+COLUMNS = (
+    "paper", "topic", "entry", "kind", "id", "where", "statement", "verdict", "expect",
+    "as_expected", "finding", "choice", "check", "outcome", "observed", "standard_error", "z",
+    "expected", "margin", "at", "trials", "trials_needed", "reason", "stand_in", "scale",
+    "artifact", "variable", "select", "digest", "command",
+)  # fmt: skip
+
+
+class _Result(Strict):
+    # JSON has no infinity of its own.
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+
+class CheckResult(_Result):
+    """What one check saw."""
+
+    label: str | None
+    outcome: Outcome
+    reason: str
+    observed: Numbers = None
+    standard_error: Numbers = None
+    labels: tuple[str, ...] = ()
+    expected: str
+    low: Numbers = None
+    high: Numbers = None
+    rejected: tuple[float | tuple[float, ...], ...] = ()
+    margin: float | None = None
+    margin_standard_error: float | None = None
+    z: float | None = None
+    at: str | None = None
+    trials: int | None = None
+    trials_needed: int | None = None
+    artifact: str
+    variable: str
+    meaning: str = ""
+    select: str
+    digests: dict[str, str]
+
+
+class RunResult(_Result):
+    """The checks at one value of a choice of ours."""
+
+    label: str
+    outcome: Outcome
+    checks: tuple[CheckResult, ...]
+
+
+class Record(_Result):
+    """An entry with its verdict."""
+
+    paper: str
+    topic: str
+    entry: Literal["statement", "cross_check"]
+    id: str
+    kind: StatementKind | None
+    where: str | None
+    statement: str
+    printed: tuple[str, ...]
+    ours: tuple[str, ...]
+    choice: str | None
+    requires: tuple[str, ...]
+    broken: tuple[str, ...] = ()
+    figure: str | None
+    finding: str | None
+    note: str | None
+    verdict: str
+    expect: str
+    as_expected: bool
+    reason: str
+    runs: tuple[RunResult, ...]
+    stand_in: bool
+    scale: Scale
+    command: str
+
+    @property
+    def key(self) -> str:
+        """The entry's name over all papers, and its anchor on the page."""
+        return f"{self.paper}-{self.id}"
+
+    @property
+    def checks(self) -> list[CheckResult]:
+        """Checks of all runs."""
+        return [check for run in self.runs for check in run.checks]
+
+
+class FindingRecord(Finding):
+    """A finding with its paper and the entries that show it."""
+
+    paper: str
+    topic: str
+
+    @property
+    def key(self) -> str:
+        """The finding's name over all papers, and its anchor on the page."""
+        return f"{self.paper}-{self.id}"
+
+
+class TopicRecord(Strict):
+    """A topic's heading."""
+
+    paper: str
+    name: str
+    topic: str
+    about: str | None
+
+
+class Book(_Result):
+    """Several papers' ledgers with their verdicts."""
+
+    topics: tuple[TopicRecord, ...]
+    records: tuple[Record, ...]
+    findings: tuple[FindingRecord, ...]
+
+    @property
+    def papers(self) -> list[str]:
+        """Citation keys in order."""
+        return list(dict.fromkeys(topic.paper for topic in self.topics))
+
+    @property
+    def statements(self) -> list[Record]:
+        """What counts for or against a paper."""
+        return [record for record in self.records if record.entry == "statement"]
+
+    @property
+    def cross_checks(self) -> list[Record]:
+        """What guards us."""
+        return [record for record in self.records if record.entry == "cross_check"]
+
+
+# The setting of the models does not reach through a list.
+_RECORDS = TypeAdapter(list[Record], config=ConfigDict(ser_json_inf_nan="strings"))
+
+
+def judge(
+    ledger: Ledger,
+    datasets: Mapping[str, xr.Dataset],
+    *,
+    digests: Mapping[str, str],
+    scale: Scale,
+    only: Collection[str] | None = None,
+) -> list[Record]:
+    """Judge a ledger's entries; what cannot be judged is untested, with the reason.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    datasets : mapping of str to xarray.Dataset
+        Each artifact that the checks read; see `Ledger.artifacts`.
+    digests : mapping of str to str
+        SHA-256 of each artifact's file.
+    scale : {"paper", "quick"}
+        Scale of the run that the evidence comes from.
+    only : collection of str, optional
+        Ids of the entries; all by default.
+
+    Returns
+    -------
+    list of Record
+        A check is `inconclusive` if the noise straddles a bound, if it hides an observation that
+        the check must refuse, or if the evidence is not a number. Of an entry's checks the worst
+        counts: failed, untested, inconclusive, passed. Runs that contradict each other make the
+        entry depend on our choice.
+    """
+    return [
+        _record(ledger.paper, topic, entry, datasets, digests, scale)
+        for topic in ledger.topics
+        for entry in topic.entries
+        if only is None or entry.id in only
+    ]
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Of several checks that must all hold: failed, untested, inconclusive, passed."""
+    return min(outcomes, key=WORST_FIRST.index)
+
+
+def _record(
+    paper: str,
+    topic: Topic,
+    entry: Entry,
+    datasets: Mapping[str, xr.Dataset],
+    digests: Mapping[str, str],
+    scale: Scale,
+) -> Record:
+    runs = []
+    for run in entry.runs:
+        found = tuple(_check(probe, datasets, digests, scale) for probe in run.checks)
+        worst_of_run = worst(result.outcome for result in found)
+        runs.append(RunResult(label=run.label, outcome=worst_of_run, checks=found))
+    outcome = _over_runs({run.outcome for run in runs})
+    reasons = [
+        f"{run.label}: {check.reason}" if len(runs) > 1 else check.reason
+        for run in runs
+        for check in run.checks
+        if check.reason and (check.outcome == outcome or outcome == "depends on our choice")
+    ]
+    says: dict[str, Any] = {"verdict": outcome}
+    if isinstance(entry, Statement):
+        says = {
+            "kind": entry.kind,
+            "printed": entry.printed,
+            "choice": entry.depends_on_choice and entry.depends_on_choice.choice,
+            "finding": entry.finding,
+            "verdict": WORDS.get(outcome, outcome),
+        }
+    read = {name for probe in entry.probes for name in probe.artifacts}
+    return Record(
+        **({"kind": None, "printed": (), "choice": None, "finding": None} | says),
+        paper=paper,
+        topic=topic.name,
+        entry="statement" if isinstance(entry, Statement) else "cross_check",
+        id=entry.id,
+        where=entry.where,
+        statement=entry.statement if isinstance(entry, Statement) else entry.compares,
+        ours=entry.ours,
+        requires=entry.requires,
+        figure=entry.figure,
+        note=entry.note,
+        expect=entry.expect,
+        as_expected=says["verdict"] == entry.expect,
+        reason="; ".join(dict.fromkeys(reasons)) if runs else "there is no evidence to read",
+        runs=tuple(runs),
+        stand_in=any(is_stand_in(datasets[name]) for name in read if name in datasets),
+        scale=scale,
+        command=f"snakemake results/claims/{paper}/{entry.id}.json",
+    )
+
+
+def _over_runs(outcomes: Collection[Outcome]) -> str:
+    if len(outcomes) == 1:
+        return next(iter(outcomes))
+    if {*outcomes} == {"passed", "failed"}:
+        return "depends on our choice"
+    return "untested" if not outcomes or "untested" in outcomes else "inconclusive"
+
+
+def _check(
+    probe: Probe, datasets: Mapping[str, xr.Dataset], digests: Mapping[str, str], scale: Scale
+) -> CheckResult:
+    try:
+        decision = decide(probe, datasets)
+    except Exception as error:
+        # Whatever is wrong with a check, those beside it are judged. Another scale may leave out
+        # the very setting that a check is about; a message such as a missing key's says little
+        # without its error's name.
+        said = " ".join(str(error).split())
+        said = said if isinstance(error, ValueError) else f"{type(error).__name__}: {said}"
+        elsewhere = "left out of the reduced scale: " if scale == "quick" else ""
+        decision = Decision("untested", f"{elsewhere}{said}", probe.check)
+    observation, assessment = decision.observation, decision.assessment
+    seen: dict[str, Any] = {}
+    if observation is not None:
+        noise = np.zeros_like(observation.values) if decision.noise is None else decision.noise
+        variable = datasets[probe.evidence.artifact][probe.evidence.variable]
+        allowed = checks.region(decision.check, observation.values, noise)
+        seen = {
+            "meaning": str(variable.attrs.get("long_name", "")),
+            "observed": _plain(observation.values),
+            "standard_error": _plain(observation.standard_error),
+            "labels": observation.labels if observation.values.size > 1 else (),
+            "low": None if allowed is None else _plain(allowed[0]),
+            "high": None if allowed is None else _plain(allowed[1]),
+            "rejected": tuple(_plain(np.asarray(value)) for value in decision.rejected),
+            "z": checks.largest_z(decision.check, observation.values, noise),
+            "trials": observation.trials,
+            "trials_needed": decision.trials_needed,
+        }
+    if observation is not None and assessment is not None:
+        seen |= {
+            "margin": assessment.margin,
+            "margin_standard_error": assessment.standard_error,
+            "at": observation.place(decision.check, assessment.index) or None,
+        }
+    return CheckResult(
+        label=probe.label,
+        outcome=decision.outcome,
+        reason=decision.reason,
+        expected=describe(decision.check),
+        artifact=probe.evidence.artifact,
+        variable=probe.evidence.variable,
+        select=selection(probe.evidence.select),
+        digests={name: digests[name] for name in probe.artifacts if name in digests},
+        **seen,
+    )
+
+
+def _plain(values: Any) -> Numbers:
+    if values is None:
+        return None
+    found = np.asarray(values, dtype=np.float64)
+    return float(found) if found.ndim == 0 else tuple(found.ravel().tolist())
+
+
+def join(ledgers: Iterable[Ledger], records: Iterable[Record]) -> Book:
+    """Join ledgers with the verdicts on their entries.
+
+    A base that did not hold, or rests itself on one that did not, is listed in `broken` of all that
+    requires it.
+    """
+    found = {(record.paper, record.id): record for record in records}
+    topics: list[TopicRecord] = []
+    findings: list[FindingRecord] = []
+    for ledger in ledgers:
+        for topic in ledger.topics:
+            about = {"paper": ledger.paper, "topic": topic.name}
+            topics.append(
+                TopicRecord(
+                    paper=ledger.paper, name=topic.name, topic=topic.topic, about=topic.about
+                )
+            )
+            findings += [
+                FindingRecord(**dict(each) | about | {"shown_by": ledger.shown_by(each.id)})
+                for each in topic.findings
+            ]
+    return Book(
+        topics=tuple(topics),
+        records=tuple(
+            record.model_copy(update={"broken": _broken(record, found)})
+            for record in found.values()
+        ),
+        findings=tuple(findings),
+    )
+
+
+def _broken(record: Record, found: Mapping[tuple[str, str], Record]) -> tuple[str, ...]:
+    """Bases, near and far, that did not hold."""
+    waiting = list(record.requires)
+    seen: dict[str, bool] = {}
+    while waiting:
+        name = waiting.pop(0)
+        if name not in seen:
+            base = found[record.paper, name]
+            seen[name] = base.verdict in SOUND
+            waiting += base.requires
+    return tuple(name for name, sound in seen.items() if not sound)
+
+
+def counts(records: Iterable[Record]) -> Counter[str]:
+    """Number of records by verdict."""
+    return Counter(record.verdict for record in records)
+
+
+# Files
+
+
+def records_to_json(records: Sequence[Record]) -> str:
+    """Records as JSON; infinity and NaN are strings that `records_from_json` reads."""
+    return _RECORDS.dump_json(list(records), indent=1).decode()
+
+
+def records_from_json(text: str | bytes) -> list[Record]:
+    """The inverse of `records_to_json`."""
+    return _RECORDS.validate_json(text)
+
+
+def to_json(book: Book) -> str:
+    """The book as JSON; infinity and NaN are strings that `from_json` reads."""
+    return book.model_dump_json(indent=1)
+
+
+def from_json(text: str | bytes) -> Book:
+    """The inverse of `to_json`."""
+    return Book.model_validate_json(text)
+
+
+def to_csv(book: Book) -> str:
+    """One row a check, with its entry."""
+    return _table(COLUMNS, (row for record in book.records for row in _rows(record)))
+
+
+def findings_to_csv(findings: Sequence[FindingRecord]) -> str:
+    """One row a finding."""
+    columns = ("paper", *Finding.model_fields)
+    rows = ({column: getattr(each, column) for column in columns} for each in findings)
+    return _table(
+        columns,
+        (
+            {key: "; ".join(each) if isinstance(each, tuple) else each for key, each in row.items()}
+            for row in rows
+        ),
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _rows(record: Record) -> list[dict[str, str]]:
+    shared = {name: _cell(getattr(record, name)) for name in COLUMNS if name in Record.model_fields}
+    own = [name for name in COLUMNS if name in CheckResult.model_fields]
+    rows = []
+    for run in record.runs:
+        for check in run.checks:
+            labels = (run.label if len(record.runs) > 1 else None, check.label)
+            row = {name: _cell(getattr(check, name)) for name in own}
+            row["check"] = " / ".join(filter(None, labels))
+            row["digest"] = "; ".join(check.digests.values())
+            rows.append(shared | row)
+    return rows or [shared]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float | tuple):
+        return series(value)
+    return "" if value is None else str(value)
+
+
+# The gate
+
+
+def gate(records: Sequence[Record]) -> list[str]:
+    """One line for each verdict that differs from what the ledger expects.
+
+    A run at a reduced scale decides nothing, and an entry on stand-in data is untested by no fault
+    of its own: neither is listed.
+    """
+    lines = []
+    for record in filter(is_unexpected, records):
+        seen = "; ".join(
+            f"{check.label + ': ' if check.label else ''}observed"
+            f" {with_error(check.observed, check.standard_error) or 'nothing'},"
+            f" asked {check.expected}"
+            for check in [each for each in record.checks if each.outcome != "passed"]
+            or record.checks
+        )
+        reason = f" ({record.reason})" if record.reason else ""
+        lines.append(
+            f"{record.paper}/{record.id}: {record.verdict}, expected {record.expect};"
+            f" {seen or 'nothing seen'}{reason}; rebuild: {record.command}"
+        )
+    return lines
+
+
+def is_unexpected(record: Record) -> bool:
+    """Whether a verdict fails the gate."""
+    return record.scale == "paper" and not record.stand_in and not record.as_expected
+
+
+def summary(book: Book) -> str:
+    """Counts in one line, and what the gate left out."""
+    severities = Counter(f"of a {finding.severity}" for finding in book.findings)
+    parts = [
+        _counted(counts(book.statements), "statement", " of the papers", STATEMENT_VERDICTS),
+        _counted(counts(book.cross_checks), "cross-check", " of ours", CROSS_CHECK_VERDICTS),
+        _counted(severities, "finding", "", [f"of a {name}" for name in SEVERITIES]),
+    ]
+    if not book.statements:
+        # The studies make no statement of a paper, in which a slip could be found.
+        parts = parts[1:2]
+    left_out = {
+        "not as expected": sum(map(is_unexpected, book.records)),
+        "on a base that did not hold": sum(bool(record.broken) for record in book.records),
+        "untested because bundled data stands in for the paper's": sum(
+            record.stand_in for record in book.records
+        ),
+        "at reduced scale, which decides nothing": sum(
+            record.scale == "quick" for record in book.records
+        ),
+    }
+    return "; ".join([*parts, *(f"{count} {words}" for words, count in left_out.items() if count)])
+
+
+def _counted(found: Counter[str], one: str, rest: str, names: Sequence[str]) -> str:
+    number = found.total()
+    shares = ", ".join(f"{found[name]} {name}" for name in names if found[name])
+    return f"{number} {one}{'' if number == 1 else 's'}{rest}" + (f": {shares}" if shares else "")
+
+
+# Words
+
+
+def with_error(values: Values, errors: Values) -> str:
+    """A value with its standard error, rounded where the noise begins."""
+    if values is None or errors is None:
+        return series(values)
+    if isinstance(values, int | float) and isinstance(errors, int | float):
+        if math.isfinite(values) and math.isfinite(errors) and errors > 0:
+            decimals = 1 - math.floor(math.log10(errors))
+            if 0 <= decimals <= 7:
+                return f"{values:.{decimals}f} ± {errors:.{decimals}f}"
+        return f"{number(values)} ± {number(errors, 2)}"
+    if isinstance(values, int | float) or isinstance(errors, int | float):
+        raise ValueError("values and errors: expected two numbers or two lists")
+    if len(values) <= checks.SHORT:
+        return ", ".join(with_error(*pair) for pair in zip(values, errors, strict=True))
+    return f"{series(values)}, ± at most {number(max(errors), 2)}"
+
+
+def describe(check: Check) -> str:
+    """What a check asks for."""
+    match check:
+        case checks.Close():
+            tolerances = (
+                number(check.absolute) if check.absolute is not None else "",
+                f"{number(100 * check.relative)}%" if check.relative is not None else "",
+                f"{number(check.sigmas)} s.e." if check.sigmas is not None else "",
+            )
+            given = [text for text in tolerances if text]
+            size = given[0] if len(given) == 1 else f"max({', '.join(given)})"
+            return f"{_bound(check.expected)} ± {size}"
+        case checks.Between():
+            return f"between {_bound(check.low)} and {_bound(check.high)}"
+        case checks.Below():
+            return f"at most {_bound(check.high)}"
+        case checks.Above():
+            return f"at least {_bound(check.low)}"
+        case checks.Monotone():
+            words = ("strictly " if check.strict else "") + check.direction
+        case checks.Ordered():
+            sign = " < " if check.strict else " ≤ "
+            words = f"{check.dimension}: {sign.join(map(str, check.labels))}"
+        case checks.All():
+            return f"all {describe(check.of)}"
+    return words + (f" (slack {number(check.slack)})" if check.slack else "")
+
+
+def selection(labels: Mapping[str, object]) -> str:
+    """Labels of a selection, as `coordinate=label`."""
+    return ", ".join(
+        f"{name}={'|'.join(map(str, label)) if isinstance(label, tuple) else label}"
+        for name, label in labels.items()
+    )
+
+
+def _bound(bound: float | tuple[float, ...] | Evidence) -> str:
+    if isinstance(bound, Evidence):
+        at = f" at {selection(bound.select)}" if bound.select else ""
+        return f"{bound.artifact}.{bound.variable}{at}"
+    return series(bound)
