@@ -147,41 +147,32 @@ def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) ->
     from privreg.privacy.zcdp import compose, gaussian_budget
 
     noise = full_batch_noise_std(
-        clip_norm=parameters.clip_norm,
-        rho=rho,
-        sample_size=parameters.sample_size,
-        gradients=steps,
+        clip_norm=parameters.clip_norm, rho=rho, sample_size=parameters.sample_size, gradients=steps
     )
     each = gaussian_budget(sensitivity=parameters.sensitivity, noise_std=noise)
     return float(compose(np.full(gradients, each)))
 
 
 def _pair(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
+    from privreg.algorithms.clipped_gradient import clipped_gradient_sum
+    from privreg.algorithms.samples import ArraySamples
+
     p, n, clip_norm = parameters.dimension, parameters.sample_size, parameters.clip_norm
     x, y = rng.standard_normal((n, p)) * 3, rng.standard_normal(n) * 3
     theta, other_x = rng.standard_normal((2, p))
     moved_x, moved_y = x.copy(), y.copy()
-    moved_y[0] = rng.standard_normal() * 10
+    moved_x[0], moved_y[0] = other_x * 3, rng.standard_normal() * 10
 
     def change() -> float:
-        gradients = (
-            _mean_gradient(*table, theta, clip_norm) for table in ((x, y), (moved_x, moved_y))
-        )
-        return float(np.linalg.norm(np.subtract(*gradients))) / parameters.sensitivity
+        tables = (ArraySamples(x, y).chunks(), ArraySamples(moved_x, moved_y).chunks())
+        means = [
+            clipped_gradient_sum(chunks, theta[:, None], clip_norm=[clip_norm])[0] / n
+            for chunks in tables
+        ]
+        return float(np.linalg.norm(np.subtract(*means)[:, 0])) / parameters.sensitivity
 
-    moved_x[0] = other_x * 3
     random = change()
     # The same features with residuals of opposite sign, both clipped.
     x[0] = moved_x[0] = other_x / np.linalg.norm(other_x) * 5
     y[0], moved_y[0] = x[0] @ theta + clip_norm, x[0] @ theta - clip_norm
     return {"random_ratio": random, "worst_ratio": change()}
-
-
-def _mean_gradient(x: np.ndarray, y: np.ndarray, theta: np.ndarray, clip_norm: float) -> np.ndarray:
-    from privreg.algorithms.clipped_gradient import clipped_gradient_sum
-    from privreg.algorithms.samples import ArraySamples
-
-    total, _ = clipped_gradient_sum(
-        ArraySamples(x, y).chunks(), theta[:, None], clip_norm=[clip_norm]
-    )
-    return np.asarray(-total[:, 0] / len(y))

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Mean, Quantity, Trial, per, stage
-from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
+from reproduction.papers.brown2024.setting import RHO, Runs, clipped_minimiser, descend, draw, rhos
 
 PLACE = "Theorem 2.7, equations (70)-(80); section 2.5"
 
 
-class Parameters(OneThreshold):
-    """One size of data and a range of budgets; a small data set for the Huber correspondence."""
+class Parameters(Runs):
+    """A range of budgets; a small data set for the Huber correspondence."""
 
     budgets: q.Several[q.StatedBudget] = Field(description="Budgets.")
-    steps: q.Steps = Field(description="Gradient steps T.")
     failure: q.Probability = Field(description="beta.")
-    runs: q.Count = Field(description="Runs on each data set.")
-    huber_sample_size: Annotated[q.SampleSize, Field(ge=10)] = Field(
-        description="Sample size of the Huber correspondence."
-    )
-    huber_clip_norm: Annotated[q.ClipNorm, Field(ge=0.01)] = Field(
-        description="Threshold gamma of the Huber correspondence."
-    )
-    huber_steps: Annotated[q.Steps, Field(ge=10)] = Field(
-        description="Noiseless steps towards the Huber minimiser."
-    )
+    huber_sample_size: q.SampleSize = Field(description="n of the Huber correspondence.")
+    huber_clip_norm: q.ClipNorm = Field(description="gamma of the Huber correspondence.")
+    huber_steps: q.Steps = Field(description="Noiseless steps towards the Huber minimiser.")
 
 
 AXES = {"rho": RHO}
@@ -44,8 +34,6 @@ AXES = {"rho": RHO}
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Privacy errors with their bounds, and the distances of the Huber correspondence."""
     from privreg.algorithms.ols import ols
-    from reproduction.papers.brown2024.descent import descend
-    from reproduction.papers.brown2024.synthetic_data import draw
 
     p, eta, steps = parameters.dimension, parameters.step_size, parameters.steps
     data, _ = draw(parameters.sample_size, p, trial.rng)
@@ -70,7 +58,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 
 @per(
-    error=Mean("the distance to the empirical minimiser", "rho"),
     within_bound=Mean("the share of runs within the bound", "rho"),
     budget_slope=Mean("the log-log slope of the distance in the budget"),
     gradient_gap="largest gap over trials of a clipped gradient to Huber's",
@@ -80,13 +67,11 @@ def summary(parameters: Parameters, simulation: Dataset) -> dict:
     """Share of runs within the bound, how loose it is, and the slope in the budget."""
     error = simulation.error.transpose("rho", "trial", "run").values
     bound = simulation.bound.transpose("rho", "trial").values[..., None]
-    mean = error.mean(axis=-1)
     logs = np.log(rhos(parameters))
     weights = (logs - logs.mean()) / np.sum((logs - logs.mean()) ** 2)
     return {
-        "error": mean,
         "within_bound": (error <= bound).mean(axis=-1),
-        "budget_slope": weights @ np.log(mean),
+        "budget_slope": weights @ np.log(error.mean(axis=-1)),
         "gradient_gap": simulation.gradient_gap.values.max(),
         "minimiser_gap": simulation.minimiser_gap.values.max(),
     }
@@ -101,8 +86,6 @@ def _huber(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]
     from privreg.algorithms.clipped_gradient import clipped_gradient_sum
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.papers.brown2024.clipped_loss import clipped_minimiser
-    from reproduction.papers.brown2024.synthetic_data import draw
 
     clip_norm = parameters.huber_clip_norm
     data, _ = draw(parameters.huber_sample_size, parameters.dimension, rng)
@@ -127,7 +110,7 @@ def _huber(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]
         rng=rng,
         screening=False,
     ).iterates[0, 0]
-    minimiser = clipped_minimiser(data, clip_norm=clip_norm)
+    minimiser = clipped_minimiser(data, clip_norm)
     return {
         "gradient_gap": np.abs(clipped - x * slope[:, None]).max(),
         "minimiser_gap": float(np.linalg.norm(descent - minimiser)),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
-from reproduction.papers.brown2024 import setting
+from reproduction.papers.brown2024.setting import StepSize, descend, draw
 
 PLACE = "Figure 3, section 4.1"
 # Shares whose thresholds are located.
@@ -21,12 +19,10 @@ class Parameters(Strict):
     """Figure 3: thresholds on a grid that all dimensions share, and multiples of sqrt(p)."""
 
     dimensions: q.Grid[q.Dimension] = Field(description="Features p.")
-    samples_per_feature: Annotated[q.SampleSize, Field(ge=3)] = Field(
-        description="n / p; the paper does not state it."
-    )
+    samples_per_feature: q.SampleSize = Field(description="n / p; the paper does not state it.")
     budget: q.StatedBudget = Field(description="zCDP budget.")
     steps: q.Steps = Field(description="Gradient steps T; the paper does not state it.")
-    step_size: setting.StepSize = Field(description="eta; the paper does not state it.")
+    step_size: StepSize = Field(description="eta; the paper does not state it.")
     clip_norms: q.ClipAxis = Field(description="Thresholds gamma.")
     clip_constants: q.Some[q.ClipConstant] = Field(description="Values of gamma / sqrt(p).")
 
@@ -47,9 +43,6 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
     """Share of gradients clipped in the whole of one run at every threshold."""
-    from reproduction.papers.brown2024.descent import descend
-    from reproduction.papers.brown2024.synthetic_data import draw
-
     grid = parameters.clip_norms.values()
     data, _ = draw(dimension * parameters.samples_per_feature, dimension, trial.rng)
     path = descend(
@@ -72,18 +65,17 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
 
 @per(
     "share",
-    contour=Mean("the log of the threshold that clips this share", "dimension"),
-    contour_slope=Mean("the log-log slope of that threshold in the dimension"),
+    contour_slope=Mean("the log-log slope in the dimension of the threshold that clips this share"),
 )
-def contour(parameters: Parameters, simulation: Dataset, share: float) -> dict:
+def contour_slope(parameters: Parameters, simulation: Dataset, share: float) -> np.ndarray:
     """How the threshold of one share grows with the dimension."""
     logs = np.log(simulation["clip_norm"].values)
     clipped = simulation.clipped_fraction.transpose("trial", "dimension", "clip_norm").values
     threshold = np.apply_along_axis(lambda row: np.interp(-share, -row, logs), -1, clipped)
     axis = np.log(np.asarray(parameters.dimensions, dtype=float))
     weights = (axis - axis.mean()) / np.sum((axis - axis.mean()) ** 2)
-    return {"contour": threshold.T, "contour_slope": threshold @ weights}
+    return threshold @ weights
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run), contour)
+summarise = stage(AXES, means(run), contour_slope)

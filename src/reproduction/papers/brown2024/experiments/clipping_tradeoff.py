@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trials, means, per, stage
-from reproduction.papers.brown2024.setting import OneSize
-
-if TYPE_CHECKING:
-    from privreg.algorithms.samples import ArraySamples
+from reproduction.papers.brown2024.setting import OneSize, descend, draw
 
 PLACE = "Figures 4 and 7, section 4.1 and Appendix B"
 
@@ -55,14 +51,36 @@ AXES = {
 def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
     """Squared bias and variance over the runs on each data set, about its minimiser."""
     from privreg.algorithms.ols import ols
-    from reproduction.papers.brown2024.synthetic_data import draw
 
     for trial in trials:
         data, _ = draw(parameters.sample_size, parameters.dimension, trial.rng)
         minimiser = ols(data).coefficients
-        yield [
-            _moments(parameters, data, minimiser, steps, trial.rng) for steps in parameters.steps
-        ]
+        found = []
+        for steps in parameters.steps:
+            path = descend(
+                data,
+                clip_norm=parameters.every_clip_norm,
+                rho=parameters.budget.rho,
+                step_size=parameters.step_size,
+                steps=steps,
+                times=[steps],
+                runs=parameters.runs,
+                rng=trial.rng,
+                screening=False,
+            )
+            gap = path.iterates[:, :, 0] - minimiser
+            variance = np.sum(gap.var(axis=1, ddof=1), axis=-1)
+            # The mean of finitely many runs is off by their variance over their number.
+            bias = np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance / parameters.runs
+            found.append(
+                {
+                    "squared_error": np.mean(np.sum(gap**2, axis=-1), axis=-1),
+                    "squared_bias": bias,
+                    "variance": variance,
+                    "clipped_fraction": path.clipped_fraction.non_private.mean(axis=(1, 2)),
+                }
+            )
+        yield found
 
 
 @per(
@@ -99,35 +117,3 @@ simulate = stage(
     },
 )
 summarise = stage(AXES, means(run), thresholds)
-
-
-def _moments(
-    parameters: Parameters,
-    data: ArraySamples,
-    minimiser: np.ndarray,
-    steps: int,
-    rng: np.random.Generator,
-) -> dict[str, np.ndarray]:
-    """Of the last iterate of the runs on one data set, by threshold."""
-    from reproduction.papers.brown2024.descent import descend
-
-    path = descend(
-        data,
-        clip_norm=parameters.every_clip_norm,
-        rho=parameters.budget.rho,
-        step_size=parameters.step_size,
-        steps=steps,
-        times=[steps],
-        runs=parameters.runs,
-        rng=rng,
-        screening=False,
-    )
-    gap = path.iterates[:, :, 0] - minimiser
-    variance = np.sum(gap.var(axis=1, ddof=1), axis=-1)
-    return {
-        "squared_error": np.mean(np.sum(gap**2, axis=-1), axis=-1),
-        # The mean of finitely many runs is off by their variance over their number.
-        "squared_bias": np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance / parameters.runs,
-        "variance": variance,
-        "clipped_fraction": path.clipped_fraction.non_private.mean(axis=(1, 2)),
-    }

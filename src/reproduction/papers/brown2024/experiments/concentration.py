@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
-from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import (
     Axis,
     Dataset,
@@ -23,32 +20,23 @@ from reproduction.engine.recipe import (
     per,
     stage,
 )
-from reproduction.papers.brown2024 import setting
+from reproduction.papers.brown2024.setting import OneSize, draw
 
 PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
 
 
-class Parameters(Strict):
+class Parameters(OneSize):
     """Sizes of the drawn matrices."""
 
-    dimension: q.Plural[q.Dimension] = Field(description="Features p.")
-    sample_size: Annotated[q.SampleSize, Field(ge=4)] = Field(
-        description="Sample size n of the error of least squares."
-    )
     ratios: q.Grid[q.Count] = Field(description="n / p for the spectrum of Sigma.")
     wide_dimension: q.Plural[q.Dimension] = Field(
         description="Features p for the spectrum of Sigma."
     )
     draws: q.Plural[q.Count] = Field(description="Data sets in each trial.")
-    power: Annotated[q.Count, Field(le=100)] = Field(description="t of Lemma C.6.")
-    step_size: setting.StepSize = Field(description="eta.")
-
-    _more_rows_than_columns = q.more_than("sample_size", "dimension")
+    power: q.Count = Field(description="t of Lemma C.6.")
 
 
-AXES = {
-    "ratio": Axis("n / p", "ratios"),
-}
+AXES = {"ratio": Axis("n / p", "ratios")}
 FAILURE = np.geomspace(1e-12, 0.999, 400)
 MATRIX = np.array([[0.5, 0.2, 0.0], [0.1, -0.3, 0.2], [0.0, 0.4, 0.6]])
 SUMMANDS = 7
@@ -173,19 +161,18 @@ def least_of_difference() -> float:
     return float((1 - square).min() / min(eigenvalues.min(), square.min()))
 
 
-@per(largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8")
-def largest_stationary_norm() -> float:
-    return 1 / (1 - CONTRACTION**2)
-
-
 @per(
+    largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8",
     frobenius_over_printed_bound="Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 "
-    "and t = 3"
+    "and t = 3",
 )
-def frobenius_over_printed_bound() -> float:
+def norms_of_contractions() -> dict[str, float]:
     m, p, steps = 10, 100, 3
     frobenius = np.linalg.norm(CONTRACTION ** (2 * steps) * np.eye(p))
-    return frobenius / (np.sqrt(m) * CONTRACTION**steps)
+    return {
+        "largest_stationary_norm": 1 / (1 - CONTRACTION**2),
+        "frobenius_over_printed_bound": frobenius / (np.sqrt(m) * CONTRACTION**steps),
+    }
 
 
 @per(
@@ -224,11 +211,6 @@ def lower_edge_ratio() -> float:
     return 1 / (1 - np.sqrt(0.5)) ** 2
 
 
-@per(upper_edge_ratio="n / p at which the upper spectral edge is 2")
-def upper_edge_ratio() -> float:
-    return 1 / (np.sqrt(2) - 1) ** 2
-
-
 theory = stage(AXES, blocks_of=globals())
 
 
@@ -240,15 +222,28 @@ theory = stage(AXES, blocks_of=globals())
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Error of least squares, direction of a propagated row, spectra of sample covariances."""
-    found = [_draw(parameters, trial.rng) for _ in range(parameters.draws)]
-    square, rank, sign = np.transpose(found)
-    spectra = [_spectrum(parameters, ratio, trial.rng) for ratio in parameters.ratios]
-    return {
-        "square": square,
-        "direction_rank": rank,
-        "direction_sign": sign,
-        "bounded": [float(values[0] >= 0.5 and values[-1] <= 2) for values in spectra],
-    }
+    from scipy.special import betainc
+
+    p, n = parameters.dimension, parameters.sample_size
+    found: dict[str, list] = {name: [] for name in run.quantities}
+    for _ in range(parameters.draws):
+        data, target = draw(n, p, trial.rng)
+        x = data.features
+        gap = np.linalg.solve(x.T @ x, x.T @ (data.labels - x @ target))
+        found["square"].append(gap @ gap * (n - p - 1) / p)
+        contraction = np.eye(p) - parameters.step_size * (x.T @ x) / n
+        moved = np.linalg.matrix_power(contraction, parameters.power) @ x[0]
+        moved /= np.linalg.norm(moved)
+        # On the sphere the square of a coordinate is beta distributed: this is its rank.
+        found["direction_rank"].append(betainc(0.5, (p - 1) / 2, moved[0] ** 2))
+        found["direction_sign"].append(np.sign(moved[0]))
+    for ratio in parameters.ratios:
+        x = trial.rng.standard_normal(
+            (ratio * parameters.wide_dimension, parameters.wide_dimension)
+        )
+        spectrum = np.linalg.eigvalsh(x.T @ x / len(x))
+        found["bounded"].append(float(spectrum[0] >= 0.5 and spectrum[-1] <= 2))
+    return found
 
 
 @per(
@@ -316,27 +311,3 @@ def _sphere_tail(divisor: float) -> float:
 def _closed_sum() -> np.ndarray:
     identity = np.eye(len(MATRIX))
     return np.linalg.solve(identity - MATRIX, identity - np.linalg.matrix_power(MATRIX, SUMMANDS))
-
-
-def _draw(parameters: Parameters, rng: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Relative squared error of least squares; rank and sign of a propagated row's direction."""
-    from scipy.special import betainc
-
-    from reproduction.papers.brown2024.synthetic_data import draw
-
-    p, n = parameters.dimension, parameters.sample_size
-    data, target = draw(n, p, rng)
-    x = data.features
-    gap = np.linalg.solve(x.T @ x, x.T @ (data.labels - x @ target))
-    contraction = np.eye(p) - parameters.step_size * (x.T @ x) / n
-    moved = np.linalg.matrix_power(contraction, parameters.power) @ x[0]
-    moved /= np.linalg.norm(moved)
-    # On the sphere the square of a coordinate is beta distributed: this is its rank.
-    rank = betainc(0.5, (p - 1) / 2, moved[0] ** 2)
-    return gap @ gap * (n - p - 1) / p, rank, np.sign(moved[0])
-
-
-def _spectrum(parameters: Parameters, ratio: int, rng: np.random.Generator) -> np.ndarray:
-    count = ratio * parameters.wide_dimension
-    x = rng.standard_normal((count, parameters.wide_dimension))
-    return np.linalg.eigvalsh(x.T @ x / count)

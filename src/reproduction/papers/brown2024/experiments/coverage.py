@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -21,26 +23,24 @@ from reproduction.engine.recipe import (
     stage,
 )
 from reproduction.engine.summaries import error_of_mean
-from reproduction.papers.brown2024.setting import OneThreshold
+from reproduction.papers.brown2024.setting import OneThreshold, clipped_minimiser, descend, draw
 
 if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
     from privreg.inference.intervals import Construction
+    from privreg.inference.quality import IntervalQuality
+    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 
 PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
-ON_ONE_PATH: tuple[Construction, ...] = ("batch_means", "checkpoints")
-CONSTRUCTIONS: tuple[Construction, ...] = (*ON_ONE_PATH, "independent_runs")
-# Which numbers of gradients a construction is evaluated at, and what the intervals may cover.
+# Constructions, and which numbers of gradients each is evaluated at.
 ALONG: dict[Construction, str] = {
     "batch_means": "gradients",
     "checkpoints": "gradients",
     "independent_runs": "long_gradients",
 }
-TARGETS = {
-    "coverage": "empirical minimiser",
-    "clipped_minimiser_coverage": "clipped loss's minimiser",
-    "population_coverage": "population parameter",
-}
+COORDINATE_POINTS = 100
+# The least eigenvalue that Condition 2.4 admits: at eta = 1/4 the contraction is its 7/8 there.
+LEAST_EIGENVALUE = 0.5
 
 
 class Parameters(OneThreshold):
@@ -60,45 +60,25 @@ class Parameters(OneThreshold):
     )
     anisotropic: q.Flag = Field(False, description="Random covariance of Appendix B.")
 
-    _long_enough = q.at_least(
-        "gradients", "burn_in + replicates", lambda self: self.burn_in + self.replicates
-    )
-    _some_are_longer = q.must(
-        "gradients must hold a number more than replicates * burn_in = {self.burnt}, "
-        "got {self.gradients}",
-        lambda self: self.long_gradients,
-    )
-
-    @property
-    def burnt(self) -> int:
-        """Gradients that independent runs leave out."""
-        return self.replicates * self.burn_in
-
     @property
     def long_gradients(self) -> list[int]:
-        return [count for count in self.gradients if count > self.burnt]
+        """Numbers of gradients that leave some to each of the independent runs."""
+        return [count for count in self.gradients if count > self.replicates * self.burn_in]
 
-    def gradient_noise_std(self, gradients: int) -> float:
-        from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
+    def quality(
+        self, law: GradientDescentLaw, construction: Construction, gradients: int
+    ) -> IntervalQuality:
+        """Exact coverage and length under a law of unclipped runs, at the noise of the budget."""
+        from privreg.inference.quality import interval_quality
 
-        return float(
-            full_batch_noise_std(
-                clip_norm=self.clip_norm,
-                rho=self.budget.rho,
-                sample_size=self.sample_size,
-                gradients=gradients,
-            )
-        )
-
-    def weights(self, construction: Construction, gradients: int) -> np.ndarray:
-        """Weights of a path's iterates in the replicates, (m, N) or (1, N / m)."""
-        from privreg.inference.intervals import replicate_weights
-
-        return replicate_weights(
-            construction,
+        noise = float(self.gradient_noise_std(self.budget.rho, gradients))
+        return interval_quality(
+            replace(law, gradient_noise_std=noise),
             gradients=gradients,
+            construction=construction,
             replicates=self.replicates,
             burn_in=self.burn_in,
+            level=self.level,
         )
 
 
@@ -111,21 +91,20 @@ AXES = {
 }
 
 
-def _of_each(kind: type[Quantity], meaning: str, quantity: str, dims: str = "") -> dict:
-    """A quantity of each construction."""
+def _of_each(kind: type[Quantity], meanings: dict[str, str], dims: str = "") -> dict:
+    """Quantities of each construction."""
     return {
         f"{name}_{quantity}": kind(f"{meaning}, {name.replace('_', ' ')}", f"{dims} {axis}")
+        for quantity, meaning in meanings.items()
         for name, axis in ALONG.items()
     }
 
 
-EXACT = _of_each(
-    Quantity,
-    "exact coverage of the empirical minimiser without clipping, averaged over features",
-    "exact_coverage",
-) | _of_each(
-    Quantity, "expected length without clipping, averaged over features", "expected_length"
-)
+UNCLIPPED = {
+    "exact_coverage": "feature-averaged exact coverage of the empirical minimiser, unclipped",
+    "expected_length": "feature-averaged expected length, unclipped",
+}
+EXACT = _of_each(Quantity, UNCLIPPED)
 
 
 @per(
@@ -138,8 +117,7 @@ def law(parameters: Parameters) -> dict:
     """Exact coverage and expected length at identity covariance and an evenly spread minimiser."""
     from scipy.special import ndtri
 
-    p = parameters.dimension
-    found = _exact(parameters, np.ones(p), np.eye(p), np.full(p, p**-0.5))
+    found = _exact(parameters, _isotropic_law(parameters, parameters.dimension))
     # Length is proportional to 1/n and a least-squares interval's to 1/sqrt(n).
     length = np.array(found["batch_means_expected_length"]) * parameters.sample_size
     normal = 2 * ndtri((1 + parameters.level) / 2)
@@ -149,22 +127,48 @@ def law(parameters: Parameters) -> dict:
 @per(
     "literal",
     literal_coverage=Quantity("exact coverage of the minimiser", "steps"),
-    literal_distance=Quantity(
-        "Pinsker's bound on the distance to independent stationary replicates", "steps"
-    ),
     literal_distance_over_gap=Quantity(
-        "that bound over the larger gap of mean and covariance, Claim C.11", "steps"
+        "Pinsker's bound on the distance to independent stationary replicates, over the larger gap "
+        "of mean and covariance, Claim C.11",
+        "steps",
     ),
     literal_slack=Quantity("coverage less the level plus the bound on the distance", "steps"),
     literal_rate="factor of that distance for each further step at Sigma = I / 2, with one noise",
-    literal_bias=Quantity("norm of the replicates' bias, all features and replicates", "steps"),
 )
 def literal(parameters: Parameters, literal: str) -> dict:
-    """Theorem 3.1's own constructions."""
-    # Imported here, so that simulations do not depend on exact coverage.
-    from reproduction.papers.brown2024.literal_constructions import exact_law
+    """Theorem 3.1's own constructions, final iterates and checkpoints, in their exact law.
 
-    return exact_law(parameters, literal)
+    Identity covariance, a minimiser uniform on the unit sphere: coverage is averaged over the law
+    of a coordinate. Only the minimiser's norm enters the divergence of the joint laws. The rate is
+    that at half of the identity, with the noise of the most steps, since the theorem fixes it.
+    """
+    from scipy.special import betaincinv
+
+    from privreg.inference.coverage import t_interval_coverage
+
+    m, p, times = parameters.replicates, parameters.dimension, np.array(parameters.literal_steps)
+    ranks = (np.arange(COORDINATE_POINTS) + 0.5) / COORDINATE_POINTS
+    # Relative to the root mean square, 1 / sqrt(p).
+    coordinate = np.sqrt(p * betaincinv(0.5, (p - 1) / 2, ranks)) if p > 1 else np.ones(1)
+    coverage, distance, gap = np.empty((3, len(times)))
+    for place, steps in enumerate(parameters.literal_steps):
+        bias, covariance, stationary = _literal_law(parameters, literal, steps, noise_for=steps)
+        covariances = np.broadcast_to(covariance, (len(coordinate), m, m))
+        biases = coordinate[:, None] * bias
+        coverage[place] = t_interval_coverage(biases, covariances, level=parameters.level).mean()
+        distance[place] = _pinsker(p, bias, covariance, stationary)
+        excess = np.linalg.norm(covariance / stationary - np.eye(m))
+        gap[place] = np.sqrt(p) * max(np.sqrt(np.sum(bias**2) / stationary), excess)
+    late = times[times >= np.median(times)]
+    half: Any = {"noise_for": max(parameters.literal_steps), "eigenvalue": LEAST_EIGENVALUE}
+    slow = [_pinsker(p, *_literal_law(parameters, literal, steps, **half)) for steps in late]
+    centred = late - late.mean()
+    return {
+        "literal_coverage": coverage,
+        "literal_distance_over_gap": distance / gap,
+        "literal_slack": coverage - (parameters.level - np.minimum(distance, 1)),
+        "literal_rate": np.exp(np.log(slow) @ centred / np.sum(centred**2)),
+    }
 
 
 @per(
@@ -182,14 +186,13 @@ def table(parameters: Parameters, shared_rng: np.random.Generator) -> dict:
     """What the constructions estimate on the one data set, or are compared with."""
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import moments
-    from reproduction.papers.brown2024.clipped_loss import clipped_minimiser
 
     data, target = _data(parameters, shared_rng)
     gram, moment = moments(data)
     return {
         "gram": gram,
         "moment": moment,
-        "clipped_minimiser": clipped_minimiser(data, clip_norm=float(parameters.clip_norm)),
+        "clipped_minimiser": clipped_minimiser(data, parameters.clip_norm),
         "population_parameter": target,
         "ols_length": 2 * ols(data).half_widths(level=parameters.level),
     }
@@ -206,84 +209,89 @@ def replicates(
     parameters: Parameters, trials: Trials, shared_rng: np.random.Generator
 ) -> Iterator[dict]:
     """Replicates of each construction."""
-    from reproduction.papers.brown2024.descent import descend
+    from privreg.inference.intervals import replicate_weights
 
-    m = parameters.replicates
+    m, runs = parameters.replicates, parameters.runs
     data, _ = _data(parameters, shared_rng)
-    settings: dict[str, Any] = {
-        "clip_norm": parameters.clip_norm,
-        "rho": parameters.budget.rho,
-        "step_size": parameters.step_size,
-    }
+    descent: Any = partial(
+        descend,
+        data,
+        clip_norm=parameters.clip_norm,
+        rho=parameters.budget.rho,
+        step_size=parameters.step_size,
+    )
+    weights = partial(replicate_weights, replicates=m, burn_in=parameters.burn_in)
     for trial in trials:
         found: dict = {name: [] for name in replicates.quantities}
         for count in parameters.gradients:
-            path = descend(data, **settings, steps=count, runs=parameters.runs, rng=trial.rng)
+            path = descent(steps=count, runs=runs, rng=trial.rng)
             found["clipped_fraction"].append(path.clipped_fraction.non_private.mean())
-            for name in ON_ONE_PATH:
-                found[name].append(parameters.weights(name, count) @ path.iterates)
+            found["batch_means"].append(weights("batch_means", gradients=count) @ path.iterates)
+            found["checkpoints"].append(weights("checkpoints", gradients=count) @ path.iterates)
             if count in parameters.long_gradients:
-                separate = descend(
-                    data,
-                    **settings,
-                    steps=count // m,
-                    gradients=count,
-                    runs=parameters.runs * m,
-                    rng=trial.rng,
-                )
-                mean = parameters.weights("independent_runs", count) @ separate.iterates
-                found["independent_runs"].append(mean.reshape(parameters.runs, m, -1))
+                path = descent(steps=count // m, gradients=count, runs=runs * m, rng=trial.rng)
+                mean = weights("independent_runs", gradients=count) @ path.iterates
+                found["independent_runs"].append(mean.reshape(runs, m, -1))
         yield found
 
 
-SCORES = {quantity: f"coverage of the {target}" for quantity, target in TARGETS.items()}
-SCORES["length"] = "length of the interval"
+SCORES = {
+    "coverage": "the feature-averaged coverage of the empirical minimiser",
+    "clipped_minimiser_coverage": "the feature-averaged coverage of the clipped loss's minimiser",
+    "population_coverage": "the feature-averaged coverage of the population parameter",
+    "length": "the feature-averaged length of the interval",
+}
+PERCENTILES = {
+    "coverage_percentiles": "percentiles over features of the coverage of the empirical minimiser",
+    "length_percentiles": "percentiles over features of the length of the interval",
+}
+GAPS = {
+    "coverage_gap": "simulated less exact coverage",
+    "length_ratio": "simulated over expected length",
+}
 
 
 @per(
-    **{
-        name: each
-        for quantity, meaning in SCORES.items()
-        for name, each in {
-            **_of_each(Mean, f"the {meaning}, averaged over features", quantity),
-            **_of_each(
-                Quantity,
-                f"percentiles over features of the {meaning}",
-                f"{quantity}_percentiles",
-                "percentile",
-            ),
-        }.items()
-    },
+    **_of_each(Mean, SCORES),
+    **_of_each(Quantity, PERCENTILES, "percentile"),
+    **_of_each(Estimate, GAPS),
     **EXACT,
-    **_of_each(Estimate, "simulated less exact coverage", "coverage_gap"),
-    **_of_each(Estimate, "simulated over expected length", "length_ratio"),
     ols_length="mean length of the least-squares interval, not private",
 )
 def scores(parameters: Parameters, simulation: Dataset) -> dict:
     """Coverage of the three targets and length, simulated and exact given the data."""
-    minimiser = np.linalg.solve(simulation.gram.values, simulation.moment.values)
-    spectrum = np.linalg.eigh(simulation.gram.values / parameters.sample_size)
-    found = _exact(parameters, *spectrum, minimiser)
-    targets = dict(
-        zip(
-            TARGETS,
-            (
-                minimiser,
-                simulation.clipped_minimiser.values,
-                simulation.population_parameter.values,
-            ),
-            strict=True,
-        )
+    from privreg.inference.intervals import replicate_interval
+    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
+
+    law = gradient_descent_law(
+        simulation.gram.values,
+        simulation.moment.values,
+        sample_size=parameters.sample_size,
+        step_size=parameters.step_size,
+        gradient_noise_std=0.0,
     )
-    for name in CONSTRUCTIONS:
-        found |= _scores(parameters, simulation, name, targets)
+    targets = (
+        law.minimiser,
+        simulation.clipped_minimiser.values,
+        simulation.population_parameter.values,
+    )
+    found = _exact(parameters, law)
+    for name, axis in ALONG.items():
+        # Runs of all trials in one row: (runs, gradients, replicates, features).
+        values = simulation[name].transpose("trial", "run", axis, "replicate", "feature").values
+        interval = replicate_interval(values.reshape(-1, *values.shape[2:]), level=parameters.level)
+        covers = [interval.covers(target).astype(float) for target in targets]
+        each = dict(zip(SCORES, (*covers, interval.length), strict=True))
+        for quantity, values in each.items():
+            found[f"{name}_{quantity}"] = values.mean(axis=-1).T
+        for quantity in ("coverage", "length"):
+            spread = np.percentile(each[quantity].mean(axis=0), (2.5, 97.5), axis=-1)
+            found[f"{name}_{quantity}_percentiles"] = spread
         coverage, length = found[f"{name}_coverage"], found[f"{name}_length"]
         exact, expected = found[f"{name}_exact_coverage"], found[f"{name}_expected_length"]
         found[f"{name}_coverage_gap"] = coverage.mean(axis=-1) - exact, error_of_mean(coverage)
-        found[f"{name}_length_ratio"] = (
-            length.mean(axis=-1) / expected,
-            error_of_mean(length) / expected,
-        )
+        ratio = length.mean(axis=-1) / expected, error_of_mean(length) / expected
+        found[f"{name}_length_ratio"] = ratio
     return found | {"ols_length": simulation.ols_length.values.mean()}
 
 
@@ -293,68 +301,63 @@ intervals = stage(
     AXES,
     scores,
     means(replicates, "clipped_fraction"),
-    attributes=lambda parameters: {
-        "level": parameters.level,
-        "sample_size": parameters.sample_size,
-    },
+    attributes=lambda parameters: {"level": parameters.level},
 )
 
 
 def _data(parameters: Parameters, rng: np.random.Generator) -> tuple[ArraySamples, np.ndarray]:
-    from reproduction.papers.brown2024.synthetic_data import draw
-
     return draw(
         parameters.sample_size, parameters.dimension, rng, anisotropic=parameters.anisotropic
     )
 
 
-def _exact(
-    parameters: Parameters, eigenvalues: np.ndarray, eigenvectors: np.ndarray, minimiser: np.ndarray
-) -> dict:
+def _exact(parameters: Parameters, law: GradientDescentLaw) -> dict:
     """Exact coverage and expected length under the unclipped law."""
-    from privreg.inference.quality import interval_quality
+    found: dict = {}
+    for name, axis in ALONG.items():
+        made = [parameters.quality(law, name, count) for count in getattr(parameters, axis)]
+        found[f"{name}_exact_coverage"] = [each.coverage.mean() for each in made]
+        found[f"{name}_expected_length"] = [each.expected_length.mean() for each in made]
+    return found
+
+
+def _isotropic_law(
+    parameters: Parameters, size: int, *, noise: float = 0.0, eigenvalue: float = 1.0
+) -> GradientDescentLaw:
+    """The law of so many coordinates at a multiple of the identity, the minimiser spread evenly."""
     from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 
-    found: dict = {name: [] for name in EXACT}
-    for name, axis in ALONG.items():
-        for gradients in getattr(parameters, axis):
-            descent = GradientDescentLaw(
-                eigenvalues=eigenvalues,
-                eigenvectors=eigenvectors,
-                minimiser=minimiser,
-                start=np.zeros_like(minimiser),
-                step_size=parameters.step_size,
-                gradient_noise_std=parameters.gradient_noise_std(gradients),
-            )
-            quality = interval_quality(
-                descent,
-                gradients=gradients,
-                construction=name,
-                replicates=parameters.replicates,
-                burn_in=parameters.burn_in,
-                level=parameters.level,
-            )
-            found[f"{name}_exact_coverage"].append(quality.coverage.mean())
-            found[f"{name}_expected_length"].append(quality.expected_length.mean())
-    return found
+    return GradientDescentLaw(
+        eigenvalues=np.full(size, eigenvalue),
+        eigenvectors=np.eye(size),
+        minimiser=np.full(size, parameters.dimension**-0.5),
+        start=np.zeros(size),
+        step_size=parameters.step_size,
+        gradient_noise_std=noise,
+    )
 
 
-def _scores(
-    parameters: Parameters, simulation: Dataset, construction: Construction, targets: dict
-) -> dict[str, np.ndarray]:
-    """Means over features of each run, (gradients, runs), and percentiles of means over runs."""
-    from privreg.inference.intervals import replicate_interval
+def _literal_law(
+    parameters: Parameters, literal: str, steps: int, *, noise_for: int, eigenvalue: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Bias and covariance of one coordinate's m replicates, and its stationary variance."""
+    m = parameters.replicates
+    noise = float(parameters.gradient_noise_std(parameters.budget.rho, m * noise_for))
+    contraction = 1 - parameters.step_size * eigenvalue
+    stationary = (parameters.step_size * noise) ** 2 / (1 - contraction**2)
+    law = _isotropic_law(parameters, 1, noise=noise, eigenvalue=eigenvalue)
+    if literal == "independent_runs":
+        bias, variance = law.functionals(np.eye(1, steps, steps - 1))
+        return np.repeat(bias[0], m), variance[0, 0, 0] * np.eye(m), stationary
+    checkpoints = np.zeros((m, m * steps))
+    checkpoints[np.arange(m), steps * (np.arange(m) + 1) - 1] = 1
+    bias, covariance = law.functionals(checkpoints)
+    return bias[0], covariance[0], stationary
 
-    # Runs of all trials in one row: (runs, gradients, replicates, features).
-    order = ("trial", "run", ALONG[construction], "replicate", "feature")
-    values = simulation[construction].transpose(*order).values
-    interval = replicate_interval(values.reshape(-1, *values.shape[2:]), level=parameters.level)
-    found = {}
-    scores = {name: interval.covers(target) for name, target in targets.items()}
-    for name, score in (scores | {"length": interval.length}).items():
-        each = np.asarray(score, dtype=float)
-        found[f"{construction}_{name}"] = each.mean(axis=-1).T
-        found[f"{construction}_{name}_percentiles"] = np.percentile(
-            each.mean(axis=0), (2.5, 97.5), axis=-1
-        )
-    return found
+
+def _pinsker(dimension: int, bias: np.ndarray, covariance: np.ndarray, variance: float) -> float:
+    """Bound on the distance of the joint laws of all coordinates, from KL(N(b, C) ‖ N(0, v I))."""
+    # log1p keeps the digits of a covariance that is nearly the ideal one.
+    excess = np.linalg.eigvalsh(covariance / variance - np.eye(len(covariance)))
+    divergence = 0.5 * (np.sum(bias**2) / variance + np.sum(excess - np.log1p(excess)))
+    return float(np.sqrt(dimension * divergence / 2))

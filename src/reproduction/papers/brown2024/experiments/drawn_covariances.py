@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage
-from reproduction.papers.brown2024.experiments import coverage
+from reproduction.engine.recipe import Dataset, Quantity, Trial, means, per, stage
+from reproduction.papers.brown2024.experiments.coverage import AXES, Parameters
+from reproduction.papers.brown2024.setting import draw, law_of
 
 PLACE = "Figure 10"
-
-
-class Parameters(coverage.Parameters):
-    """The setting of Figure 10; nothing is run, since the law without clipping is exact."""
-
-
-AXES = {"gradients": Axis("total number of gradients N", "gradients")}
 
 
 @per(
@@ -25,45 +17,18 @@ AXES = {"gradients": Axis("total number of gradients N", "gradients")}
     )
 )
 def run(parameters: Parameters, trial: Trial) -> list[float]:
-    """On one data set."""
-    from privreg.algorithms.samples import moments
-    from privreg.inference.quality import interval_quality
-    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
-    from reproduction.papers.brown2024.synthetic_data import draw
-
-    size = parameters.sample_size
-    data, _ = draw(size, parameters.dimension, trial.rng, anisotropic=parameters.anisotropic)
-    gram, moment = moments(data)
-    found = []
-    for gradients in parameters.gradients:
-        law = gradient_descent_law(
-            gram,
-            moment,
-            sample_size=size,
-            step_size=parameters.step_size,
-            gradient_noise_std=parameters.gradient_noise_std(gradients),
-        )
-        quality = interval_quality(
-            law,
-            gradients=gradients,
-            construction="batch_means",
-            replicates=parameters.replicates,
-            burn_in=parameters.burn_in,
-            level=parameters.level,
-        )
-        found.append(float(quality.coverage.mean()))
-    return found
+    """On one data set; nothing is run, since the law without clipping is exact."""
+    size, dimension = parameters.sample_size, parameters.dimension
+    data, _ = draw(size, dimension, trial.rng, anisotropic=parameters.anisotropic)
+    law = law_of(data, parameters.step_size)
+    made = (parameters.quality(law, "batch_means", count) for count in parameters.gradients)
+    return [each.coverage.mean() for each in made]
 
 
-@per(
-    "gradients",
-    least_coverage="least exact coverage over the data sets",
-    largest_coverage="largest exact coverage over the data sets",
-)
-def extremes(simulation: Dataset, gradients: int) -> dict[str, float]:
-    values = simulation.exact_coverage.sel(gradients=gradients).values
-    return {"least_coverage": np.min(values), "largest_coverage": np.max(values)}
+@per("gradients", least_coverage="least exact coverage over the data sets")
+def least_coverage(simulation: Dataset, gradients: int) -> float:
+    return simulation.exact_coverage.sel(gradients=gradients).values.min()
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run), extremes)
+summarise = stage(AXES, means(run), least_coverage)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
@@ -21,7 +21,7 @@ from reproduction.engine.recipe import (
     stage,
 )
 from reproduction.engine.summaries import loglog_slope, trials_last
-from reproduction.papers.brown2024 import setting
+from reproduction.papers.brown2024.setting import LABEL_NOISE_STD, StepSize, descend, draw, law_of
 
 if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
@@ -41,9 +41,9 @@ VARIANTS = (
     "wide_zcdp_replace_one_large_budget",
     APART,
 )
-# Wide a priori bounds, in root mean squares of a row's norm and of a label, and the multiple of the
-# budget at which AdaSSP with them needs no ridge.
-WIDE = (3.0, 4.5)
+# A priori bounds, in root mean squares of a row's norm and of a label, and the multiple of the
+# budget at which AdaSSP with the wide ones needs no ridge.
+A_PRIORI, WIDE = (1.0, 2.0), (3.0, 4.5)
 LARGE_BUDGET = 20_000
 # Slopes: from ten features on, and where the lower-order terms of AdaSSP have died out.
 FITTED_FROM = {"slope": 10, "late_slope": 50}
@@ -57,38 +57,30 @@ class Parameters(Strict):
     budget: q.StatedBudget = Field(description="zCDP budget.")
     delta: q.Delta = Field(description="delta of the (eps, delta) form of AdaSSP.")
     steps: q.Steps = Field(description="Gradient steps T.")
-    step_size: setting.StepSize = Field(description="eta; the paper's experiments do not state it.")
+    step_size: StepSize = Field(description="eta; the paper's experiments do not state it.")
     clip_constant: q.ClipConstant = Field(description="gamma / sqrt(p).")
     anisotropic: q.Flag = Field(False, description="Random covariance of Appendix B.")
     label_noise_mean: Annotated[q.Finite, Field(ge=-1e6, le=1e6)] = Field(
         0.0, description="Mean of the label noise, 0 in the paper."
     )
 
-    @model_validator(mode="after")
-    def _adassp_is_private(self) -> Self:
-        from privreg.algorithms.adassp import largest_epsilon
+    _adassp_is_private = q.must(
+        "budget must be at most epsilon = {self.most:.3g} at this delta, got {self.epsilon:.3g}",
+        lambda self: self.epsilon <= self.most,
+    )
+
+    @property
+    def epsilon(self) -> float:
         from privreg.privacy.zcdp import to_approximate
 
-        found, most = (
-            float(to_approximate(self.budget.rho, delta=self.delta)),
-            largest_epsilon(self.delta),
-        )
-        if found > most:
-            raise ValueError(
-                f"budget must be at most epsilon = {most:.3g} at this delta, got {found:.3g}"
-            )
-        return self
+        return float(to_approximate(self.budget.rho, delta=self.delta))
 
     @property
-    def work(self) -> float:
-        """Arithmetic of a trial: second moments, two passes a step and the draw of each table."""
-        rows_and_columns = [(p * self.samples_per_feature, p) for p in self.dimensions]
-        return float(sum(n * p * (p + 2 * self.steps + 30) for n, p in rows_and_columns))
+    def most(self) -> float:
+        """The largest epsilon at which AdaSSP is private."""
+        from privreg.algorithms.adassp import largest_epsilon
 
-    @property
-    def held(self) -> float:
-        """Numbers in memory, however many trials: the largest table."""
-        return float(max(self.dimensions) ** 2 * self.samples_per_feature)
+        return largest_epsilon(self.delta)
 
 
 AXES = {
@@ -113,11 +105,6 @@ ERRORS = {
 )
 def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
     """Distances of the estimates to the empirical minimiser and to the population parameter."""
-    from privreg.algorithms.samples import moments
-    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
-    from reproduction.papers.brown2024.descent import descend
-    from reproduction.papers.brown2024.synthetic_data import draw
-
     data, target = draw(
         dimension * parameters.samples_per_feature,
         dimension,
@@ -135,12 +122,7 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
         rng=trial.rng,
         screening=False,
     )
-    law = gradient_descent_law(
-        *moments(data),
-        sample_size=data.sample_size,
-        step_size=parameters.step_size,
-        gradient_noise_std=float(path.gradient_noise_std),
-    )
+    law = law_of(data, parameters.step_size, path.gradient_noise_std)
     private, baselines = path.iterates[0, 0], _baselines(parameters, data, trial.rng)
     return {
         "privacy_error": np.linalg.norm(private - law.minimiser),
@@ -205,27 +187,21 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
     from privreg.algorithms import adassp
     from privreg.privacy.budget import Budget
     from privreg.privacy.neighbours import Neighbours
-    from privreg.privacy.zcdp import to_approximate
-    from reproduction.papers.brown2024.synthetic_data import LABEL_NOISE_STD, mean_covariance_trace
 
-    trace = mean_covariance_trace(data.dimension, anisotropic=parameters.anisotropic)
-    label_variance = trace / data.dimension + LABEL_NOISE_STD**2
-    scales = np.sqrt([trace, label_variance])
+    variance = 1.5 if parameters.anisotropic else 1.0
+    scales = np.sqrt([data.dimension * variance, variance + LABEL_NOISE_STD**2])
     largest = adassp.bounds_from_data(data).non_private
-    wide = adassp.Bounds(*(float(bound) for bound in scales * WIDE))
+    a_priori, wide = (adassp.Bounds(*(scales * factors)) for factors in (A_PRIORI, WIDE))
     whole = adassp.clipped_sums(data, bounds=largest)
     sums = {
         "data_max": whole,
-        "a_priori": adassp.clipped_sums(
-            data, bounds=adassp.Bounds(float(scales[0]), float(2 * scales[1]))
-        ),
+        "a_priori": adassp.clipped_sums(data, bounds=a_priori),
         # Bounds beyond the data clip nothing, so the sums are those of the data's maxima.
         "wide": whole.within(wide)
         if largest.feature_norm <= wide.feature_norm and largest.label <= wide.label
         else adassp.clipped_sums(data, bounds=wide),
     }
     streams = {APART: rng.spawn(1)[0]}
-    epsilon = float(to_approximate(parameters.budget.rho, delta=parameters.delta))
     estimates = []
     for variant in VARIANTS:
         part = next(value for name, value in sums.items() if variant.startswith(name))
@@ -234,7 +210,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
             estimate = adassp.adassp(
                 part,
                 bounds=part.bounds,
-                epsilon=epsilon,
+                epsilon=parameters.epsilon,
                 delta=parameters.delta,
                 rng=streams.get(variant, rng),
                 neighbours=neighbours,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -22,10 +22,7 @@ from reproduction.engine.recipe import (
     stage,
     stated,
 )
-from reproduction.papers.brown2024.setting import OneSize
-
-if TYPE_CHECKING:
-    from privreg.algorithms.samples import ArraySamples
+from reproduction.papers.brown2024.setting import OneSize, descend, draw
 
 PLACE = "Condition 2.4, Lemmas 2.5, 2.6, C.5 and C.7"
 # Multiples of 4 c_0² sqrt(p) for the label noise: Lemma 2.5's, and the one that its proof needs.
@@ -36,7 +33,6 @@ DIMENSIONS = np.array([2, 10, 100, 10_000])
 class Parameters(OneSize):
     """One size of data; label noise of the paper's scale and below it."""
 
-    dimension: q.Plural[q.Dimension] = Field(description="Features p.")
     steps: q.Steps = Field(description="Gradient steps T.")
     failure: q.Probability = Field(description="beta.")
     label_noise: q.Some[q.PositiveDeviation] = Field(description="Standard deviations sigma.")
@@ -62,7 +58,6 @@ AXES = {
 
 
 @per(
-    constant="the paper's c_0 at this size",
     demanded_clip_norm=stated(
         "least threshold the proof admits",
         where="Lemmas 2.5 and 2.6",
@@ -93,11 +88,7 @@ def demand(parameters: Parameters) -> dict:
         failure=parameters.failure,
         label_noise_std=1.0,
     )
-    return {
-        "constant": parameters.constant,
-        "demanded_clip_norm": found.clip_norm,
-        "demanded_sample_size": found.sample_size,
-    }
+    return {"demanded_clip_norm": found.clip_norm, "demanded_sample_size": found.sample_size}
 
 
 @identity(
@@ -169,7 +160,6 @@ def first_gradient_over_threshold() -> float:
 
 
 @per(
-    constant=Quantity("least c_0 of the condition on the data", "label_noise"),
     constant_ratio=Quantity("least c_0 over the paper's", "label_noise"),
     clipped_runs=Quantity("share of runs with any gradient clipped", "label_noise rule"),
     spectrum_bounded=Quantity("indicator of half I <= Sigma <= 2 I", "design"),
@@ -177,47 +167,48 @@ def first_gradient_over_threshold() -> float:
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """The condition's ratios, and runs at the limits of Lemma 2.5 with the measured constant."""
-    constants, clipped = [], []
+    n, p, steps = parameters.sample_size, parameters.dimension, parameters.steps
+    eta = parameters.step_size
+    logarithm = np.log(2 * n * steps / parameters.failure)
+    ratio, clipped = [], []
     for sigma in parameters.label_noise:
-        data, ratios = _draw(parameters, trial.rng, parameters.steps, label_noise_std=sigma)
-        constants.append(ratios.constant)
-        clipped.append(
-            [
-                _clipped_runs(parameters, data, ratios.constant, scale(sigma), trial.rng)
-                for scale in RULES.values()
-            ]
-        )
+        data, ratios = _draw(parameters, trial.rng, steps, label_noise_std=sigma)
+        ratio.append(ratios.constant / parameters.constant)
+        for scale in RULES.values():
+            path = descend(
+                data,
+                clip_norm=4 * ratios.constant**2 * scale(sigma) * np.sqrt(p),
+                # The budget at which the second inequality of the lemma is an equality.
+                rho=2 * steps * (64 * ratios.constant**2 * p * eta / n) ** 2 * logarithm,
+                step_size=eta,
+                steps=steps,
+                times=[steps],
+                runs=parameters.runs,
+                rng=trial.rng,
+            )
+            clipped.append(np.mean(path.clipped_fraction.non_private.max(axis=-1) > 0))
     designs = [_draw(parameters, trial.rng, 1, anisotropic=kind)[1] for kind in (False, True)]
     return {
-        "constant": constants,
-        "constant_ratio": np.array(constants) / parameters.constant,
-        "clipped_runs": clipped,
+        "constant_ratio": ratio,
+        "clipped_runs": np.reshape(clipped, (-1, len(RULES))),
         "spectrum_bounded": [float(ratios.spectrum_bounded) for ratios in designs],
         "contracts": [float(ratios.contracts) for ratios in designs],
     }
 
 
-@per(
-    "label_noise",
-    largest_constant_ratio="largest ratio over data sets of the least c_0 to the paper's",
-)
+@per("label_noise", largest_constant_ratio="largest ratio of the least c_0 to the paper's")
 def largest_ratio(simulation: Dataset) -> np.ndarray:
     return simulation.constant_ratio.max("trial").values
 
 
 theory = stage(AXES, demand, chain_constant, row_norm_ratio, first_gradient_over_threshold)
 simulate = stage(AXES, run)
-summarise = stage(
-    AXES, means(run, "constant", "clipped_runs", "spectrum_bounded", "contracts"), largest_ratio
-)
+summarise = stage(AXES, means(run, "clipped_runs", "spectrum_bounded", "contracts"), largest_ratio)
 
 
-def _draw(
-    parameters: Parameters, rng: np.random.Generator, steps: int, **options: Any
-) -> tuple[ArraySamples, Any]:
+def _draw(parameters: Parameters, rng: np.random.Generator, steps: int, **options: Any) -> tuple:
     """A data set and the ratios of the condition on it."""
     from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
-    from reproduction.papers.brown2024.synthetic_data import draw
 
     data, target = draw(parameters.sample_size, parameters.dimension, rng, **options)
     return data, no_clipping_ratios(
@@ -228,29 +219,3 @@ def _draw(
         steps=steps,
         label_noise_std=options.get("label_noise_std", 1.0),
     )
-
-
-def _clipped_runs(
-    parameters: Parameters,
-    data: ArraySamples,
-    constant: float,
-    scale: float,
-    rng: np.random.Generator,
-) -> float:
-    """Share of runs that clip at the limits of Lemma 2.5."""
-    from reproduction.papers.brown2024.descent import descend
-
-    p, n, steps = parameters.dimension, parameters.sample_size, parameters.steps
-    logarithm = np.log(2 * n * steps / parameters.failure)
-    path = descend(
-        data,
-        clip_norm=4 * constant**2 * scale * np.sqrt(p),
-        # The budget at which the second inequality of the lemma is an equality.
-        rho=2 * steps * (64 * constant**2 * p * parameters.step_size / n) ** 2 * logarithm,
-        step_size=parameters.step_size,
-        steps=steps,
-        times=[steps],
-        runs=parameters.runs,
-        rng=rng,
-    )
-    return np.mean(path.clipped_fraction.non_private.max(axis=-1) > 0)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, per, stage
-from reproduction.papers.brown2024.setting import OneThreshold
+from reproduction.papers.brown2024.setting import Runs, draw, law_of
 
 if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
@@ -20,15 +20,11 @@ PLACE = "Lemma 2.3, equations (8), (18), (19) and (88)-(94)"
 BINS = 200
 
 
-class Parameters(OneThreshold):
+class Parameters(Runs):
     """One data set; runs without clipping, and with the clipping of the experiments."""
 
     budget: q.StatedBudget = Field(description="zCDP budget that sets the noise.")
-    steps: q.Steps = Field(description="Gradient steps T.")
     times: q.Rising[q.Steps] = Field(description="Steps at which the law is compared.")
-    runs: q.Plural[q.Count] = Field(description="Runs in each trial.")
-
-    _times_are_steps = q.at_most("times", "steps")
 
     @property
     def entries(self) -> np.ndarray:
@@ -50,41 +46,20 @@ def run(
     parameters: Parameters, trials: Trials, shared_rng: np.random.Generator
 ) -> Iterator[list[dict]]:
     """First and second moments, over each trial's runs, of deviations from the law's mean."""
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
-
     data, law = _setting(parameters, shared_rng)
     mean, exact = law.mean(parameters.times), _covariance(parameters, law)
-
-    def moments(clip_norm: float, rng: np.random.Generator) -> dict:
-        path = full_batch_dpgd(
-            data,
-            clip_norm=clip_norm,
-            step_size=parameters.step_size,
-            gradient_noise_std=law.gradient_noise_std,
-            steps=parameters.steps,
-            runs=parameters.runs,
-            times=parameters.times,
-            rng=rng,
-        )
-        gap = (path.iterates - mean).reshape(parameters.runs, -1)
-        return {
-            "first": gap.mean(axis=0),
-            "second": gap.T @ gap / parameters.runs,
-            "ranks": _ranks(gap, exact),
-        }
-
     for trial in trials:
-        # One bound a call: a finite one would keep screening from replacing the unclipped rows.
-        state, found = trial.rng.bit_generator.state, []
-        for clip_norm in (np.inf, parameters.clip_norm):
-            trial.rng.bit_generator.state = state
-            found.append(moments(clip_norm, trial.rng))
+        found = []
+        for path in parameters.coupled(
+            data, law.gradient_noise_std, trial.rng, times=parameters.times
+        ):
+            gap = (path.iterates - mean).reshape(parameters.runs, -1)
+            moments = {"first": gap.mean(axis=0), "second": gap.T @ gap / parameters.runs}
+            found.append(moments | {"ranks": _ranks(gap, exact)})
         yield found
 
 
-@per(
-    covariance=Quantity("covariance and cross-covariance of the law", "entry other_entry"),
-)
+@per(covariance=Quantity("covariance and cross-covariance of the law", "entry other_entry"))
 def covariance(parameters: Parameters, shared_rng: np.random.Generator) -> np.ndarray:
     return _covariance(parameters, _setting(parameters, shared_rng)[1])
 
@@ -129,24 +104,9 @@ def _setting(
     parameters: Parameters, rng: np.random.Generator
 ) -> tuple[ArraySamples, GradientDescentLaw]:
     """The data set, and the law of its unclipped runs."""
-    from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-    from privreg.algorithms.samples import moments
-    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
-    from reproduction.papers.brown2024.synthetic_data import draw
-
     data, _ = draw(parameters.sample_size, parameters.dimension, rng)
-    noise = full_batch_noise_std(
-        clip_norm=parameters.clip_norm,
-        rho=parameters.budget.rho,
-        sample_size=data.sample_size,
-        gradients=parameters.steps,
-    )
-    return data, gradient_descent_law(
-        *moments(data),
-        sample_size=data.sample_size,
-        step_size=parameters.step_size,
-        gradient_noise_std=float(noise),
-    )
+    noise = parameters.gradient_noise_std(parameters.budget.rho, parameters.steps)
+    return data, law_of(data, parameters.step_size, noise)
 
 
 def _covariance(parameters: Parameters, law: GradientDescentLaw) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Deliberate mistakes that this paper's ledger must notice, each with the entries that do."""
+"""Mistakes in the code and wrong statements that this paper's ledger must notice."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongStatement, WrongVersion, power, scaled
+from reproduction.engine.recipe import DataArray
 
 DESCENT = "privreg.algorithms.full_batch_dpgd"
-GRADIENT = "privreg.algorithms.clipped_gradient"
-CLIPPED_LOSS = "reproduction.papers.brown2024.clipped_loss"
-DATA = "reproduction.papers.brown2024.synthetic_data"
-LAW = "privreg.theory.full_batch_dpgd.law"
+RECIPES = "reproduction.papers.brown2024.experiments"
 
 
 def _twice_the_norm(right: Any) -> Any:
@@ -36,7 +34,7 @@ def _normal_quantile(_: Any) -> Any:
 def _least_squares(_: Any) -> Any:
     from privreg.algorithms.ols import ols
 
-    return lambda data, *, clip_norm: ols(data).coefficients
+    return lambda data, clip_norm: ols(data).coefficients
 
 
 def _noise_of_mean_one(right: Any) -> Any:
@@ -60,6 +58,11 @@ def _one_step_on(right: Any) -> Any:
     return wrong
 
 
+def _two_logarithms_less(ratio: DataArray) -> DataArray:
+    # ln(n rho / (beta p)) is ln(n / p) where rho = beta; p = 10.
+    return ratio * np.log(ratio.sample_size / 10) ** 2
+
+
 WRONG_VERSIONS = (
     WrongVersion(
         name="half-the-sensitivity",
@@ -72,7 +75,9 @@ WRONG_VERSIONS = (
         name="clip-that-is-too-wide",
         says="Gradients are clipped at twice the norm that the noise is for.",
         runs={"accounting": ("simulate",), "accuracy": ("simulate",)},
-        patches=(Patch(f"{GRADIENT}:clipped_gradient_sum", _twice_the_norm),),
+        patches=(
+            Patch("privreg.algorithms.clipped_gradient:clipped_gradient_sum", _twice_the_norm),
+        ),
         turns=(
             "sensitivity-of-the-mean-gradient",
             "sensitivity-is-attained",
@@ -83,7 +88,7 @@ WRONG_VERSIONS = (
         name="label-noise-of-mean-one",
         says="Label noise has mean 1 in place of 0.",
         runs={"concentration": ("simulate",)},
-        patches=(Patch(f"{DATA}:draw", _noise_of_mean_one),),
+        patches=(Patch(f"{RECIPES}.concentration:draw", _noise_of_mean_one),),
         turns=("error-of-least-squares",),
     ),
     WrongVersion(
@@ -102,7 +107,7 @@ WRONG_VERSIONS = (
         name="least-squares-for-the-clipped-minimiser",
         says="Clipped descent ends at least squares.",
         runs={"accuracy": ("simulate",)},
-        patches=(Patch(f"{CLIPPED_LOSS}:clipped_minimiser", _least_squares),),
+        patches=(Patch(f"{RECIPES}.accuracy:clipped_minimiser", _least_squares),),
         turns=("noiseless-descent-finds-the-huber-minimiser",),
     ),
     WrongVersion(
@@ -123,12 +128,27 @@ WRONG_VERSIONS = (
         name="mean-of-the-next-iterate",
         says="Iterate t has the power t + 1 of the contraction in its mean.",
         runs={"unclipped_law": ("simulate",)},
-        patches=(Patch(f"{LAW}:gradient_descent_law", _one_step_on),),
+        patches=(Patch("privreg.theory.full_batch_dpgd.law:gradient_descent_law", _one_step_on),),
         turns=(
             "unclipped-mean",
             "unclipped-covariance",
             "unclipped-runs-are-gaussian",
             "unclipped-noise-scale",
         ),
+    ),
+)
+
+WRONG_STATEMENTS = (
+    WrongStatement(
+        name="square-of-the-logarithm",
+        says="The factor of sigma p / (sqrt(rho) n) is ln^2(n rho / (beta p)).",
+        observes={"theory/main_theorem": {"over_printed_rate": _two_logarithms_less}},
+        turns=("main-rate-in-the-sample-size",),
+    ),
+    WrongStatement(
+        name="least-squares-at-root-p",
+        says="The squared error of least squares is of order sigma^2 sqrt(p) / n.",
+        observes={"simulation/fixed_ratio": {"sampling_square_ratio": power("dimension", 0.5)}},
+        turns=("least-squares-within-its-rate", "least-squares-level"),
     ),
 )
