@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from privreg.schedules import ConstantRate
+from privreg.theory.noisy_sgd.closed_forms import stationary_risk
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
@@ -43,8 +46,6 @@ AXES = {
 )
 def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -> dict:
     """What the theory says of the risk, averaged over ground truths and starts."""
-    from privreg.theory.noisy_sgd.closed_forms import stationary_risk
-
     design = parameters.read(reading)
     problem = design.mean_problem()
     law = design.law(problem, gradient_noise_std)
@@ -67,9 +68,6 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
 )
 def start(parameters: Parameters, reading: Reading) -> dict:
     """The problem, and how far a step of the size of the scaled rate would get."""
-    from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-
     design = parameters.read(reading)
     problem = design.mean_problem()
     initial = problem.risk(problem.initial)

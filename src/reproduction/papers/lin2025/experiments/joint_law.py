@@ -9,19 +9,16 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
-from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Mean, Quantity, Trial, per, stage
-from reproduction.engine.summaries import jackknife, standard_deviation, trials_last
-from reproduction.papers.lin2025.setting import Design, Instance
+from reproduction.engine.summaries import trials_last
+from reproduction.papers.lin2025.setting import Instance, OneNoise, spread_over_trials
 
 PLACE = "Conjecture 3.1, equations (9), (10) and (18)"
 
 
-class Parameters(Strict):
+class Parameters(OneNoise):
     """The times at which one run is compared with one path of the diffusion."""
 
-    design: Design
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     steps: q.Grid[q.Steps] = Field(description="Iterations k, increasing.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
@@ -83,9 +80,7 @@ def joint(parameters: Parameters, simulation: Dataset) -> dict:
     standardised = (distance - freedom) / np.sqrt(2.0 * freedom)
     return {
         "joint_distance": distance / freedom,
-        "joint_distance_spread": jackknife(
-            lambda kept: standard_deviation(standardised[kept]), distance.size
-        ),
+        "joint_distance_spread": spread_over_trials(standardised),
         "correlation_ratio": simulation.correlation,
     }
 

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
+from privreg.schedules import ConstantRate, InverseSquareRootRate
+from privreg.theory.noisy_sgd.closed_forms import isotropic_risk, stationary_risk
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.volterra import VolterraRisk, solve_volterra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
 
-if TYPE_CHECKING:
-    from privreg.schedules import RateWithIntegral
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-    from privreg.theory.noisy_sgd.volterra import VolterraRisk
-
 PLACE = "Theorem 4.2, equations (6), (7) and (10)"
 ISOTROPIC = ("isotropic, no penalty", "isotropic, penalty")
 SPREAD = ("spread, no penalty", "spread, penalty")
+SCHEDULES = {"constant": ConstantRate, "inverse root": InverseSquareRootRate}
 LATE = 200.0
-OURS = [
-    "dimension 40, up to t = 4, sigma = 0.7",
-    "the rates 0.9 and 0.9 / sqrt(1 + t)",
-    "eigenvalues equal and spread, penalties 0 and 0.1",
-]
+THEOREM: dict[str, Any] = {
+    "kind": "theorem",
+    "ours": [
+        "dimension 40, up to t = 4, sigma = 0.7",
+        "the rates 0.9 and 0.9 / sqrt(1 + t)",
+        "eigenvalues equal and spread, penalties 0 and 0.1",
+    ],
+}
 
 
 class Parameters(Scaled):
@@ -39,7 +42,7 @@ class Parameters(Scaled):
 AXES = {
     "problem": Axis("spectrum and penalty", [*ISOTROPIC, *SPREAD]),
     "isotropic_problem": Axis("spectrum and penalty", ISOTROPIC),
-    "schedule": Axis("schedule", ["constant", "inverse root"]),
+    "schedule": Axis("schedule", list(SCHEDULES)),
 }
 
 
@@ -52,10 +55,9 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        kind="theorem",
-        ours=OURS,
         note="Against the equations of the modes' means and variances, solved as "
         "differential equations.",
+        **THEOREM,
     ),
     regularised_risk_error=stated(
         "relative difference of the regularised risk, integral equation (7) against modes",
@@ -63,8 +65,7 @@ AXES = {
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-regularised-risk",
-        kind="theorem",
-        ours=OURS,
+        **THEOREM,
     ),
     variance_error=stated(
         "relative difference of the variance (10), quadrature against modes",
@@ -72,8 +73,7 @@ AXES = {
         statement="The covariance of the linear diffusion is the integral of the propagated noise.",
         check=every(below(1e-9)),
         id="variance-is-propagated-noise",
-        kind="theorem",
-        ours=OURS,
+        **THEOREM,
     ),
 )
 def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
@@ -99,8 +99,6 @@ def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
 )
 def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
     """Relative difference of the risk at a constant rate, both routes against the closed form."""
-    from privreg.theory.noisy_sgd.closed_forms import isotropic_risk
-
     law, volterra = _solve(parameters, isotropic_problem, "constant")
     exact = isotropic_risk(
         volterra.time,
@@ -123,8 +121,6 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
 )
 def stationary_error(parameters: Parameters) -> float:
     """Relative difference of the risk at a late time and its limit in closed form."""
-    from privreg.theory.noisy_sgd.closed_forms import stationary_risk
-
     law = _law(parameters, SPREAD[1], "constant", LATE)
     limit = stationary_risk(
         law.problem, rate=parameters.rate, gradient_noise_std=parameters.gradient_noise_std
@@ -140,7 +136,7 @@ def stationary_error(parameters: Parameters) -> float:
 )
 def integrated_rate_error(parameters: Parameters) -> float:
     """Relative difference of the integrated inverse-root rate and its closed form."""
-    integral = _schedule(parameters, "inverse root").integral(4.0)
+    integral = InverseSquareRootRate(parameters.rate).integral(4.0)
     return _apart(integral / (2.0 * parameters.rate), np.sqrt(5.0) - 1.0)
 
 
@@ -150,8 +146,6 @@ theory = stage(AXES, blocks_of=globals())
 def _solve(
     parameters: Parameters, problem: str, schedule: str
 ) -> tuple[HomogenisedSGD, VolterraRisk]:
-    from privreg.theory.noisy_sgd.volterra import solve_volterra
-
     law = _law(parameters, problem, schedule, parameters.horizon)
     return law, solve_volterra(
         law.problem,
@@ -162,8 +156,6 @@ def _solve(
 
 
 def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> HomogenisedSGD:
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-
     grid = (np.arange(parameters.dimension) + 0.5) / parameters.dimension
     problem = RidgeRegression(
         np.ones(parameters.dimension) if name in ISOTROPIC else 0.1 + 1.8 * grid,
@@ -174,17 +166,10 @@ def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> Ho
     )
     return HomogenisedSGD(
         problem,
-        _schedule(parameters, schedule),
+        SCHEDULES[schedule](parameters.rate),
         gradient_noise_std=parameters.gradient_noise_std,
         horizon=horizon,
     )
-
-
-def _schedule(parameters: Parameters, name: str) -> RateWithIntegral:
-    from privreg.schedules import ConstantRate, InverseSquareRootRate
-
-    rates = {"constant": ConstantRate, "inverse root": InverseSquareRootRate}
-    return rates[name](parameters.rate)
 
 
 def _apart(found: np.ndarray | float, reference: np.ndarray | float) -> float:
