@@ -53,11 +53,8 @@ def fig1b(simulation: Dataset) -> Figure:
             at = place.sel(proxy=proxy)
             panel.plot(at.proxy_value, at.loss, ".", ms=2, color=BLUE, alpha=0.6)
             panel.set_yscale("log")
-            panel.set_title(
-                f"correlation {float(at.correlation):.2f}\n"
-                f"first pair {100 * float(at.top_share):.0f} % of the maximum",
-                fontsize=7,
-            )
+            share = f"first pair {100 * float(at.top_share):.0f} % of the maximum"
+            panel.set_title(f"correlation {float(at.correlation):.2f}\n{share}", fontsize=7)
             if row:
                 panel.set_xlabel(PROXY_NAMES[str(proxy)])
         times = f"({float(place.time):g}, {float(place.position):g})"
@@ -89,7 +86,7 @@ def fig2b(simulation: Dataset) -> Figure:
             axes[0].plot(steps, loss, line, color=colour, label=label)
     for line, name in styles.values():
         axes[0].plot([], [], line, color="0.4", label=name)
-    order = simulation.attrs["order_of_curves"]
+    order = simulation.attrs["order"]
     label = f"$\\varepsilon_{{{order:g}}}$, record order shuffled"
     axes[0].set(xscale="log", yscale="log", xlabel="iteration $k$", ylabel=label)
     axes[0].legend(loc="upper right")
@@ -218,11 +215,9 @@ def release_strategies(simulation: Dataset) -> Figure:
             axes[0].plot(simulation.position, at, line, color=colour, lw=1, label=label)
     for release in simulation.release.values:
         axes[0].axvline(release, color="0.8", lw=0.6, zorder=0)
-    axes[0].set(
-        yscale="log",
-        xlabel="position $s$ of the differing record (grey: releases)",
-        ylabel=f"$D_{{{simulation.attrs['order']:g}}}$ given $s$",
-    )
+    position = "position $s$ of the differing record (grey: releases)"
+    label = f"$D_{{{simulation.attrs['order']:g}}}$ given $s$"
+    axes[0].set(yscale="log", xlabel=position, ylabel=label)
     # Plain ground, or the lines of the releases would cross its words.
     legend = axes[0].legend(loc="upper right", fontsize=6.5, ncols=2, frameon=True)
     legend.get_frame().set(alpha=1, edgecolor="none")
@@ -286,10 +281,8 @@ def fixed_order(simulation: Dataset) -> Figure:
     axes[1].set(xscale="log", xlabel=steps, ylabel="diffusion over exact")
     axes[0].legend(loc="lower left")
     axes[1].legend(loc="lower right")
-    figure.suptitle(
-        "Not a guarantee: the loss between two given data sets, exact and by the diffusion.",
-        fontsize=7,
-    )
+    words = "Not a guarantee: the loss between two given data sets, exact and by the diffusion."
+    figure.suptitle(words, fontsize=7)
     return figure
 
 

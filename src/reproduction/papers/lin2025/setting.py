@@ -49,9 +49,7 @@ class Design(Strict):
         "variance d^(-1/2) (wide).",
     )
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2, le=1_000_000)] = Field(
-        description="Records n, one a step."
-    )
+    sample_size: q.Plural[q.Count] = Field(description="Records n, one a step.")
     step_size: q.StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
     ridge: q.NonNegative = Field(description="Penalty delta.")
     scaled_label_noise_std: q.Deviation = Field(
@@ -64,14 +62,8 @@ class Design(Strict):
     _steps_are_stable = q.at_most(
         "step_size",
         "2 / (ridge + mean squared norm of the features)",
-        lambda self: 2 / (self.ridge + self.mean_squared_norm),
+        lambda self: 2 / (self.ridge + self.dimension * sum(part**2 for part in self.coordinate)),
     )
-
-    @property
-    def mean_squared_norm(self) -> float:
-        """Of the features."""
-        mean, std = self.coordinate
-        return self.dimension * (mean**2 + std**2)
 
     @property
     def ordered_pairs(self) -> int:
@@ -120,11 +112,13 @@ class Design(Strict):
         )
         return Instance(records, initial, basis, problem)
 
-    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
+    def law(
+        self, problem: RidgeRegression, gradient_noise_std: float, rate: float | None = None
+    ) -> HomogenisedSGD:
         """Law of the diffusion on one problem."""
-        rate = ConstantRate(self.dimension * self.step_size)
+        schedule = ConstantRate(rate or self.dimension * self.step_size)
         return HomogenisedSGD(
-            problem, rate, gradient_noise_std=gradient_noise_std, horizon=self.horizon
+            problem, schedule, gradient_noise_std=gradient_noise_std, horizon=self.horizon
         )
 
     def mean_problem(self) -> RidgeRegression:
@@ -187,20 +181,29 @@ class Scaled(Strict):
     rate: q.StepSize = Field(description="Scaled rate gamma at time 0.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     ridge: q.NonNegative = Field(description="Penalty delta.")
-    scaled_label_noise_std: q.Deviation = Field(
-        description="Standard deviation of the label noise."
-    )
+    scaled_label_noise_std: q.Deviation = Field(description="Standard deviation of label noise.")
 
     # No eigenvalue of the features' second moment is more than 2.
     _rate_is_stable = q.at_most("rate", "2 / (ridge + 2)", lambda self: 2 / (self.ridge + 2))
 
+    def spread_problem(
+        self, dimension: int, lowest: float = 0.2, highest: float = 1.8
+    ) -> RidgeRegression:
+        """Eigenvalues spread evenly, ground truth and start of bounded norm."""
+        grid = (np.arange(dimension) + 0.5) / dimension
+        return RidgeRegression(
+            lowest + (highest - lowest) * grid,
+            np.cos(6.0 * grid) / np.sqrt(dimension),
+            np.ones(dimension) / np.sqrt(dimension),
+            label_noise_std=self.scaled_label_noise_std,
+            ridge=self.ridge,
+        )
+
     def law(self, problem: RidgeRegression) -> HomogenisedSGD:
         """Law of the diffusion at a constant rate."""
+        rate = ConstantRate(self.rate)
         return HomogenisedSGD(
-            problem,
-            ConstantRate(self.rate),
-            gradient_noise_std=self.gradient_noise_std,
-            horizon=self.horizon,
+            problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
         )
 
 
@@ -258,29 +261,11 @@ def each_record(rows: np.ndarray, labels: np.ndarray) -> list[Record]:
     return [Record(row, float(label)) for row, label in zip(rows, labels, strict=True)]
 
 
-def spread_problem(
-    dimension: int, lowest: float, highest: float, *, label_noise_std: float, ridge: float
-) -> RidgeRegression:
-    """Eigenvalues spread evenly, ground truth and start of bounded norm."""
-    grid = (np.arange(dimension) + 0.5) / dimension
-    return RidgeRegression(
-        lowest + (highest - lowest) * grid,
-        np.cos(6.0 * grid) / np.sqrt(dimension),
-        np.ones(dimension) / np.sqrt(dimension),
-        label_noise_std=label_noise_std,
-        ridge=ridge,
-    )
-
-
 def spread_over_trials(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviation over trials, (..., trial) -> (...), with its standard error."""
     return jackknife(lambda kept: standard_deviation(values[..., kept]), values.shape[-1])
 
 
 def about(parameters: Any, guarantee: str = NO_GUARANTEE) -> dict[str, Any]:
-    """Global attributes of losses at one order and noise scale."""
-    return {
-        "guarantee": guarantee,
-        "order": parameters.order,
-        "gradient_noise_std": parameters.gradient_noise_std,
-    }
+    """Global attributes of losses at one order."""
+    return {"guarantee": guarantee, "order": parameters.order}

@@ -11,7 +11,7 @@ from pydantic import Field
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, Trials, means, per, stage
-from reproduction.papers.lin2025.setting import Scaled, spread_problem
+from reproduction.papers.lin2025.setting import Scaled
 
 PLACE = "Equation (1), Theorem 4.2"
 
@@ -42,13 +42,7 @@ AXES = {"time": Axis("time t = k / d", "stop_times")}
 
 @per(ratio=Quantity("mean risk of the paths over the theory", "time"))
 def batches(parameters: Parameters, trials: Trials) -> Iterator[np.ndarray]:
-    problem = spread_problem(
-        parameters.dimension,
-        0.2,
-        1.8,
-        label_noise_std=parameters.scaled_label_noise_std,
-        ridge=parameters.ridge,
-    )
+    problem = parameters.spread_problem(parameters.dimension)
     law = parameters.law(problem)
     expected = [law.risk(time) for time in parameters.stop_times]
     for trial in trials:

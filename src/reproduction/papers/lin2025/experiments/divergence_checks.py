@@ -41,12 +41,8 @@ FIRST_APART, SECOND_APART = [(0.0, 1.0), (20.0, 1.0)], [(0.6, 1.1), (19.5, 1.2)]
 class Parameters(OneNoise):
     """The design for the large comparison; the others are in a few dimensions."""
 
-    orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(
-        description="Rényi orders, more than 1."
-    )
-    small_dimension: q.Plural[q.Dimension] = Field(
-        description="Dimension of the stacked dense laws."
-    )
+    orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(description="Rényi orders.")
+    small_dimension: q.Plural[q.Dimension] = Field(description="Dimension of the dense laws.")
 
 
 @identity(
@@ -445,12 +441,8 @@ def small_case(parameters: Parameters) -> tuple[HomogenisedSGD, list[Record]]:
         label_noise_std=design.label_noise_std,
         ridge=design.ridge,
     )
-    law = HomogenisedSGD(
-        problem,
-        ConstantRate(d * design.step_size),
-        gradient_noise_std=parameters.gradient_noise_std,
-        horizon=9.0,
-    )
+    rate, noise_std = ConstantRate(d * design.step_size), parameters.gradient_noise_std
+    law = HomogenisedSGD(problem, rate, gradient_noise_std=noise_std, horizon=9.0)
     rows = np.sqrt(problem.eigenvalues) * rng.standard_normal((2, d))
     return law, each_record(rows, rows @ problem.target)
 

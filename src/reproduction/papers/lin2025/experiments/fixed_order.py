@@ -21,11 +21,9 @@ class Parameters(OneNoise):
     positions: q.Some[q.Index] = Field(description="0-based steps of the replaced record.")
     lags: q.Some[q.Steps] = Field(description="Steps from it to the release, at least 1.")
 
-    @property
-    def last_release(self) -> int:
-        return max(self.positions) + max(self.lags)
-
-    _releases_have_records = q.at_most("last_release", "design.sample_size")
+    _releases_have_records = q.at_most(
+        "positions", "sample_size - lags", lambda self: self.design.sample_size - max(self.lags)
+    )
 
 
 AXES = {

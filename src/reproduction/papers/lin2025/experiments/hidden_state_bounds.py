@@ -8,7 +8,7 @@ from pydantic import Field
 from privreg.theory.noisy_sgd.hidden_state import Bound, shuffled_hidden_state_loss
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, per, stage
-from reproduction.papers.lin2025.setting import OneNoise
+from reproduction.papers.lin2025.setting import OneNoise, about
 
 PLACE = "Figure 3(b)"
 
@@ -57,8 +57,7 @@ theory = stage(
     AXES,
     loss,
     single_step,
-    attributes=lambda parameters: {
-        "guarantee": "none: a clipped full gradient need not contract, which the bound assumes",
-        "order": parameters.order,
-    },
+    attributes=lambda parameters: about(
+        parameters, "none: a clipped full gradient need not contract, which the bound assumes"
+    ),
 )

@@ -10,7 +10,7 @@ from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.engine.trials import normals, side_by_side
-from reproduction.papers.lin2025.experiments import scaling
+from reproduction.papers.lin2025.experiments.scaling import DIMENSION, Parameters
 
 PLACE = "Theorems 3.1, 4.1 and A.3, Lemmas A.2, A.4, B.1 and B.2"
 # Each is the largest absolute value along a path; martingales are those of q(v) = |v|^2 / 2.
@@ -30,14 +30,14 @@ QUANTITIES = {
 }
 
 
-Parameters = scaling.Parameters
+Generators = Sequence[np.random.Generator]
 AXES = {
     "quantity": Axis(
         "what is followed. "
         + "; ".join(f"{name}: {meaning}" for name, meaning in QUANTITIES.items()),
         list(QUANTITIES),
     ),
-    **scaling.AXES,
+    "dimension": DIMENSION,
 }
 
 
@@ -74,10 +74,7 @@ summarise = stage(AXES, means(run), slope)
 
 
 def _noisy_sgd(
-    problem: RidgeRegression,
-    parameters: Parameters,
-    steps: int,
-    generators: Sequence[np.random.Generator],
+    problem: RidgeRegression, parameters: Parameters, steps: int, generators: Generators
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Risks without and with private noise, (steps, 2, trials), and the terms of Lemma A.1.
 
@@ -124,10 +121,7 @@ def _noisy_sgd(
 
 
 def _diffusion(
-    problem: RidgeRegression,
-    parameters: Parameters,
-    steps: int,
-    generators: Sequence[np.random.Generator],
+    problem: RidgeRegression, parameters: Parameters, steps: int, generators: Generators
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """Risks of (1) without and with private noise, its regularised risk with it, its martingales.
 

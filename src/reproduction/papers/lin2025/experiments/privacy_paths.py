@@ -12,13 +12,7 @@ from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuf
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.lin2025.setting import (
-    BOTH_INFINITE,
-    NO_GUARANTEE,
-    NOISE,
-    Records,
-    Searched,
-)
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, NOISE, Records, Searched, about
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -106,11 +100,7 @@ def noise_ratio(simulation: Dataset) -> np.ndarray:
     return loss[:, 1:] / loss[:, :-1]
 
 
-simulate = stage(
-    AXES,
-    run,
-    attributes=lambda parameters: {"guarantee": NO_GUARANTEE, "order_of_curves": parameters.order},
-)
+simulate = stage(AXES, run, attributes=about)
 summarise = stage(AXES, means(run), shares, noise_ratio)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -62,14 +61,8 @@ class _Quadratic:
         return self.hessian @ point + self.linear
 
 
-class _Case(NamedTuple):
-    """Where identities are evaluated; conditional means are sums over the records."""
-
-    parameters: Parameters
-    law: _Law
-    error: np.ndarray
-    form: _Quadratic
-    displacement: np.ndarray
+# Parameters, law, an iterate's distance to the ground truth, a quadratic, and a displacement.
+_Case = tuple[Parameters, _Law, np.ndarray, _Quadratic, np.ndarray]
 
 
 def _cases(parameters: Parameters) -> Iterator[_Case]:
@@ -82,7 +75,7 @@ def _cases(parameters: Parameters) -> Iterator[_Case]:
         error = rng.standard_normal(dimension)
         root = rng.standard_normal((dimension, dimension))
         form = _Quadratic((root + root.T) / 2, rng.standard_normal(dimension))
-        yield _Case(parameters, law, error, form, rng.standard_normal(dimension))
+        yield parameters, law, error, form, rng.standard_normal(dimension)
 
 
 def _largest(
@@ -140,7 +133,9 @@ def decomposition(case: _Case) -> dict:
     dimension, rate = parameters.dimension, parameters.rate
     pull = parameters.ridge / dimension * (error + law.target)
     sample = (law.features @ error - law.label_noise)[:, None] * law.features / dimension
-    noise = parameters.gradient_noise_std / dimension * _noise_points(dimension)
+    # Equally likely points whose moments up to the third are a standard normal's.
+    axes = np.sqrt(dimension) * np.eye(dimension)
+    noise = parameters.gradient_noise_std / dimension * np.concatenate([axes, -axes])
     step = pull + sample[:, None] + noise
     increment = form(error - rate * step) - form(error)
     mean = sample.mean(axis=0)
@@ -324,12 +319,6 @@ def noise_power_over_exponent() -> float:
 
 
 theory = stage({}, blocks_of=globals())
-
-
-def _noise_points(dimension: int) -> np.ndarray:
-    """Equally likely points whose moments up to the third are a standard normal's."""
-    axes = np.sqrt(dimension) * np.eye(dimension)
-    return np.concatenate([axes, -axes])
 
 
 def _terms(log: float, exponent: float, power: float) -> np.ndarray:

@@ -8,12 +8,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import below, identity, stage
-from reproduction.papers.lin2025.setting import spread_problem
+from reproduction.papers.lin2025.setting import Scaled
 
 PLACE = "Theorem 4.1, Lemmas A.4, B.1 and B.2"
 
@@ -24,9 +22,7 @@ class Parameters(Strict):
     dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2, max_length=2)] = Field(
         description="Dimensions d."
     )
-    draws: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Draws of the term of sampling and private noise."
-    )
+    draws: q.Plural[q.Count] = Field(description="Draws of the term of sampling and private noise.")
 
 
 @identity(
@@ -159,12 +155,14 @@ def sampled_noise_power(parameters: Parameters) -> float:
 )
 def integrated_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square norm of the integral of r dB, t = 1."""
-    rate, sizes = 0.8, []
+    scaled = Scaled(
+        horizon=1.0, rate=0.8, gradient_noise_std=0.5, ridge=0.1, scaled_label_noise_std=0.5
+    )
+    sizes = []
     for dimension in parameters.dimensions:
-        problem = spread_problem(dimension, 0.2, 1.8, label_noise_std=0.5, ridge=0.1)
-        law = HomogenisedSGD(problem, ConstantRate(rate), gradient_noise_std=0.5, horizon=1.0)
+        problem = scaled.spread_problem(dimension)
         # The variance of the diffusion without the decay Q_t^(-1) in front of the integral.
-        grown = np.exp(2.0 * rate * problem.curvatures) * law.variance(1.0)
+        grown = np.exp(2.0 * scaled.rate * problem.curvatures) * scaled.law(problem).variance(1.0)
         sizes.append(np.sqrt(grown.sum()))
     return _power(parameters.dimensions, sizes)
 

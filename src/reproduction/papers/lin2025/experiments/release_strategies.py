@@ -13,13 +13,7 @@ from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuf
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.lin2025.setting import (
-    BOTH_INFINITE,
-    Records,
-    Searched,
-    about,
-    each_record,
-)
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, Records, Searched, about, each_record
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch

@@ -13,7 +13,7 @@ from privreg.theory.noisy_sgd.discrete_moments import mean_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last
-from reproduction.papers.lin2025.setting import Scaled, spread_problem
+from reproduction.papers.lin2025.setting import Scaled
 
 PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 
@@ -23,20 +23,12 @@ class Parameters(Scaled):
 
     dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d.")
     lowest: q.NonNegative = Field(description="Smallest eigenvalue of the second moment.")
-    highest: Annotated[q.Positive, Field(le=2)] = Field(
-        description="Largest eigenvalue of the second moment."
-    )
+    highest: Annotated[q.Positive, Field(le=2)] = Field(description="Largest eigenvalue.")
 
     _has_a_spread = q.more_than("highest", "lowest")
 
     def problem(self, dimension: int) -> RidgeRegression:
-        return spread_problem(
-            dimension,
-            self.lowest,
-            self.highest,
-            label_noise_std=self.scaled_label_noise_std,
-            ridge=self.ridge,
-        )
+        return self.spread_problem(dimension, self.lowest, self.highest)
 
     def steps(self, dimension: int) -> int:
         return round(self.horizon * dimension)
@@ -50,7 +42,8 @@ class Parameters(Scaled):
         return self.law(self.problem(dimension)).risk(times)
 
 
-AXES = {"dimension": Axis("dimension d", "dimensions")}
+DIMENSION = Axis("dimension d", "dimensions")
+AXES = {"dimension": DIMENSION}
 
 
 @per(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -34,9 +34,7 @@ class Parameters(Scaled):
     """Problems, rates and noise on which the routes are compared."""
 
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
-    ridge: Annotated[q.NonNegative, Field(gt=0)] = Field(
-        description="Penalty delta, where there is one."
-    )
+    ridge: q.Positive = Field(description="Penalty delta, where there is one.")
 
 
 AXES = {
@@ -78,11 +76,10 @@ AXES = {
 )
 def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
     law, volterra = _solve(parameters, problem, schedule)
+    regularised = law.regularised_risk(volterra.time)
     return {
         "risk_error": _apart(volterra.risk, law.risk(volterra.time)),
-        "regularised_risk_error": _apart(
-            volterra.regularised_risk, law.regularised_risk(volterra.time)
-        ),
+        "regularised_risk_error": _apart(volterra.regularised_risk, regularised),
         "variance_error": _apart(_variance(law), law.variance(law.horizon)),
     }
 
@@ -148,10 +145,7 @@ def _solve(
 ) -> tuple[HomogenisedSGD, VolterraRisk]:
     law = _law(parameters, problem, schedule, parameters.horizon)
     return law, solve_volterra(
-        law.problem,
-        law.schedule,
-        gradient_noise_std=parameters.gradient_noise_std,
-        horizon=parameters.horizon,
+        law.problem, law.schedule, gradient_noise_std=law.gradient_noise_std, horizon=law.horizon
     )
 
 
@@ -164,12 +158,8 @@ def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> Ho
         label_noise_std=parameters.scaled_label_noise_std,
         ridge=0.0 if name.endswith("no penalty") else parameters.ridge,
     )
-    return HomogenisedSGD(
-        problem,
-        SCHEDULES[schedule](parameters.rate),
-        gradient_noise_std=parameters.gradient_noise_std,
-        horizon=horizon,
-    )
+    rate, noise_std = SCHEDULES[schedule](parameters.rate), parameters.gradient_noise_std
+    return HomogenisedSGD(problem, rate, gradient_noise_std=noise_std, horizon=horizon)
 
 
 def _apart(found: np.ndarray | float, reference: np.ndarray | float) -> float:
