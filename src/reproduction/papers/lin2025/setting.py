@@ -150,19 +150,24 @@ class OneNoise(Strict):
 
 
 class Searched(Strict):
-    """The search for the pair of records that loses most, and what is known of the start."""
+    """The search for the pair of records that loses most."""
 
     design: Design
-    drawn_start: q.Flag = Field(
-        False,
-        description="The start's law N(0, I) counts as noise; equation (10) has a known start.",
-    )
     order: q.RenyiOrder = Field(description="Rényi order alpha.")
     pairs: q.Count = Field(description="Pairs with the largest proxy that stand for the worst.")
     candidates: q.Count = Field(description="Records that each criterion adds to the search.")
 
     _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
     _candidates_are_records = q.at_most("candidates", "design.sample_size")
+
+
+class FromStart(Searched):
+    """The search, and what is known of the start."""
+
+    drawn_start: q.Flag = Field(
+        False,
+        description="The start's law N(0, I) counts as noise; equation (10) has a known start.",
+    )
 
     def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
         """Law of the diffusion on one problem."""

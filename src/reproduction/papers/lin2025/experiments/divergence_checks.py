@@ -462,8 +462,5 @@ def mixture_ratio_of(first_laws: list[Normal], second_laws: list[Normal]) -> flo
     centres = sorted({mean for mean, _ in (*first_laws, *second_laws)})
     ends = centres[0] - 12.0, centres[-1] + 12.0
     integral = quad(integrand, *ends, points=centres, epsabs=0, epsrel=1e-11, limit=400)[0]
-    each = [
-        normal_divergence(first, second, 2.0)
-        for first, second in zip(first_laws, second_laws, strict=True)
-    ]
+    each = [normal_divergence(*pair, 2.0) for pair in zip(first_laws, second_laws, strict=True)]
     return float(np.log(integral) / float(shuffled_loss(each, [0.5, 0.5], horizon=1.0, order=2.0)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.renyi_loss import Record, last_iterate_divergence
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Trial, means, per, stage
@@ -41,6 +40,8 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """The larger divergence of both directions, exact and by the diffusion at two elapsed times."""
+    from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
+
     design, positions, lags = parameters.design, parameters.positions, parameters.lags
     instance = design.draw(trial.rng)
     given = instance.records.sample(design.sample_size, trial.rng)

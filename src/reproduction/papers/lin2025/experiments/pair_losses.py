@@ -13,7 +13,7 @@ from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_g
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, Records, Searched, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, FromStart, Records, about
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -30,7 +30,7 @@ class Place(Strict):
     _differs_before_the_release = q.at_most("position", "time")
 
 
-class Parameters(Searched):
+class Parameters(FromStart):
     """Figure 1(b): one noise scale, two places."""
 
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
@@ -125,8 +125,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     loss=Quantity("loss of random ordered pairs, first data set", "place shown"),
 )
 def scatter(simulation: Dataset) -> dict:
-    first = simulation.isel(trial=0)
-    return {"proxy_value": first.proxy_value.values, "loss": first.loss.values}
+    return {name: simulation[name].isel(trial=0).values for name in ("proxy_value", "loss")}
 
 
 simulate = stage(AXES, run, attributes=about)

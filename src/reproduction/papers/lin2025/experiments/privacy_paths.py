@@ -12,7 +12,7 @@ from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuf
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, NOISE, Records, Searched, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, NOISE, FromStart, Records, about
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
 
 
-class Parameters(Searched):
+class Parameters(FromStart):
     """Figure 2(b), and the order swept."""
 
     gradient_noise_stds: q.Some[q.PositiveDeviation] = Field(description="Gradient noise sigma.")

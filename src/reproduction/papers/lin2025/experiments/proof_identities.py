@@ -78,12 +78,10 @@ def _cases(parameters: Parameters) -> Iterator[_Case]:
         yield parameters, law, error, form, rng.standard_normal(dimension)
 
 
-def _largest(
-    function: Callable[[_Case], dict[str, float]],
-) -> Callable[[Parameters], dict[str, float]]:
+def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
     """The largest values over all cases, each by itself."""
 
-    def over_cases(parameters: Parameters) -> dict[str, float]:
+    def over_cases(parameters: Parameters) -> dict:
         found = [function(case) for case in _cases(parameters)]
         return {name: max(each[name] for each in found) for name in found[0]}
 

@@ -55,7 +55,7 @@ RELEASE = Axis("release times", "times")
 def run(parameters: Parameters, trial: Trial) -> dict:
     instance = parameters.design.draw(trial.rng)
     records = Records.draw(instance, parameters.design.sample_size, trial.rng)
-    law = parameters.law(instance.problem, parameters.gradient_noise_std)
+    law = parameters.design.law(instance.problem, parameters.gradient_noise_std)
     search = records.search(law, records.candidates(law, parameters.candidates))
     positions, weights = _quadrature(parameters)
     divergence = _largest_divergences(parameters, search, positions)
