@@ -78,7 +78,7 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """All ordered pairs of each trial's records: the maximum, and what the proxies find of it."""
-    design = parameters.design
+    design, order = parameters.design, parameters.order
     instance = design.draw(trial.rng)
     records = Records.draw(instance, design.sample_size, trial.rng)
     law = parameters.law(instance.problem, parameters.gradient_noise_std)
@@ -94,13 +94,10 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     proxies = [
         _Proxy.of(values, parameters.pairs, chosen) for values in (*gaps, square[:, None] + square)
     ]
+    del gaps  # of the size of all pairs, as each loss is
     places = []
     for number, place in enumerate(parameters.places):
-        options: Any = {
-            "times": [place.time],
-            "position": place.position,
-            "order": parameters.order,
-        }
+        options: Any = {"times": [place.time], "position": place.position, "order": order}
         loss = every.divergences(**options)
         largest, apart = loss.max(), _apart(loss)
         shown = [proxies[k] for k in (0, 1 + number, -1)]
