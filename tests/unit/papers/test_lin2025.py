@@ -11,8 +11,12 @@ import xarray as xr
 from privreg.theory.noisy_sgd.pair_proxies import candidate_records
 from privreg.theory.noisy_sgd.second_moment import second_moment_basis
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-from reproduction.papers.lin2025.dense_laws import evolved_laws, small_case, stacked_law
-from reproduction.papers.lin2025.experiments import joint_law
+from reproduction.papers.lin2025.experiments import divergence_checks, joint_law
+from reproduction.papers.lin2025.experiments.divergence_checks import (
+    evolved_laws,
+    small_case,
+    stacked_law,
+)
 from reproduction.papers.lin2025.experiments.risk_paths import noise_increments
 from reproduction.papers.lin2025.setting import READINGS, Design, Reading
 
@@ -110,7 +114,10 @@ def test_candidates_are_the_largest_by_each_criterion() -> None:
 
 def test_moment_equations_have_the_law_of_the_stacked_noises() -> None:
     """Differential equations of the moments against linear maps of independent noises."""
-    law, pair = small_case(small_design("centred", dimension=8), 8, 1.5)
+    parameters = divergence_checks.Parameters(
+        design=small_design("centred", 8), gradient_noise_std=1.5, orders=[2.0], small_dimension=8
+    )
+    law, pair = small_case(parameters)
     position, time = 2.0, 7.0
     start = [stacked_law(law, record, [position], position) for record in pair]
     for record, (mean, covariance) in zip(

@@ -6,16 +6,22 @@ from math import sqrt
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from privreg.schedules import ConstantRate
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.pair_proxies import candidate_records
+from privreg.theory.noisy_sgd.renyi_loss import Record
+from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis, second_moment_basis
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
+from reproduction.engine.summaries import jackknife, standard_deviation
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-    from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 Reading = Literal["centred", "literal", "symmetric", "wide"]
 # Mean and standard deviation of a coordinate of the features and of the ground truth at d = 1, and
@@ -43,9 +49,7 @@ class Design(Strict):
         "variance d^(-1/2) (wide).",
     )
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2, le=1_000_000)] = Field(
-        description="Records n, one a step."
-    )
+    sample_size: q.Plural[q.Count] = Field(description="Records n, one a step.")
     step_size: q.StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
     ridge: q.NonNegative = Field(description="Penalty delta.")
     scaled_label_noise_std: q.Deviation = Field(
@@ -58,18 +62,8 @@ class Design(Strict):
     _steps_are_stable = q.at_most(
         "step_size",
         "2 / (ridge + mean squared norm of the features)",
-        lambda self: 2 / (self.ridge + self.mean_squared_norm),
+        lambda self: 2 / (self.ridge + self.dimension * sum(part**2 for part in self.coordinate)),
     )
-
-    @property
-    def mean_squared_norm(self) -> float:
-        """Of the features."""
-        mean, std = self.coordinate
-        return self.dimension * (mean**2 + std**2)
-
-    @property
-    def mean_curvature(self) -> float:
-        return self.ridge + self.mean_squared_norm / self.dimension
 
     @property
     def ordered_pairs(self) -> int:
@@ -97,8 +91,6 @@ class Design(Strict):
     def draw(self, rng: np.random.Generator) -> Instance:
         """Ground truth and start of one repetition."""
         from privreg.algorithms.noisy_sgd import LinearRecords
-        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-        from privreg.theory.noisy_sgd.second_moment import second_moment_basis
 
         mean, std = self.coordinate
         half_width = sqrt(3.0) * std
@@ -120,14 +112,13 @@ class Design(Strict):
         )
         return Instance(records, initial, basis, problem)
 
-    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
+    def law(
+        self, problem: RidgeRegression, gradient_noise_std: float, rate: float | None = None
+    ) -> HomogenisedSGD:
         """Law of the diffusion on one problem."""
-        from privreg.schedules import ConstantRate
-        from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-
-        rate = ConstantRate(self.dimension * self.step_size)
+        schedule = ConstantRate(rate or self.dimension * self.step_size)
         return HomogenisedSGD(
-            problem, rate, gradient_noise_std=gradient_noise_std, horizon=self.horizon
+            problem, schedule, gradient_noise_std=gradient_noise_std, horizon=self.horizon
         )
 
     def mean_problem(self) -> RidgeRegression:
@@ -136,9 +127,6 @@ class Design(Strict):
         The risk is quadratic in both, so two points a coordinate that have the mean and the
         variance of its law will do.
         """
-        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-        from privreg.theory.noisy_sgd.second_moment import second_moment_basis
-
         mean, std = self.coordinate
         basis = second_moment_basis(np.full(self.dimension, mean), std=std)
         sign = np.array([1.0, 1.0, -1.0, -1.0])
@@ -154,27 +142,74 @@ class Design(Strict):
         )
 
 
+class OneNoise(Strict):
+    """The design at one noise scale."""
+
+    design: Design
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+
+
+class Searched(Strict):
+    """The search for the pair of records that loses most."""
+
+    design: Design
+    order: q.RenyiOrder = Field(description="Rényi order alpha.")
+    pairs: q.Count = Field(description="Pairs with the largest proxy that stand for the worst.")
+    candidates: q.Count = Field(description="Records that each criterion adds to the search.")
+
+    _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
+    _candidates_are_records = q.at_most("candidates", "design.sample_size")
+
+
+class FromStart(Searched):
+    """The search, and what is known of the start."""
+
+    drawn_start: q.Flag = Field(
+        False,
+        description="The start's law N(0, I) counts as noise; equation (10) has a known start.",
+    )
+
+    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
+        """Law of the diffusion on one problem."""
+        law = self.design.law(problem, gradient_noise_std)
+        if not self.drawn_start:
+            return law
+        return DrawnStart(
+            problem, law.schedule, gradient_noise_std=gradient_noise_std, horizon=law.horizon
+        )
+
+
 class Scaled(Strict):
     """A problem in scaled time t = k / d."""
 
-    horizon: Annotated[q.Positive, Field(le=1e6)] = Field(description="Last time.")
+    horizon: Annotated[q.Positive, Field(ge=1, le=1e6)] = Field(description="Last time.")
     rate: q.StepSize = Field(description="Scaled rate gamma at time 0.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     ridge: q.NonNegative = Field(description="Penalty delta.")
-    scaled_label_noise_std: q.Deviation = Field(
-        description="Standard deviation of the label noise."
-    )
+    scaled_label_noise_std: q.Deviation = Field(description="Standard deviation of label noise.")
 
-    @property
-    def largest_eigenvalue(self) -> float:
-        """At least that of the features' second moment, whose mean eigenvalue is about 1."""
-        return 2.0
+    # No eigenvalue of the features' second moment is more than 2.
+    _rate_is_stable = q.at_most("rate", "2 / (ridge + 2)", lambda self: 2 / (self.ridge + 2))
 
-    _rate_is_stable = q.at_most(
-        "rate",
-        "2 / (ridge + largest eigenvalue)",
-        lambda self: 2 / (self.ridge + self.largest_eigenvalue),
-    )
+    def spread_problem(
+        self, dimension: int, lowest: float = 0.2, highest: float = 1.8
+    ) -> RidgeRegression:
+        """Eigenvalues spread evenly, ground truth and start of bounded norm."""
+        grid = (np.arange(dimension) + 0.5) / dimension
+        return RidgeRegression(
+            lowest + (highest - lowest) * grid,
+            np.cos(6.0 * grid) / np.sqrt(dimension),
+            np.ones(dimension) / np.sqrt(dimension),
+            label_noise_std=self.scaled_label_noise_std,
+            ridge=self.ridge,
+        )
+
+    def law(self, problem: RidgeRegression) -> HomogenisedSGD:
+        """Law of the diffusion at a constant rate."""
+        rate = ConstantRate(self.rate)
+        return HomogenisedSGD(
+            problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
+        )
 
 
 class Instance(NamedTuple):
@@ -186,10 +221,56 @@ class Instance(NamedTuple):
     problem: RidgeRegression
 
 
+class Records(NamedTuple):
+    """Features, one row a record in the eigenbasis, and labels."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+
+    @classmethod
+    def draw(cls, instance: Instance, count: int, rng: np.random.Generator) -> Records:
+        rows, labels = instance.records.sample(count, rng)
+        return cls(instance.basis.coordinates(rows), labels)
+
+    def candidates(self, law: HomogenisedSGD, count: int) -> np.ndarray:
+        """Indices of the records that a search holds: gradients at means from start to limit."""
+        references = law.mean(np.linspace(0.0, 1.0, 5) ** 2 * law.horizon)
+        return candidate_records(self.rows, self.labels, references, count=count)
+
+    def search(self, law: HomogenisedSGD, held: np.ndarray | slice = slice(None)) -> PairSearch:
+        """A search over all pairs of some records."""
+        from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+
+        return PairSearch(law, self.rows[held], self.labels[held])
+
+
+class DrawnStart(HomogenisedSGD):
+    """Equation (10) for a start that is drawn from N(0, I) and never shown.
+
+    Its mean starts at 0 and its variance at 1, where (10) has x_0 and 0. The risk in the
+    diffusion's noise stays that of the problem's start: it hardly varies from one to the next.
+    """
+
+    def mean(self, time: ArrayLike) -> NDArray[np.float64]:
+        return np.asarray(-np.expm1(-self._exponent(time)) * self.problem.minimiser)
+
+    def variance(self, time: ArrayLike) -> NDArray[np.float64]:
+        return np.asarray(super().variance(time) + np.exp(-2.0 * self._exponent(time)))
+
+    def _exponent(self, time: ArrayLike) -> NDArray[np.float64]:
+        integral = self.schedule.integral(self._checked(time))
+        return np.asarray(integral[..., None] * self.problem.curvatures)
+
+
+def each_record(rows: np.ndarray, labels: np.ndarray) -> list[Record]:
+    return [Record(row, float(label)) for row, label in zip(rows, labels, strict=True)]
+
+
+def spread_over_trials(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviation over trials, (..., trial) -> (...), with its standard error."""
+    return jackknife(lambda kept: standard_deviation(values[..., kept]), values.shape[-1])
+
+
 def about(parameters: Any, guarantee: str = NO_GUARANTEE) -> dict[str, Any]:
-    """Global attributes of losses at one order and noise scale."""
-    return {
-        "guarantee": guarantee,
-        "order": parameters.order,
-        "gradient_noise_std": parameters.gradient_noise_std,
-    }
+    """Global attributes of losses at one order."""
+    return {"guarantee": guarantee, "order": parameters.order}

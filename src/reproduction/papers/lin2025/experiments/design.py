@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import erfc, exp, pi, sqrt
+
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.noisy_sgd.closed_forms import stationary_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
@@ -18,9 +21,7 @@ class Parameters(Strict):
 
     design: Design
     gradient_noise_stds: q.Some[q.PositiveDeviation] = Field(description="Gradient noise sigma.")
-    dimensions: q.Some[q.Dimension] = Field(
-        [100, 1000, 10000], description="Dimensions at which assumptions are seen."
-    )
+    dimensions: q.Some[q.Dimension] = Field([100, 1000, 10000], description="Dimensions d.")
 
     def read(self, reading: Reading, **changes: int) -> Design:
         """The design in one of its readings."""
@@ -43,8 +44,6 @@ AXES = {
 )
 def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -> dict:
     """What the theory says of the risk, averaged over ground truths and starts."""
-    from privreg.theory.noisy_sgd.closed_forms import stationary_risk
-
     design = parameters.read(reading)
     problem = design.mean_problem()
     law = design.law(problem, gradient_noise_std)
@@ -67,19 +66,11 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
 )
 def start(parameters: Parameters, reading: Reading) -> dict:
     """The problem, and how far a step of the size of the scaled rate would get."""
-    from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-
     design = parameters.read(reading)
     problem = design.mean_problem()
     initial = problem.risk(problem.initial)
     variance = problem.multiplicities @ (problem.eigenvalues * problem.target**2)
-    slow = HomogenisedSGD(
-        problem,
-        ConstantRate(design.step_size),
-        gradient_noise_std=parameters.gradient_noise_stds[-1],
-        horizon=design.horizon,
-    )
+    slow = design.law(problem, parameters.gradient_noise_stds[-1], rate=design.step_size)
     return {
         "initial_risk": initial,
         "condition": problem.eigenvalues[0] / problem.eigenvalues[-1],
@@ -122,8 +113,6 @@ theory = stage(AXES, blocks_of=globals())
 
 def _sub_gaussian_norm(clip: float) -> float:
     """Least t with E exp(w^2 / t^2) <= 2 for a standard normal w that is set to +-clip beyond."""
-    from math import erfc, exp, pi, sqrt
-
     from scipy.integrate import quad
     from scipy.optimize import brentq
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, Trials, means, per, stage
 from reproduction.papers.lin2025.setting import Scaled
-
-if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 
 PLACE = "Equation (1), Theorem 4.2"
 
@@ -45,16 +42,8 @@ AXES = {"time": Axis("time t = k / d", "stop_times")}
 
 @per(ratio=Quantity("mean risk of the paths over the theory", "time"))
 def batches(parameters: Parameters, trials: Trials) -> Iterator[np.ndarray]:
-    from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-
-    problem = _problem(parameters)
-    law = HomogenisedSGD(
-        problem,
-        ConstantRate(parameters.rate),
-        gradient_noise_std=parameters.gradient_noise_std,
-        horizon=parameters.horizon,
-    )
+    problem = parameters.spread_problem(parameters.dimension)
+    law = parameters.law(problem)
     expected = [law.risk(time) for time in parameters.stop_times]
     for trial in trials:
         yield np.array(list(_mean_risks(parameters, problem, trial.rng))) / expected
@@ -62,20 +51,6 @@ def batches(parameters: Parameters, trials: Trials) -> Iterator[np.ndarray]:
 
 simulate = stage(AXES, batches)
 summarise = stage(AXES, means(batches))
-
-
-def _problem(parameters: Parameters) -> RidgeRegression:
-    from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-
-    d = parameters.dimension
-    grid = (np.arange(d) + 0.5) / d
-    return RidgeRegression(
-        0.2 + 1.6 * grid,
-        np.cos(6.0 * grid) / np.sqrt(d),
-        np.ones(d) / np.sqrt(d),
-        label_noise_std=parameters.scaled_label_noise_std,
-        ridge=parameters.ridge,
-    )
 
 
 def _mean_risks(
@@ -86,28 +61,20 @@ def _mean_risks(
     The two step lengths share their noise, so the leading error in the step cancels.
     """
     width = parameters.horizon / parameters.steps
+    rate, private = parameters.rate, parameters.gradient_noise_std**2
+
+    def advance(state: np.ndarray, noise: np.ndarray, width: float) -> None:
+        """One Euler-Maruyama step of all paths in place."""
+        spread = 2.0 * problem.risk(state)[:, None] * problem.eigenvalues + private
+        drift = problem.curvatures * state - problem.eigenvalues * problem.target
+        state += -rate * width * drift + rate * np.sqrt(spread / parameters.dimension) * noise
+
     fine = np.tile(problem.initial, (parameters.paths, 1))
     coarse = fine.copy()
     for start, stop in pairwise([0, *parameters.stops]):
         for _ in range(start, stop):
             halves = rng.standard_normal((2, *fine.shape)) * np.sqrt(width / 2.0)
             for noise in halves:
-                _advance(fine, noise, problem, parameters, width / 2.0)
-            _advance(coarse, halves.sum(axis=0), problem, parameters, width)
+                advance(fine, noise, width / 2.0)
+            advance(coarse, halves.sum(axis=0), width)
         yield 2.0 * problem.risk(fine).mean() - problem.risk(coarse).mean()
-
-
-def _advance(
-    state: np.ndarray,
-    noise: np.ndarray,
-    problem: RidgeRegression,
-    parameters: Parameters,
-    width: float,
-) -> None:
-    """One Euler-Maruyama step of all paths in place."""
-    rate = parameters.rate
-    spread = (
-        2.0 * problem.risk(state)[:, None] * problem.eigenvalues + parameters.gradient_noise_std**2
-    )
-    drift = problem.curvatures * state - problem.eigenvalues * problem.target
-    state += -rate * width * drift + rate * np.sqrt(spread / parameters.dimension) * noise

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.engine import quantities as q
-from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import above, below, close, identity, per, stage, stated
-from reproduction.papers.lin2025.dense_laws import (
-    apart,
-    dense_divergence,
-    evolved_laws,
-    mixture_ratio_of,
-    normal_divergence,
-    record_pair,
-    small_case,
-    stacked_law,
+from privreg.privacy.gaussian import renyi_divergence
+from privreg.schedules import ConstantRate
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.renyi_loss import (
+    Record,
+    average_divergence,
+    iterates_divergence,
+    last_iterate_divergence,
 )
-from reproduction.papers.lin2025.setting import Design
+from privreg.theory.noisy_sgd.shuffled_position import (
+    paper_shuffled_loss_of_iterates,
+    shuffled_loss,
+)
+from reproduction.engine import quantities as q
+from reproduction.engine.recipe import above, below, close, identity, per, stage, stated
+from reproduction.papers.lin2025.setting import OneNoise, Records, each_record
 
-if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-    from reproduction.papers.lin2025.dense_laws import Pair
+Normal = tuple[float, float]  # mean and variance
+Law = tuple[np.ndarray, np.ndarray]  # mean and covariance
+Times = list[float] | np.ndarray
 
 PLACE = "Lemmas C.2 and C.3, Theorems 4.3-4.5, equations (14)-(24)"
 EQUAL: dict[str, Any] = {"check": below(1e-9)}
@@ -36,27 +38,11 @@ FIRST, SECOND = [(0.0, 1.0), (0.0, 1.0)], [(0.6, 1.1), (-0.5, 1.2)]
 FIRST_APART, SECOND_APART = [(0.0, 1.0), (20.0, 1.0)], [(0.6, 1.1), (19.5, 1.2)]
 
 
-class Parameters(Strict):
+class Parameters(OneNoise):
     """The design for the large comparison; the others are in a few dimensions."""
 
-    design: Design
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(
-        description="Rényi orders, more than 1."
-    )
-    small_dimension: q.Plural[q.Dimension] = Field(
-        description="Dimension of the stacked dense laws."
-    )
-
-    _gaps_remain = q.at_most(
-        "design.sample_size",
-        "100 decay times of the gaps",
-        lambda self: 100 / (self.design.step_size * self.design.mean_curvature),
-    )
-
-    @property
-    def small_case(self) -> tuple[HomogenisedSGD, Pair]:
-        return small_case(self.design, self.small_dimension, self.gradient_noise_std)
+    orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(description="Rényi orders.")
+    small_dimension: q.Plural[q.Dimension] = Field(description="Dimension of the dense laws.")
 
 
 @identity(
@@ -67,8 +53,6 @@ class Parameters(Strict):
 )
 def quadrature_error(parameters: Parameters) -> float:
     """Relative difference of the divergence (corrected Lemma C.2) and its integral in 1-D."""
-    from privreg.privacy.gaussian import renyi_divergence
-
     laws = [(0.0, 1.0), (0.7, 1.1), (-0.4, 0.95), (0.1, 1.3)]
     errors = [0.0]
     for order, first, second in product(parameters.orders, laws, laws):
@@ -92,8 +76,6 @@ def cubature_error(parameters: Parameters) -> float:
 
     Against a product Gauss-Hermite rule under Q, correlated covariances.
     """
-    from privreg.privacy.gaussian import renyi_divergence
-
     shift = np.array([0.3, -0.2, 0.4])
     first = np.array([[1.0, 0.1, 0.0], [0.1, 0.9, -0.05], [0.0, -0.05, 1.05]])
     second = np.array([[1.05, 0.05, 0.02], [0.05, 1.0, 0.0], [0.02, 0.0, 1.1]])
@@ -148,8 +130,6 @@ def cubature_error(parameters: Parameters) -> float:
 )
 def lemma() -> dict:
     """Printed formula and D(Q||P) by quadrature, order 2, for P = N(0, 1) and Q = N(0.5, 1.5)."""
-    from privreg.privacy.gaussian import renyi_divergence
-
     mixture = 2.0 * 1.0 - 1.5
     return {
         "lemma_printed": 0.5**2 / mixture + 0.5 * np.log(1.0**2 / 1.5 / mixture),
@@ -171,63 +151,53 @@ def lemma() -> dict:
 )
 def low_rank_error(parameters: Parameters) -> float:
     """Relative difference of the low-rank and the dense divergence (Theorem 4.3)."""
-    from privreg.theory.noisy_sgd.renyi_loss import last_iterate_divergence
-
     design = parameters.design
     rng = np.random.Generator(np.random.SFC64(0))
     instance = design.draw(rng)
     law = design.law(instance.problem, parameters.gradient_noise_std)
-    rows, labels = instance.records.sample(2, rng)
-    pair = record_pair(instance.basis.coordinates(rows), labels)
+    pair = each_record(*Records.draw(instance, 2, rng))
     time, position = 0.5 * design.horizon, 0.45 * design.horizon
     fast = last_iterate_divergence(law, *pair, time=time, position=position, order=2.0)
     return apart(fast, dense_divergence(law, pair, [time], position))
 
 
-@identity(
-    id="gaps-decay",
-    where="Section 4.2, equation (13); Lemma C.1",
-    kind="prose",
-    statement="After the differing step the gaps of the means and of the covariances decay as the "
-    "transition matrix and its two-sided product.",
-    ours=["30 dimensions", "a constant rate", "one pair"],
-    wrong={"Without the penalty in the transition matrix.": "gap_decay_without_penalty"},
-    **EQUAL,
-)
-def gap_decay_error(parameters: Parameters) -> float:
-    """Relative difference of the gaps of means and covariances and the propagated ones.
-
-    Gaps at a later time, by the differential equations of the moments of (9), which know of no
-    transition matrix, against those right after the step times exp(-A (Gamma(t) - Gamma(s))).
-    """
-    return _gap_decay(parameters, penalty=True)
-
-
 @per(
+    gap_decay_error=stated(
+        "relative difference of the gaps of means and covariances and the propagated ones",
+        where="Section 4.2, equation (13); Lemma C.1",
+        statement="After the differing step the gaps of the means and of the covariances decay as "
+        "the transition matrix and its two-sided product.",
+        wrong={"Without the penalty in the transition matrix.": "gap_decay_without_penalty"},
+        id="gaps-decay",
+        kind="prose",
+        ours=["30 dimensions", "a constant rate", "one pair"],
+        **EQUAL,
+    ),
     gap_decay_without_penalty="relative difference of the gaps of means and covariances and those "
-    "that a transition matrix without the penalty propagates"
+    "that a transition matrix without the penalty propagates",
 )
-def gap_decay_without_penalty(parameters: Parameters) -> float:
-    return _gap_decay(parameters, penalty=False)
+def gap_decay(parameters: Parameters) -> dict:
+    """Gaps by the differential equations of the moments of (9), which have no transition matrix.
 
-
-def _gap_decay(parameters: Parameters, *, penalty: bool) -> float:
-    law, pair = parameters.small_case
+    Against them stand the gaps right after the step times exp(-A (Gamma(t) - Gamma(s))).
+    """
+    law, pair = small_case(parameters)
     position, time = EARLY * law.horizon, RELEASES[-1] * law.horizon
     start = [stacked_law(law, record, [position], position) for record in pair]
     end = evolved_laws(law, start, position, time)
     mean, later_mean = (first[0] - second[0] for first, second in (start, end))
     covariance, later_covariance = (first[1] - second[1] for first, second in (start, end))
     rate = float(law.schedule.rate(position))
-    curvatures = law.problem.eigenvalues + (law.problem.ridge if penalty else 0.0)
-    decay = np.exp(-rate * curvatures * (time - position))
-    return max(
-        float(np.abs(found - propagated).max() / np.abs(found).max())
-        for found, propagated in (
-            (later_mean, decay * mean),
-            (later_covariance, decay[:, None] * covariance * decay),
-        )
-    )
+
+    def error(curvatures: np.ndarray) -> float:
+        decay = np.exp(-rate * curvatures * (time - position))
+        gaps = (later_mean, decay * mean), (later_covariance, decay[:, None] * covariance * decay)
+        return max(np.abs(found - moved).max() / np.abs(found).max() for found, moved in gaps)
+
+    return {
+        "gap_decay_error": error(law.problem.curvatures),
+        "gap_decay_without_penalty": error(law.problem.eigenvalues),
+    }
 
 
 @per(
@@ -269,9 +239,7 @@ def _gap_decay(parameters: Parameters, *, penalty: bool) -> float:
 )
 def joint(parameters: Parameters) -> dict:
     """All iterates, released after the differing step and on both sides of it."""
-    from privreg.theory.noisy_sgd.renyi_loss import iterates_divergence, last_iterate_divergence
-
-    law, pair = parameters.small_case
+    law, pair = small_case(parameters)
     times, early, between = RELEASES * law.horizon, EARLY * law.horizon, BETWEEN * law.horizon
     first = last_iterate_divergence(law, *pair, time=times[0], position=early, order=2.0)
     exact = iterates_divergence(law, *pair, times=times, position=between, order=2.0)
@@ -312,15 +280,14 @@ def joint(parameters: Parameters) -> dict:
 )
 def average(parameters: Parameters) -> dict:
     """The mean of the iterates, released after the differing step and on both sides of it."""
-    from privreg.theory.noisy_sgd.renyi_loss import average_divergence
-
-    law, pair = parameters.small_case
-    options: dict[str, Any] = {"times": RELEASES * law.horizon, "order": 2.0}
-    positions = [EARLY * law.horizon, BETWEEN * law.horizon]
-    found = [average_divergence(law, *pair, position=at, **options) for at in positions]
-    dense = [dense_divergence(law, pair, options["times"], at, average=True) for at in positions]
+    law, pair = small_case(parameters)
+    times, positions = RELEASES * law.horizon, [EARLY * law.horizon, BETWEEN * law.horizon]
+    found = [
+        average_divergence(law, *pair, times=times, position=at, order=2.0) for at in positions
+    ]
+    dense = [dense_divergence(law, pair, times, at, average=True) for at in positions]
     printed = average_divergence(
-        law, *pair[::-1], position=positions[1], variant="paper", **options
+        law, *pair[::-1], times=times, position=positions[1], order=2.0, variant="paper"
     )
     return {
         "average_error": max(map(apart, found, dense)),
@@ -368,16 +335,132 @@ def mixture_ratio() -> float:
     ),
 )
 def plus() -> dict:
-    from privreg.theory.noisy_sgd.shuffled_position import (
-        paper_shuffled_loss_of_iterates,
-        shuffled_loss,
-    )
-
-    half: dict[str, Any] = {"weights": [0.25, 0.25], "horizon": 1.0, "order": 2.0}
+    half = [1e-3, 1e-3], [0.25, 0.25]
     return {
-        "loss_without_plus": float(paper_shuffled_loss_of_iterates([1e-3, 1e-3], **half)),
-        "loss_with_plus": float(shuffled_loss([1e-3, 1e-3], **half)),
+        "loss_without_plus": paper_shuffled_loss_of_iterates(*half, horizon=1.0, order=2.0),
+        "loss_with_plus": shuffled_loss(*half, horizon=1.0, order=2.0),
     }
 
 
 theory = stage({}, blocks_of=globals())
+
+
+def apart(found: float, reference: float) -> float:
+    """Relative difference, none of equal values: both are infinite beyond an order."""
+    return 0.0 if found == reference else abs(found / reference - 1.0)
+
+
+def normal_divergence(first: Normal, second: Normal, order: float) -> float:
+    """Divergence of two normal laws in one dimension, by quadrature."""
+    from scipy.integrate import quad
+
+    def integrand(x: float) -> float:
+        logs = [-0.5 * (x - m) ** 2 / v - 0.5 * np.log(2.0 * np.pi * v) for m, v in (first, second)]
+        return float(np.exp(order * logs[0] + (1.0 - order) * logs[1]))
+
+    value = quad(integrand, -60.0, 60.0, points=[-3.0, 0.0, 3.0], epsabs=0, epsrel=1e-12, limit=400)
+    return float(np.log(value[0]) / (order - 1.0))
+
+
+def dense_divergence(
+    law: HomogenisedSGD, pair: list[Record], times: Times, position: float, *, average: bool = False
+) -> float:
+    """Divergence of order 2 of the stacked iterates, or of their average."""
+    (mean, covariance), (other_mean, other) = (
+        stacked_law(law, record, times, position) for record in pair
+    )
+    shift = mean - other_mean
+    if average:
+        fold = np.kron(np.full((1, len(times)), 1.0 / len(times)), np.eye(len(law.problem.initial)))
+        shift, covariance, other = fold @ shift, fold @ covariance @ fold.T, fold @ other @ fold.T
+    return renyi_divergence(shift, covariance, other, order=2.0)
+
+
+def stacked_law(law: HomogenisedSGD, record: Record, times: Times, position: float) -> Law:
+    """Dense mean and covariance of the stacked iterates, as a linear map of independent noises."""
+    d = law.problem.initial.size
+    step = float(law.schedule.rate(position)) / d
+    matrix = (1.0 - step * law.problem.ridge) * np.eye(d)
+    matrix -= step * np.outer(record.features, record.features)
+    mean, factor, now = law.problem.initial, np.zeros((d, 0)), 0.0
+    means, factors = [], []
+    for time, is_release in sorted([*((float(t), True) for t in times), (position, False)]):
+        decay = law.transition(time, now)
+        fresh = law.variance(time) - decay**2 * law.variance(now)
+        noise = np.diag(np.sqrt(np.maximum(fresh, 0.0)))
+        mean = law.problem.minimiser + decay * (mean - law.problem.minimiser)
+        factor = np.hstack([decay[:, None] * factor, noise])
+        now = time
+        if is_release:
+            means.append(mean)
+            factors.append(factor)
+        else:
+            mean = matrix @ mean + step * record.label * record.features
+            factor = np.hstack([matrix @ factor, step * law.gradient_noise_std * np.eye(d)])
+    width = factors[-1].shape[1]
+    stacked = np.vstack([np.pad(f, ((0, 0), (0, width - f.shape[1]))) for f in factors])
+    return np.concatenate(means), stacked @ stacked.T
+
+
+def evolved_laws(law: HomogenisedSGD, laws: list[Law], start: float, end: float) -> list[Law]:
+    """Dense means and covariances at a later time, by the moments' differential equations of (9).
+
+    dm/dt = -gamma (A m - Sigma x~) and dV/dt = -gamma (A V + V A) + gamma^2 Q, solved together.
+    """
+    from scipy.integrate import solve_ivp
+
+    problem = law.problem
+    curvatures, d = problem.curvatures, problem.initial.size
+    pull = problem.eigenvalues * problem.target
+
+    def moments(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = state.reshape(len(laws), d + d * d)
+        return rows[:, :d], rows[:, d:].reshape(-1, d, d)
+
+    def slope(time: float, state: np.ndarray) -> np.ndarray:
+        mean, covariance = moments(state)
+        rate = float(law.schedule.rate(time))
+        noise = (2.0 * law.risk(time) * problem.eigenvalues + law.gradient_noise_std**2) / d
+        moved = curvatures[:, None] * covariance + covariance * curvatures
+        drift = -rate * moved + rate**2 * np.diag(noise)
+        return np.hstack([-rate * (curvatures * mean - pull), drift.reshape(len(laws), -1)]).ravel()
+
+    given = np.concatenate([np.concatenate([mean, spread.ravel()]) for mean, spread in laws])
+    found = solve_ivp(slope, (start, end), given, method="DOP853", rtol=1e-13, atol=1e-16)
+    return list(zip(*moments(found.y[:, -1]), strict=True))
+
+
+def small_case(parameters: Parameters) -> tuple[HomogenisedSGD, list[Record]]:
+    """A diffusion in a few dimensions, and two of its records."""
+    design, d = parameters.design, parameters.small_dimension
+    rng = np.random.Generator(np.random.SFC64(d))
+    problem = RidgeRegression(
+        np.linspace(0.2, 1.8, d) / d,
+        rng.standard_normal(d) / np.sqrt(d),
+        rng.standard_normal(d),
+        label_noise_std=design.label_noise_std,
+        ridge=design.ridge,
+    )
+    rate, noise_std = ConstantRate(d * design.step_size), parameters.gradient_noise_std
+    law = HomogenisedSGD(problem, rate, gradient_noise_std=noise_std, horizon=9.0)
+    rows = np.sqrt(problem.eigenvalues) * rng.standard_normal((2, d))
+    return law, each_record(rows, rows @ problem.target)
+
+
+def mixture_ratio_of(first_laws: list[Normal], second_laws: list[Normal]) -> float:
+    """Divergence of order 2 of two mixtures over the bound of Lemma C.3."""
+    from scipy.integrate import quad
+
+    def mixture(x: float, laws: list[Normal]) -> float:
+        return sum(
+            0.5 * np.exp(-0.5 * (x - m) ** 2 / v) / np.sqrt(2.0 * np.pi * v) for m, v in laws
+        )
+
+    def integrand(x: float) -> float:
+        return mixture(x, first_laws) ** 2.0 * mixture(x, second_laws) ** (1.0 - 2.0)
+
+    centres = sorted({mean for mean, _ in (*first_laws, *second_laws)})
+    ends = centres[0] - 12.0, centres[-1] + 12.0
+    integral = quad(integrand, *ends, points=centres, epsabs=0, epsrel=1e-11, limit=400)[0]
+    each = [normal_divergence(*pair, 2.0) for pair in zip(first_laws, second_laws, strict=True)]
+    return float(np.log(integral) / float(shuffled_loss(each, [0.5, 0.5], horizon=1.0, order=2.0)))

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.noisy_sgd.hidden_state import Bound, shuffled_hidden_state_loss
 from reproduction.engine import quantities as q
-from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
-from reproduction.papers.lin2025.setting import Design
-
-if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.hidden_state import Bound
+from reproduction.papers.lin2025.setting import OneNoise, about
 
 PLACE = "Figure 3(b)"
 
 
-class Parameters(Strict):
+class Parameters(OneNoise):
     """Figure 3(b): clipping norms at one noise scale."""
 
-    design: Design
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     order: q.RenyiOrder = Field(description="Rényi order alpha.")
     clip_norms: q.Some[q.ClipNorm] = Field(description="Clipping norms c.")
     steps: q.Grid[q.Index] = Field(description="Iterations k.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
-
     _steps_contract = q.less_than(
         "design.ridge", "1 / design.step_size", lambda self: 1 / self.design.step_size
     )
@@ -41,14 +33,8 @@ AXES = {
 }
 
 
-@per(
-    "bound",
-    "clip_norm",
-    loss=Quantity("hidden-state bound (no guarantee when clipped)", "step"),
-)
+@per("bound", "clip_norm", loss=Quantity("hidden-state bound (no guarantee when clipped)", "step"))
 def loss(parameters: Parameters, bound: Bound, clip_norm: float) -> np.ndarray:
-    from privreg.theory.noisy_sgd.hidden_state import shuffled_hidden_state_loss
-
     return shuffled_hidden_state_loss(
         parameters.steps,
         records=parameters.design.sample_size,
@@ -61,10 +47,7 @@ def loss(parameters: Parameters, bound: Bound, clip_norm: float) -> np.ndarray:
     )
 
 
-@per(
-    "clip_norm",
-    single_step="Rényi privacy of all clipped iterates together, a guarantee",
-)
+@per("clip_norm", single_step="Rényi privacy of all clipped iterates together, a guarantee")
 def single_step(parameters: Parameters, clip_norm: float) -> float:
     """What clipping alone guarantees for one known position."""
     return 2.0 * parameters.order * clip_norm**2 / parameters.gradient_noise_std**2
@@ -74,8 +57,7 @@ theory = stage(
     AXES,
     loss,
     single_step,
-    attributes=lambda parameters: {
-        "guarantee": "none: a clipped full gradient need not contract, which the bound assumes",
-        "order": parameters.order,
-    },
+    attributes=lambda parameters: about(
+        parameters, "none: a clipped full gradient need not contract, which the bound assumes"
+    ),
 )

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
-from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Mean, Quantity, Trial, per, stage
-from reproduction.engine.summaries import jackknife, standard_deviation, trials_last
-from reproduction.papers.lin2025.setting import Design, Instance
+from reproduction.engine.summaries import trials_last
+from reproduction.papers.lin2025.setting import OneNoise, spread_over_trials
 
 PLACE = "Conjecture 3.1, equations (9), (10) and (18)"
 
 
-class Parameters(Strict):
+class Parameters(OneNoise):
     """The times at which one run is compared with one path of the diffusion."""
 
-    design: Design
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     steps: q.Grid[q.Steps] = Field(description="Iterations k, increasing.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
@@ -49,12 +45,27 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     The linear diffusion is a Gaussian Markov process, so the joint distance is a sum over the times
     of the distance of each state to its law given the one before; the start is known.
     """
-    instance = parameters.design.draw(trial.rng)
-    law = parameters.design.law(instance.problem, parameters.gradient_noise_std)
-    times = np.asarray(parameters.steps) / parameters.design.dimension
+    from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
+
+    design, instance = parameters.design, parameters.design.draw(trial.rng)
+    law = design.law(instance.problem, parameters.gradient_noise_std)
+    iterates = [instance.initial]
+    for start, end in pairwise([0, *parameters.steps]):
+        part = simulate_noisy_sgd(
+            instance.records,
+            initial=iterates[-1],
+            step_sizes=np.full(end - start, design.step_size),
+            gradient_noise_stds=[parameters.gradient_noise_std],
+            ridge=design.ridge,
+            rng=trial.rng,
+        )
+        iterates.append(part.iterate[0, 0])
+    times = np.asarray(parameters.steps) / design.dimension
     variance = law.variance(times)
-    error = np.array(list(_iterates(parameters, instance, trial.rng))) - law.mean(times)
-    past, past_variance = _before(error), _before(variance)
+    error = np.array([instance.basis.coordinates(each) for each in iterates[1:]]) - law.mean(times)
+    past, past_variance = (
+        np.vstack([np.zeros_like(values[:1]), values[:-1]]) for values in (error, variance)
+    )
     carried = np.array([law.transition(time, start) for start, time in pairwise([0.0, *times])])
     innovation = variance - carried**2 * past_variance
     scale = np.sqrt(variance * past_variance)[1:]
@@ -83,36 +94,10 @@ def joint(parameters: Parameters, simulation: Dataset) -> dict:
     standardised = (distance - freedom) / np.sqrt(2.0 * freedom)
     return {
         "joint_distance": distance / freedom,
-        "joint_distance_spread": jackknife(
-            lambda kept: standard_deviation(standardised[kept]), distance.size
-        ),
+        "joint_distance_spread": spread_over_trials(standardised),
         "correlation_ratio": simulation.correlation,
     }
 
 
 simulate = stage(AXES, run)
 summarise = stage(AXES, joint, step=AXES["step"])
-
-
-def _iterates(
-    parameters: Parameters, instance: Instance, rng: np.random.Generator
-) -> Iterator[np.ndarray]:
-    """Those of one run, in the eigenbasis."""
-    from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
-
-    iterate = instance.initial
-    for start, end in pairwise([0, *parameters.steps]):
-        iterate = simulate_noisy_sgd(
-            instance.records,
-            initial=iterate,
-            step_sizes=np.full(end - start, parameters.design.step_size),
-            gradient_noise_stds=[parameters.gradient_noise_std],
-            ridge=parameters.design.ridge,
-            rng=rng,
-        ).iterate[0, 0]
-        yield instance.basis.coordinates(iterate)
-
-
-def _before(values: np.ndarray) -> np.ndarray:
-    """Rows one later in time, from the known start."""
-    return np.vstack([np.zeros_like(values[:1]), values[:-1]])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.engine.trials import normals, side_by_side
-from reproduction.papers.lin2025.experiments import scaling
-
-if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+from reproduction.papers.lin2025.experiments.scaling import DIMENSION, Parameters
 
 PLACE = "Theorems 3.1, 4.1 and A.3, Lemmas A.2, A.4, B.1 and B.2"
 # Each is the largest absolute value along a path; martingales are those of q(v) = |v|^2 / 2.
@@ -33,17 +30,14 @@ QUANTITIES = {
 }
 
 
-class Parameters(scaling.Parameters):
-    """The problems of `scaling`."""
-
-
+Generators = Sequence[np.random.Generator]
 AXES = {
     "quantity": Axis(
         "what is followed. "
         + "; ".join(f"{name}: {meaning}" for name, meaning in QUANTITIES.items()),
         list(QUANTITIES),
     ),
-    **scaling.AXES,
+    "dimension": DIMENSION,
 }
 
 
@@ -55,8 +49,7 @@ def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list
     mean_risk, mean_regularised = law.risk(times), law.regularised_risk(times)
     for generators in side_by_side(trials):
         sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, generators)
-        diffusion_risk, diffusion = _diffusion(problem, parameters, steps, generators)
-        regularised = diffusion.pop("regularised_risk")
+        diffusion_risk, regularised, diffusion = _diffusion(problem, parameters, steps, generators)
         without_noise, with_noise = np.abs(sgd_risk - diffusion_risk).max(axis=0)
         largest = {
             "risks_without_noise": without_noise,
@@ -81,10 +74,7 @@ summarise = stage(AXES, means(run), slope)
 
 
 def _noisy_sgd(
-    problem: RidgeRegression,
-    parameters: Parameters,
-    steps: int,
-    generators: Sequence[np.random.Generator],
+    problem: RidgeRegression, parameters: Parameters, steps: int, generators: Generators
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Risks without and with private noise, (steps, 2, trials), and the terms of Lemma A.1.
 
@@ -122,25 +112,20 @@ def _noisy_sgd(
         error -= taken
         energy = np.vecdot(error**2, eigenvalues) + label_variance
         risk[k] = 0.5 * energy
-    terms = {
-        "linear": linear,
-        "quadratic": quadratic,
-        "predictable": predictable,
-        "private_linear": private,
+    return risk, {
+        "linear": _largest(linear),
+        "quadratic": _largest(quadratic),
+        "predictable": _largest(predictable),
+        "private_linear": _largest(private),
     }
-    return risk, {name: _largest(term) for name, term in terms.items()}
 
 
 def _diffusion(
-    problem: RidgeRegression,
-    parameters: Parameters,
-    steps: int,
-    generators: Sequence[np.random.Generator],
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Risks of equation (1) without and with private noise, and its martingales.
+    problem: RidgeRegression, parameters: Parameters, steps: int, generators: Generators
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Risks of (1) without and with private noise, its regularised risk with it, its martingales.
 
-    With them is the path of the regularised risk with private noise, (steps, trials). Steps of 1/d
-    with the risk held in each: drift and variance are then exact.
+    Steps of 1/d with the risk held in each: drift and variance are then exact.
     """
     dimension, rate, trials = problem.eigenvalues.size, parameters.rate, len(generators)
     eigenvalues, target = problem.eigenvalues, problem.target
@@ -148,10 +133,8 @@ def _diffusion(
     width = rate * (1.0 - decay**2) / (2.0 * problem.curvatures * dimension)
     spread, private = 2.0 * width * eigenvalues, width * parameters.gradient_noise_std**2
     state = np.tile(problem.initial, (2, trials, 1))
-    flow = problem.initial.copy()
-    variance = np.zeros((trials, dimension))
-    risk = np.empty((steps, 2, trials))
-    martingale = np.empty((steps, 2, trials))
+    flow, variance = problem.initial, np.zeros((trials, dimension))
+    risk, martingale = np.empty((2, steps, 2, trials))
     expansion, regularised = np.empty((2, steps, trials))
     away = state - target
     level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
@@ -177,12 +160,15 @@ def _diffusion(
         level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
         risk[k] = level
         regularised[k] = level[1] + 0.5 * problem.ridge * np.vecdot(state[1], state[1])
-    return risk, {
-        "regularised_risk": regularised,
-        "diffusion": _largest(martingale[:, 0]),
-        "private_diffusion": _largest(martingale[:, 1]),
-        "expansion": expansion.max(axis=0),
-    }
+    return (
+        risk,
+        regularised,
+        {
+            "diffusion": _largest(martingale[:, 0]),
+            "private_diffusion": _largest(martingale[:, 1]),
+            "expansion": expansion.max(axis=0),
+        },
+    )
 
 
 def _largest(increments: np.ndarray) -> np.ndarray:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.accuracy import AccuracyWarning
+from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage
-from reproduction.papers.lin2025.pairs import Records, Searched
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, FromStart, Records, about
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -31,14 +30,11 @@ class Place(Strict):
     _differs_before_the_release = q.at_most("position", "time")
 
 
-class Parameters(Searched):
+class Parameters(FromStart):
     """Figure 1(b): one noise scale, two places."""
 
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    order: q.RenyiOrder = Field(description="Rényi order alpha.")
     places: q.Some[Place] = Field(description="Release times and positions.")
-    pairs: q.Count = Field(description="Pairs with the largest proxy whose loss is computed.")
-    candidates: q.Count = Field(description="Records that each criterion adds to the search.")
     shown: q.Count = Field(description="Random pairs for the scatter.")
 
     @property
@@ -50,9 +46,7 @@ class Parameters(Searched):
         return [place.position for place in self.places]
 
     _places_have_records = q.at_most("times", "design.horizon")
-    _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
     _shown_are_there = q.at_most("shown", "design.ordered_pairs")
-    _candidates_are_records = q.at_most("candidates", "design.sample_size")
 
 
 AXES = {
@@ -65,9 +59,7 @@ AXES = {
 @per(
     largest_loss=Quantity("largest loss over all ordered pairs", "place"),
     candidate_share=Quantity(
-        "largest loss over pairs of candidate records, as a share",
-        "place",
-        missing=BOTH_INFINITE,
+        "largest loss over pairs of candidate records, as a share", "place", missing=BOTH_INFINITE
     ),
     top_share=Quantity(
         "loss of the proxy's first pair, as a share", "place proxy", missing=BOTH_INFINITE
@@ -86,9 +78,42 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """All ordered pairs of each trial's records: the maximum, and what the proxies find of it."""
-    pairs = _Pairs.draw(parameters, trial.rng)
-    places = [pairs.at(number) for number in range(len(parameters.places))]
-    limit = _largest_finite_order(pairs.few, 0.5 * parameters.design.horizon)
+    design, order = parameters.design, parameters.order
+    instance = design.draw(trial.rng)
+    records = Records.draw(instance, design.sample_size, trial.rng)
+    law = parameters.law(instance.problem, parameters.gradient_noise_std)
+    every = records.search(law)
+    few = records.search(law, records.candidates(law, parameters.candidates))
+    distinct = np.flatnonzero(~np.eye(design.sample_size, dtype=bool))
+    chosen = trial.rng.choice(distinct, parameters.shown, replace=False)
+    # The printed proxy, the gap at the mean of each place, and the norms.
+    means = law.mean(parameters.positions)
+    points = np.vstack([instance.basis.coordinates(np.ones(design.dimension)), means])
+    gaps = pair_gradient_gap(*records, points, ridge=[design.ridge, *np.zeros(len(means))])
+    square = np.sum(records.rows**2, axis=1) ** 2
+    proxies = [
+        _Proxy.of(values, parameters.pairs, chosen) for values in (*gaps, square[:, None] + square)
+    ]
+    del gaps  # of the size of all pairs, as each loss is
+    places = []
+    for number, place in enumerate(parameters.places):
+        options: Any = {"times": [place.time], "position": place.position, "order": order}
+        loss = every.divergences(**options)
+        largest, apart = loss.max(), _apart(loss)
+        shown = [proxies[k] for k in (0, 1 + number, -1)]
+        found = [np.maximum(loss[each.top], loss.T[each.top]) for each in shown]
+        places.append(
+            {
+                "largest_loss": largest,
+                "candidate_share": few.worst(**options).divergence / largest,
+                "top_share": [losses[0] / largest for losses in found],
+                "best_share": [losses.max() / largest for losses in found],
+                "correlation": [np.vdot(apart, each.apart) for each in shown],
+                "proxy_value": [each.shown for each in shown],
+                "loss": loss.ravel()[chosen],
+            }
+        )
+    limit = _largest_finite_order(few, 0.5 * design.horizon)
     return {name: [at[name] for at in places] for name in places[0]} | {"order_limit": limit}
 
 
@@ -97,78 +122,15 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     loss=Quantity("loss of random ordered pairs, first data set", "place shown"),
 )
 def scatter(simulation: Dataset) -> dict:
-    first = simulation.isel(trial=0)
-    return {"proxy_value": first.proxy_value.values, "loss": first.loss.values}
+    return {name: simulation[name].isel(trial=0).values for name in ("proxy_value", "loss")}
 
 
 simulate = stage(AXES, run, attributes=about)
 summarise = stage(
     AXES,
-    means(
-        run,
-        *("largest_loss", "candidate_share", "order_limit"),
-        *("top_share", "best_share", "correlation"),
-    ),
+    means(run, *(name for name in run.quantities if name not in scatter.quantities)),
     scatter,
 )
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """The ordered pairs of a trial's records: searches, proxies, and random ones to show.
-
-    The proxies are the printed one, the gap at the mean of each place, and the norms.
-    """
-
-    parameters: Parameters
-    proxies: list[_Proxy]
-    every: PairSearch
-    few: PairSearch
-    chosen: np.ndarray
-
-    @classmethod
-    def draw(cls, parameters: Parameters, rng: np.random.Generator) -> _Pairs:
-        design = parameters.design
-        instance = design.draw(rng)
-        records = Records.draw(design, instance, rng)
-        law = parameters.law(instance.problem, parameters.gradient_noise_std)
-        held = records.candidates(law, parameters.candidates)
-        ones = instance.basis.coordinates(np.ones(design.dimension))
-        means = law.mean(parameters.positions)
-        square = np.sum(records.rows**2, axis=1) ** 2
-        apart = np.flatnonzero(~np.eye(design.sample_size, dtype=bool))
-        chosen = rng.choice(apart, parameters.shown, replace=False)
-        gaps = records.gradient_gap(np.vstack([ones, means]), [design.ridge, *np.zeros(len(means))])
-        proxies = *gaps, square[:, None] + square
-        return cls(
-            parameters,
-            [_Proxy.of(values, parameters.pairs, chosen) for values in proxies],
-            every=records.search(law),
-            few=records[held].search(law),
-            chosen=chosen,
-        )
-
-    def at(self, number: int) -> dict:
-        """What the proxies find at a place."""
-        place = self.parameters.places[number]
-        options: dict[str, Any] = {
-            "times": [place.time],
-            "position": place.position,
-            "order": self.parameters.order,
-        }
-        loss = self.every.divergences(**options)
-        largest, apart = loss.max(), _apart(loss)
-        proxies = [self.proxies[k] for k in (0, 1 + number, -1)]
-        found = [np.maximum(loss[each.top], loss.T[each.top]) for each in proxies]
-        return {
-            "largest_loss": largest,
-            "candidate_share": self.few.worst(**options).divergence / largest,
-            "top_share": [losses[0] / largest for losses in found],
-            "best_share": [losses.max() / largest for losses in found],
-            "correlation": [np.vdot(apart, each.apart) for each in proxies],
-            "proxy_value": [each.shown for each in proxies],
-            "loss": loss.ravel()[self.chosen],
-        }
 
 
 class _Proxy(NamedTuple):
@@ -180,8 +142,6 @@ class _Proxy(NamedTuple):
 
     @classmethod
     def of(cls, values: np.ndarray, count: int, chosen: np.ndarray) -> _Proxy:
-        from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-
         top = (*largest_pairs(values, count).T,)
         return cls(top, _apart(values), values.ravel()[chosen])
 

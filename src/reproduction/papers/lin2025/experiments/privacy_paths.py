@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
+from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.lin2025.pairs import Records, Searched
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, NOISE, FromStart, Records, about
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -20,22 +20,17 @@ if TYPE_CHECKING:
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
 
 
-class Parameters(Searched):
+class Parameters(FromStart):
     """Figure 2(b), and the order swept."""
 
     gradient_noise_stds: q.Some[q.PositiveDeviation] = Field(description="Gradient noise sigma.")
-    order: q.RenyiOrder = Field(description="Rényi order of the curves.")
     steps: q.Grid[q.Steps] = Field(description="Iterations k at which the loss is shown.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders of the sweep.")
     sweep_steps: q.Rising[q.Steps] = Field(description="Iterations of the sweep.")
-    pairs: q.Count = Field(description="Pairs with the largest proxy that stand for the worst.")
-    candidates: q.Count = Field(description="Records that each criterion adds to the search.")
     finest: q.Positive = Field(description="Width of the finest quadrature panel, in steps.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
     _sweep_has_records = q.at_most("sweep_steps", "design.sample_size")
-    _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
-    _candidates_are_records = q.at_most("candidates", "design.sample_size")
 
 
 AXES = {
@@ -61,9 +56,17 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Loss of each trial's records, the worst pair chosen at each position by three rules."""
-    found = _Search.draw(parameters, trial.rng)
-    curves = [found.losses(step) for step in parameters.steps]
-    swept = [found.swept_losses(step) for step in parameters.sweep_steps]
+    design = parameters.design
+    instance = design.draw(trial.rng)
+    records = Records.draw(instance, design.sample_size, trial.rng)
+    laws = [parameters.law(instance.problem, std) for std in parameters.gradient_noise_stds]
+    ones = instance.basis.coordinates(np.ones(design.dimension))
+    named = largest_pairs(pair_gradient_gap(*records, ones, ridge=design.ridge), parameters.pairs)
+    held = np.union1d(records.candidates(laws[0], parameters.candidates), named)
+    searches = [records.search(law, held) for law in laws]
+    named = np.searchsorted(held, named)
+    curves = [_losses(parameters, searches, named, step) for step in parameters.steps]
+    swept = [_swept_losses(parameters, searches[-1], step) for step in parameters.sweep_steps]
     return {"loss": np.moveaxis(np.array(curves), 0, -1), "swept_loss": np.transpose(swept)}
 
 
@@ -97,88 +100,44 @@ def noise_ratio(simulation: Dataset) -> np.ndarray:
     return loss[:, 1:] / loss[:, :-1]
 
 
-simulate = stage(
-    AXES,
-    run,
-    attributes=lambda parameters: {
-        "guarantee": NO_GUARANTEE,
-        "order_of_curves": parameters.order,
-    },
-)
+simulate = stage(AXES, run, attributes=about)
 summarise = stage(AXES, means(run), shares, noise_ratio)
 
 
-@dataclass(frozen=True)
-class _Search:
-    """Records of a trial that a search holds, and the pairs among them with the printed proxy."""
+def _losses(
+    parameters: Parameters, searches: list[PairSearch], named: np.ndarray, step: int
+) -> np.ndarray:
+    """Loss after a step by rule and noise scale, the position of the differing record random.
 
-    parameters: Parameters
-    records: Records
-    named: np.ndarray
-    searches: list[PairSearch]
+    Pairs are named by a proxy at the mean, which is the same at all noise scales.
+    """
+    order, first = parameters.order, searches[0]
+    time, positions, weights = _quadrature(parameters, step)
+    gaps = pair_gradient_gap(first.features, first.labels, first.law.mean(positions))
+    ahead = np.array([largest_pairs(gap, parameters.pairs) for gap in gaps])
+    found = [
+        search.divergences(times=[time], position=positions, order=order) for search in searches
+    ]
+    either = np.array([np.maximum(loss, loss.swapaxes(1, 2)) for loss in found])
+    places = np.arange(positions.size)[:, None]
+    picked = either[:, :, *named.T], either[:, places, ahead[..., 0], ahead[..., 1]]
+    largest = np.array([*(losses.max(axis=2) for losses in picked), either.max(axis=(2, 3))])
+    return shuffled_loss(largest, weights, horizon=first.law.horizon, order=order)
 
-    @classmethod
-    def draw(cls, parameters: Parameters, rng: np.random.Generator) -> _Search:
-        from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
 
-        design = parameters.design
-        instance = design.draw(rng)
-        records = Records.draw(design, instance, rng)
-        laws = [parameters.law(instance.problem, std) for std in parameters.gradient_noise_stds]
-        ones = instance.basis.coordinates(np.ones(design.dimension))
-        named = largest_pairs(records.gradient_gap(ones, design.ridge), parameters.pairs)
-        held = np.union1d(records.candidates(laws[0], parameters.candidates), named)
-        few = records[held]
-        searches = [few.search(law) for law in laws]
-        return cls(parameters, few, np.searchsorted(held, named), searches)
+def _swept_losses(parameters: Parameters, search: PairSearch, step: int) -> list[np.ndarray]:
+    """Loss after a step by order, of the pair that loses most at each position."""
+    orders, horizon = parameters.orders, search.law.horizon
+    time, positions, weights = _quadrature(parameters, step)
+    found = search.divergences(times=[time], position=positions, order=np.array(orders)[:, None])
+    return [
+        shuffled_loss(losses, weights, horizon=horizon, order=order)
+        for losses, order in zip(found.max(axis=(2, 3)), orders, strict=True)
+    ]
 
-    def losses(self, step: int) -> np.ndarray:
-        """Loss after a step by rule and noise scale, the position of the differing record random.
 
-        Pairs are named by a proxy at the mean, which is the same at all noise scales.
-        """
-        from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-
-        order = self.parameters.order
-        time, positions, weights = self._quadrature(step)
-        gaps = self.records.gradient_gap(self.searches[0].law.mean(positions))
-        ahead = np.array([largest_pairs(gap, self.parameters.pairs) for gap in gaps])
-        found = [
-            search.divergences(times=[time], position=positions, order=order)
-            for search in self.searches
-        ]
-        either = np.array([np.maximum(loss, loss.swapaxes(1, 2)) for loss in found])
-        places = np.arange(positions.size)[:, None]
-        named = either[:, :, self.named[:, 0], self.named[:, 1]]
-        picked = named, either[:, places, ahead[..., 0], ahead[..., 1]]
-        largest = np.array([*(losses.max(axis=2) for losses in picked), either.max(axis=(2, 3))])
-        return self._shuffled(largest, weights, order)
-
-    def swept_losses(self, step: int) -> list[float]:
-        """Loss after a step by order, at the largest noise scale, of the pair that loses most."""
-        orders = self.parameters.orders
-        time, positions, weights = self._quadrature(step)
-        found = self.searches[-1].divergences(
-            times=[time], position=positions, order=np.array(orders)[:, None]
-        )
-        largest = found.max(axis=(2, 3))
-        return [
-            float(self._shuffled(losses, weights, order))
-            for losses, order in zip(largest, orders, strict=True)
-        ]
-
-    def _quadrature(self, step: int) -> tuple[float, np.ndarray, np.ndarray]:
-        """Time after a step, positions of the differing record and their weights."""
-        from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
-
-        dimension = self.parameters.design.dimension
-        finest = self.parameters.finest / dimension
-        time = step / dimension
-        return time, *position_quadrature([time], finest=finest, nodes_per_panel=3)
-
-    def _shuffled(self, divergences: np.ndarray, weights: np.ndarray, order: float) -> np.ndarray:
-        """Loss at a random position, from the largest divergences at each."""
-        from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
-
-        horizon = self.parameters.design.horizon
-        return shuffled_loss(divergences, weights, horizon=horizon, order=order)
+def _quadrature(parameters: Parameters, step: int) -> tuple[float, np.ndarray, np.ndarray]:
+    """Time after a step, positions of the differing record and their weights."""
+    dimension = parameters.design.dimension
+    finest, time = parameters.finest / dimension, step / dimension
+    return time, *position_quadrature([time], finest=finest, nodes_per_panel=3)

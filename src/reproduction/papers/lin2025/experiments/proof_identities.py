@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import Field
@@ -11,7 +11,6 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import below, close, identity, per, stage, stated
-from reproduction.papers.lin2025.few_records import Law, Quadratic
 
 PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
 
@@ -27,31 +26,63 @@ class Parameters(Strict):
     ridge: q.NonNegative = Field(description="Penalty delta.")
 
 
-class _Case(NamedTuple):
-    """Where identities are evaluated; conditional means are sums over the records."""
+@dataclass(frozen=True)
+class _Law:
+    """Equally likely records: each feature vector with label noise of either sign."""
 
-    parameters: Parameters
-    law: Law
-    error: np.ndarray
-    form: Quadratic
-    displacement: np.ndarray
+    features: np.ndarray
+    label_noise: np.ndarray
+    target: np.ndarray
+
+    @property
+    def moment(self) -> np.ndarray:
+        return self.features.T @ self.features / len(self.features)
+
+    @property
+    def label_noise_square(self) -> float:
+        return float(np.mean(self.label_noise**2))
+
+    def risk(self, error: np.ndarray) -> float:
+        return float(np.mean((self.features @ error - self.label_noise) ** 2) / 2)
+
+
+@dataclass(frozen=True)
+class _Quadratic:
+    """q(v) = v' H v / 2 + w' v."""
+
+    hessian: np.ndarray
+    linear: np.ndarray
+
+    def __call__(self, point: np.ndarray) -> np.ndarray:
+        """Its values, (..., d) -> (...)."""
+        return ((point @ self.hessian) * point).sum(axis=-1) / 2 + point @ self.linear
+
+    def gradient(self, point: np.ndarray) -> np.ndarray:
+        return self.hessian @ point + self.linear
+
+
+# Parameters, law, an iterate's distance to the ground truth, a quadratic, and a displacement.
+_Case = tuple[Parameters, _Law, np.ndarray, _Quadratic, np.ndarray]
 
 
 def _cases(parameters: Parameters) -> Iterator[_Case]:
-    rng = np.random.Generator(np.random.SFC64(1))
-    law = Law.draw(parameters.features, parameters.dimension, rng)
+    rng, dimension = np.random.Generator(np.random.SFC64(1)), parameters.dimension
+    half = rng.standard_normal((parameters.features, dimension))
+    noise = np.abs(rng.standard_normal(parameters.features))
+    target = rng.standard_normal(dimension) / np.sqrt(dimension)
+    law = _Law(np.concatenate([half, half]), np.concatenate([noise, -noise]), target)
     for _ in range(parameters.points):
-        error, form = rng.standard_normal(parameters.dimension), Quadratic.draw(law, rng)
-        yield _Case(parameters, law, error, form, rng.standard_normal(parameters.dimension))
+        error = rng.standard_normal(dimension)
+        root = rng.standard_normal((dimension, dimension))
+        form = _Quadratic((root + root.T) / 2, rng.standard_normal(dimension))
+        yield parameters, law, error, form, rng.standard_normal(dimension)
 
 
-def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
+def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
     """The largest values over all cases, each by itself."""
 
-    def over_cases(parameters: Parameters) -> Any:
+    def over_cases(parameters: Parameters) -> dict:
         found = [function(case) for case in _cases(parameters)]
-        if not isinstance(found[0], dict):
-            return max(found)
         return {name: max(each[name] for each in found) for name in found[0]}
 
     return over_cases
@@ -100,7 +131,9 @@ def decomposition(case: _Case) -> dict:
     dimension, rate = parameters.dimension, parameters.rate
     pull = parameters.ridge / dimension * (error + law.target)
     sample = (law.features @ error - law.label_noise)[:, None] * law.features / dimension
-    noise = parameters.gradient_noise_std / dimension * _noise_points(dimension)
+    # Equally likely points whose moments up to the third are a standard normal's.
+    axes = np.sqrt(dimension) * np.eye(dimension)
+    noise = parameters.gradient_noise_std / dimension * np.concatenate([axes, -axes])
     step = pull + sample[:, None] + noise
     increment = form(error - rate * step) - form(error)
     mean = sample.mean(axis=0)
@@ -113,30 +146,27 @@ def decomposition(case: _Case) -> dict:
     energy = np.einsum("ij,jk,ik->i", noise, form.hessian, noise)
     private_quadratic = rate**2 / 2 * (energy - variance * trace)
     level = _trace(law.moment, form.hessian) * (error @ law.moment @ error + law.label_noise_square)
-    leading = -rate * gradient @ (pull + law.moment @ error / dimension) + rate**2 / 2 * (
-        level / dimension**2 + variance * trace
-    )
+    leading = -rate * gradient @ (pull + law.moment @ error / dimension)
+    leading += rate**2 / 2 * (level / dimension**2 + variance * trace)
     square = mean @ form.hessian @ mean
-    rest = (
-        rate**2
-        / 2
-        * (pull @ form.hessian @ (pull + 2 * mean) + squares.mean() - level / dimension**2)
-    )
+    predictable = pull @ form.hessian @ (pull + 2 * mean) + squares.mean()
+    rest = rate**2 / 2 * (predictable - level / dimension**2)
     data = (linear + quadratic)[:, None]
     apart = increment - (leading + rest + data + private_linear + private_quadratic)
-    martingales = (
-        np.array([linear.mean(), quadratic.mean(), private_quadratic.mean()]),
-        private_linear.mean(axis=1),
-    )
+    means = [
+        linear.mean(),
+        quadratic.mean(),
+        private_quadratic.mean(),
+        *private_linear.mean(axis=1),
+    ]
     scale = rate**2 / 2 * np.abs(squares).max()
+    off_trace = energy.mean() - variance * _trace(law.moment, form.hessian)
     return {
-        "decomposition_printed": float(np.abs(apart - rate**2 / 2 * square).max() / scale),
-        "decomposition_corrected": float(np.abs(apart).max() / scale),
-        "martingale_mean": max(float(np.abs(term).max()) for term in martingales),
-        "uncentred_mean": float(rate**2 / 2 * np.abs(squares.mean())),
-        "moment_trace_mean": float(
-            rate**2 / 2 * np.abs(energy.mean() - variance * _trace(law.moment, form.hessian))
-        ),
+        "decomposition_printed": np.abs(apart - rate**2 / 2 * square).max() / scale,
+        "decomposition_corrected": np.abs(apart).max() / scale,
+        "martingale_mean": np.abs(means).max(),
+        "uncentred_mean": rate**2 / 2 * np.abs(squares.mean()),
+        "moment_trace_mean": rate**2 / 2 * np.abs(off_trace),
     }
 
 
@@ -175,10 +205,9 @@ def predictable_error(case: _Case) -> dict:
     spread = (2 * law.risk(error) * law.moment + private * np.eye(dimension)) / dimension
     diffusion = -rate * gradient @ descent + rate**2 / 2 * _trace(spread, form.hessian)
     whole = printed + rate**2 / dimension**2 * private * trace / 2
+    errors = abs(printed / lemma - 1.0), abs(diffusion / dimension / lemma - 1.0)
     return {
-        "predictable_error": max(
-            abs(printed / lemma - 1.0), abs(diffusion / dimension / lemma - 1.0)
-        ),
+        "predictable_error": max(errors),
         "predictable_error_without_half": abs(whole / lemma - 1.0),
     }
 
@@ -194,7 +223,7 @@ def predictable_error(case: _Case) -> dict:
     ),
 )
 @_largest
-def quadratic_risk_error(case: _Case) -> float:
+def quadratic_risks(case: _Case) -> dict:
     """P and R against x' T x / 2 + u' x + c."""
     parameters, law, point, *_ = case
     labels = law.features @ law.target + law.label_noise
@@ -205,7 +234,7 @@ def quadratic_risk_error(case: _Case) -> float:
         linear, constant = -labels @ law.features / len(labels), np.mean(labels**2) / 2
         stated = point @ hessian @ point / 2 + linear @ point + constant
         found.append(abs(stated / (losses.mean() + ridge / 2 * point @ point) - 1.0))
-    return max(found)
+    return {"quadratic_risk_error": max(found)}
 
 
 @per(
@@ -235,13 +264,12 @@ def expansion(case: _Case) -> dict:
     _, law, flow, _, displacement = case
     whole = law.risk(flow + displacement)
     start = law.risk(flow) + (law.moment @ flow) @ displacement
+
+    def apart(moment: np.ndarray) -> float:
+        return abs((start + displacement @ moment @ displacement / 2) / whole - 1.0)
+
     inverse = np.linalg.pinv(law.moment, hermitian=True)
-    return {
-        "expansion_printed": abs((start + displacement @ inverse @ displacement / 2) / whole - 1.0),
-        "expansion_corrected": abs(
-            (start + displacement @ law.moment @ displacement / 2) / whole - 1.0
-        ),
-    }
+    return {"expansion_printed": apart(inverse), "expansion_corrected": apart(law.moment)}
 
 
 @identity(
@@ -289,12 +317,6 @@ def noise_power_over_exponent() -> float:
 
 
 theory = stage({}, blocks_of=globals())
-
-
-def _noise_points(dimension: int) -> np.ndarray:
-    """Equally likely points whose moments up to the third are a standard normal's."""
-    axes = np.sqrt(dimension) * np.eye(dimension)
-    return np.concatenate([axes, -axes])
 
 
 def _terms(log: float, exponent: float, power: float) -> np.ndarray:

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import below, identity, per, stage, stated
+from reproduction.engine.recipe import below, identity, stage
+from reproduction.papers.lin2025.setting import Scaled
 
 PLACE = "Theorem 4.1, Lemmas A.4, B.1 and B.2"
 
@@ -21,36 +22,28 @@ class Parameters(Strict):
     dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2, max_length=2)] = Field(
         description="Dimensions d."
     )
-    draws: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Draws of the term of sampling and private noise."
-    )
+    draws: q.Plural[q.Count] = Field(description="Draws of the term of sampling and private noise.")
 
 
-@per(
-    start_growth=stated(
-        "log-log slope in ln(d) of the logarithm of the risk at the start, c_* = 1/25",
-        where="Lemma B.1",
-        statement="Up to a fixed time the logarithm of the diffusion's largest risk grows no "
-        "faster than ln(d)^(3/4).",
-        check=below(0.75),
-        id="diffusion-risk-stays-bounded",
-        ours=[
-            "c_* = 1/25",
-            "a start at zero",
-            "a ground truth of norm d^(c_*)",
-            "identity as Sigma",
-        ],
-        finding="risk-bound-lacks-a-term",
-        expect="contradicted",
-        note="Assumption 2 admits a ground truth of this norm, at which the risk of the "
-        "start is d^(2 c_*) / 2.",
-    ),
+@identity(
+    id="diffusion-risk-stays-bounded",
+    where="Lemma B.1",
+    statement="Up to a fixed time the logarithm of the diffusion's largest risk grows no faster "
+    "than ln(d)^(3/4).",
+    ours=["c_* = 1/25", "a start at zero", "a ground truth of norm d^(c_*)", "identity as Sigma"],
+    check=below(0.75),
+    finding="risk-bound-lacks-a-term",
+    expect="contradicted",
+    note="Assumption 2 admits a ground truth of this norm, at which the risk of the start is "
+    "d^(2 c_*) / 2.",
 )
 def start_growth() -> float:
-    """In logarithms, since the bound is passed only where ln(d) is more than (2 c_*)^(-4)."""
+    """Log-log slope in ln(d) of the logarithm of the risk at the start, c_* = 1/25.
+
+    In logarithms, since the bound is passed only where ln(d) is more than (2 c_*)^(-4).
+    """
     logs = np.array([1e8, 1e9])
-    risks = 2 / 25 * logs - np.log(2.0)
-    return float(np.diff(np.log(risks))[0] / np.diff(np.log(logs))[0])
+    return _power(logs, 2 / 25 * logs - np.log(2.0))
 
 
 @identity(
@@ -118,22 +111,22 @@ def deviation_power() -> float:
     return _power(dimensions, ndtr(-above) + ndtr(below_it))
 
 
-@per(
-    sampled_noise_power=stated(
-        "log-log slope in d of the root mean square of Delta' H Z sigma / d",
-        where="Lemma A.4, proof of part (i)",
-        statement="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
-        "sigma d^(-2 + c_*).",
-        check=below(-1.75),
-        id="noise-martingale-as-printed",
-        ours=["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
-        finding="sampling-term-is-of-order-one-half",
-        expect="contradicted",
-        note="Half way between -2, which is printed, and -3/2, which it is.",
-    ),
+@identity(
+    id="noise-martingale-as-printed",
+    where="Lemma A.4, proof of part (i)",
+    statement="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
+    "sigma d^(-2 + c_*).",
+    ours=["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
+    check=below(-1.75),
+    finding="sampling-term-is-of-order-one-half",
+    expect="contradicted",
+    note="Half way between -2, which is printed, and -3/2, which it is.",
 )
-def sampled_noise(parameters: Parameters) -> float:
-    """Delta = m (m' v - xi / sqrt(d)) with m = a / sqrt(d), for Gaussian features; sigma = 1."""
+def sampled_noise_power(parameters: Parameters) -> float:
+    """Log-log slope in d of the root mean square of Delta' H Z sigma / d.
+
+    Delta = m (m' v - xi / sqrt(d)) with m = a / sqrt(d), for Gaussian features; sigma = 1.
+    """
     draws, sizes = parameters.draws, []
     for dimension in parameters.dimensions:
         rng = np.random.Generator(np.random.SFC64(dimension))
@@ -162,22 +155,14 @@ def sampled_noise(parameters: Parameters) -> float:
 )
 def integrated_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square norm of the integral of r dB, t = 1."""
-    from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-
-    rate, sizes = 0.8, []
+    scaled = Scaled(
+        horizon=1.0, rate=0.8, gradient_noise_std=0.5, ridge=0.1, scaled_label_noise_std=0.5
+    )
+    sizes = []
     for dimension in parameters.dimensions:
-        grid = (np.arange(dimension) + 0.5) / dimension
-        problem = RidgeRegression(
-            0.2 + 1.6 * grid,
-            np.cos(6.0 * grid) / np.sqrt(dimension),
-            np.ones(dimension) / np.sqrt(dimension),
-            label_noise_std=0.5,
-            ridge=0.1,
-        )
-        law = HomogenisedSGD(problem, ConstantRate(rate), gradient_noise_std=0.5, horizon=1.0)
+        problem = scaled.spread_problem(dimension)
         # The variance of the diffusion without the decay Q_t^(-1) in front of the integral.
-        grown = np.exp(2.0 * rate * problem.curvatures) * law.variance(1.0)
+        grown = np.exp(2.0 * scaled.rate * problem.curvatures) * scaled.law(problem).variance(1.0)
         sizes.append(np.sqrt(grown.sum()))
     return _power(parameters.dimensions, sizes)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+from privreg.theory.noisy_sgd.renyi_loss import iterates_divergence
+from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 from reproduction.engine import quantities as q
-from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.lin2025.pairs import Records
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, Records, Searched, about, each_record
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -22,25 +23,14 @@ STRATEGIES = "last iterate", "chosen iterates", "average"
 VARIANTS: tuple[Literal["exact", "paper"], ...] = ("exact", "paper")
 
 
-class Parameters(Strict):
-    """Release times, and the pairs that stand for the worst."""
+class Parameters(Searched):
+    """Release times; the pairs that stand for the worst are those that lose most next."""
 
-    design: Design
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    order: q.RenyiOrder = Field(description="Rényi order alpha.")
     steps: q.Grid[q.Steps] = Field(description="Iterations that are released, ascending.")
-    candidates: q.Count = Field(description="Records that each criterion adds to the search.")
-    pairs: q.Count = Field(description="Ordered pairs compared at each position.")
     finest: q.Positive = Field(description="Width of the finest quadrature panel, in steps.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
-    _candidates_are_records = q.at_most("candidates", "design.sample_size")
-    _pairs_are_there = q.at_most("pairs", "candidate_pairs")
-
-    @property
-    def candidate_pairs(self) -> int:
-        """Ordered pairs of one criterion's candidates."""
-        return self.candidates * (self.candidates - 1)
 
     @property
     def times(self) -> np.ndarray:
@@ -48,10 +38,10 @@ class Parameters(Strict):
         return np.asarray(self.steps) / self.design.dimension
 
 
-POSITION = "time s of the differing step"
 AXES = {
     "strategy": Axis("what is released", list(STRATEGIES)),
     "variant": Axis("formula", VARIANTS),
+    "position": Axis("time s of the differing step", lambda parameters: _quadrature(parameters)[0]),
 }
 RELEASE = Axis("release times", "times")
 
@@ -63,16 +53,13 @@ RELEASE = Axis("release times", "times")
     loss="Rényi loss at a random position (no guarantee)",
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
-
-    design = parameters.design
-    instance = design.draw(trial.rng)
-    records = Records.draw(design, instance, trial.rng)
-    law = design.law(instance.problem, parameters.gradient_noise_std)
-    search = records[records.candidates(law, parameters.candidates)].search(law)
+    instance = parameters.design.draw(trial.rng)
+    records = Records.draw(instance, parameters.design.sample_size, trial.rng)
+    law = parameters.design.law(instance.problem, parameters.gradient_noise_std)
+    search = records.search(law, records.candidates(law, parameters.candidates))
     positions, weights = _quadrature(parameters)
     divergence = _largest_divergences(parameters, search, positions)
-    loss = shuffled_loss(divergence, weights, horizon=design.horizon, order=parameters.order)
+    loss = shuffled_loss(divergence, weights, horizon=law.horizon, order=parameters.order)
     return {"divergence": divergence, "loss": loss}
 
 
@@ -86,7 +73,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     strategy_ratio=Mean("the loss over that of the last iterate", "variant", missing=BOTH_INFINITE),
 )
 def ratios(parameters: Parameters, simulation: Dataset) -> dict:
-    """How far the printed formulas fall short, and what a strategy costs."""
     loss, divergence = trials_last(simulation.loss), trials_last(simulation.divergence)
     later = simulation.position.values > parameters.times[0]
     exact, printed = divergence[:, 0, later], divergence[:, 1, later]
@@ -100,35 +86,18 @@ def ratios(parameters: Parameters, simulation: Dataset) -> dict:
 
 
 @per(
-    "strategy",
-    "variant",
-    divergence=Quantity("divergence by position, first data set", "position"),
+    "strategy", "variant", divergence=Quantity("divergence by position, first data set", "position")
 )
 def profile(simulation: Dataset) -> np.ndarray:
     return simulation.divergence.isel(trial=0).values
 
 
-simulate = stage(
-    AXES,
-    run,
-    attributes=about,
-    position=Axis(POSITION, lambda parameters: _quadrature(parameters)[0]),
-    release=RELEASE,
-)
-summarise = stage(
-    AXES,
-    means(run, "loss"),
-    ratios,
-    profile,
-    position=Axis(POSITION, lambda simulation: simulation.position.values),
-    release=RELEASE,
-)
+simulate = stage(AXES, run, attributes=about, release=RELEASE)
+summarise = stage(AXES, means(run, "loss"), ratios, profile, release=RELEASE)
 
 
 def _quadrature(parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
     """Positions of the differing step, and their weights."""
-    from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
-
     finest = parameters.finest / parameters.design.dimension
     return position_quadrature(parameters.times, finest=finest, nodes_per_panel=3)
 
@@ -141,8 +110,6 @@ def _largest_divergences(
     As printed the arguments are swapped; here they are not, so that only what the variants disagree
     on is left. That is nothing for one iterate, and all but the next for chosen iterates.
     """
-    from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-
     times, order = parameters.times, parameters.order
     following = np.searchsorted(times, positions)
     ahead = np.concatenate(
@@ -160,7 +127,13 @@ def _largest_divergences(
     for k, position in enumerate(positions):
         pairs = largest_pairs(ahead[k], parameters.pairs)
         joint = [
-            _joint_divergence(search, pair, times=times, position=position, order=order)
+            iterates_divergence(
+                search.law,
+                *each_record(search.features[pair], search.labels[pair]),
+                times=times,
+                position=position,
+                order=order,
+            )
             for pair in pairs
         ]
         at = (k, *pairs.T)
@@ -168,10 +141,3 @@ def _largest_divergences(
         average = [exact[at].max(), printed[at].max()]
         largest.append([[alone, alone], [max(joint), suffix], average])
     return np.moveaxis(np.array(largest), 0, -1)
-
-
-def _joint_divergence(search: PairSearch, pair: np.ndarray, **options: Any) -> float:
-    from privreg.theory.noisy_sgd.renyi_loss import Record, iterates_divergence
-
-    first, second = (Record(search.features[k], float(search.labels[k])) for k in pair)
-    return iterates_divergence(search.law, first, second, **options)

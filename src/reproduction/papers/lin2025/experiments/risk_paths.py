@@ -20,19 +20,11 @@ from reproduction.engine.recipe import (
     per,
     stage,
 )
-from reproduction.engine.summaries import (
-    error_of_mean,
-    jackknife,
-    standard_deviation,
-    trials_last,
-)
-from reproduction.papers.lin2025.setting import NOISE, Design, Instance
+from reproduction.engine.summaries import error_of_mean, trials_last
+from reproduction.papers.lin2025.setting import NOISE, Design, spread_over_trials
 
 if TYPE_CHECKING:
     from xarray import DataArray
-
-    from privreg.algorithms.noisy_sgd_runs import NoisySGDRuns
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 
 PLACE = "Figures 1(a), 2(a) and 3(a), Theorem 4.2, Conjecture 3.1"
 CURVE_POINTS = 376
@@ -86,21 +78,34 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Risk of each run and of its own limit law; distance of the last iterate from that law."""
+    from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
+
     design = parameters.design
     instance = design.draw(trial.rng)
-    runs = _runs(parameters, instance, trial.rng)
+    runs = simulate_noisy_sgd(
+        instance.records,
+        initial=instance.initial,
+        step_sizes=np.full(design.sample_size, design.step_size),
+        gradient_noise_stds=parameters.gradient_noise_stds,
+        clip_norms=parameters.every_clip_norm,
+        ridge=design.ridge,
+        rng=trial.rng,
+    )
     laws = [design.law(instance.problem, std) for std in parameters.gradient_noise_stds]
     times = np.arange(design.sample_size + 1) / design.dimension
     risk, expected = runs.risk.non_private, np.array([law.risk(times) for law in laws])
     ratio = risk[:, -1] / expected
-    last = map(instance.basis.coordinates, runs.iterate[:, -1])
+    distances = []
+    for last, law in zip(runs.iterate[:, -1], laws, strict=True):
+        error = instance.basis.coordinates(last) - law.mean(law.horizon)
+        distances.append(np.sum(error**2 / law.variance(law.horizon)))
     return {
         "risk": risk[..., parameters.shown],
         "law_risk": expected[:, parameters.shown],
         "gap": np.abs(ratio - 1.0).max(axis=-1),
         "final_ratio": ratio[:, -1],
         "clipping_excess": np.max(risk / risk[:, -1:], axis=-1) - 1.0,
-        "squared_distance": [_distance(*pair) for pair in zip(last, laws, strict=True)],
+        "squared_distance": distances,
     }
 
 
@@ -128,11 +133,12 @@ def noise_increments(simulation: Dataset) -> dict:
     rise = _rises_of_means(simulation.risk.isel(clip_norm=-1))
     mean, error = rise.mean(axis=-1), error_of_mean(rise)
     least = mean.argmin(axis=-1)[:, None]
+    law_risk = simulation.law_risk.transpose("gradient_noise_std", "trial", "step").values
     return {
         "least_noise_increment": tuple(
             np.take_along_axis(values, least, axis=-1)[:, 0] for values in (mean, error)
         ),
-        "least_law_increment": _rises(simulation.law_risk).min(axis=(1, 2)),
+        "least_law_increment": np.diff(law_risk[..., 1:], axis=0).min(axis=(1, 2)),
     }
 
 
@@ -141,34 +147,23 @@ def noise_increments(simulation: Dataset) -> dict:
     final_clipping_excess=Mean(
         "the relative excess of the clipped run's risk after the last step", "clip_norm"
     ),
-)
-def final_clipping_excess(simulation: Dataset) -> np.ndarray:
-    final = trials_last(simulation.risk.isel(step=-1))
-    return final / final[:, -1:] - 1.0
-
-
-@per(
-    "gradient_noise_std",
     final_spread=Estimate("standard deviation over trials of the final risk over the theory"),
-)
-def final_spread(simulation: Dataset) -> tuple:
-    return _spread(trials_last(simulation.final_ratio))
-
-
-@per(
-    "gradient_noise_std",
     distance_per_coordinate=Mean("the squared Mahalanobis distance over the dimension"),
     distance_spread=Estimate(
         "standard deviation over trials of the squared distance over that of its law"
     ),
     sorted_distance=Quantity("sorted squared Mahalanobis distances", "quantile_level"),
 )
-def distances(parameters: Parameters, simulation: Dataset) -> dict:
-    """The squared distances, whose law has a chi-square's mean d and variance 2 d."""
+def last_iterate(parameters: Parameters, simulation: Dataset) -> dict:
+    """The squared distances have a chi-square law, of mean d and variance 2 d."""
+    risk = trials_last(simulation.risk.isel(step=-1))
     distance, dimension = trials_last(simulation.squared_distance), parameters.design.dimension
+    standardised = (distance - dimension) / np.sqrt(2.0 * dimension)
     return {
+        "final_clipping_excess": risk / risk[:, -1:] - 1.0,
+        "final_spread": spread_over_trials(trials_last(simulation.final_ratio)),
         "distance_per_coordinate": distance / dimension,
-        "distance_spread": _spread((distance - dimension) / np.sqrt(2.0 * dimension)),
+        "distance_spread": spread_over_trials(standardised),
         "sorted_distance": np.sort(distance),
     }
 
@@ -186,31 +181,9 @@ summarise = stage(
     means(run, "gap", "final_ratio", "clipping_excess"),
     first,
     noise_increments,
-    final_clipping_excess,
-    final_spread,
-    distances,
+    last_iterate,
     quantiles,
 )
-
-
-def _runs(parameters: Parameters, instance: Instance, rng: np.random.Generator) -> NoisySGDRuns:
-    from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
-
-    design = parameters.design
-    return simulate_noisy_sgd(
-        instance.records,
-        initial=instance.initial,
-        step_sizes=np.full(design.sample_size, design.step_size),
-        gradient_noise_stds=parameters.gradient_noise_stds,
-        clip_norms=parameters.every_clip_norm,
-        ridge=design.ridge,
-        rng=rng,
-    )
-
-
-def _distance(iterate: np.ndarray, law: HomogenisedSGD) -> float:
-    error = iterate - law.mean(law.horizon)
-    return np.sum(error**2 / law.variance(law.horizon))
 
 
 def _rises_of_means(risk: DataArray) -> np.ndarray:
@@ -227,14 +200,3 @@ def _rises_of_means(risk: DataArray) -> np.ndarray:
     noise = risk.gradient_noise_std.values
     square = np.tensordot(np.linalg.pinv(np.vander(noise, 3))[0], values, axes=1)
     return np.diff(noise**2)[:, None, None] * square
-
-
-def _rises(risk: DataArray) -> np.ndarray:
-    """From one noise scale to the next, (noise, trial, step), without the start."""
-    order = ("gradient_noise_std", "trial", "step")
-    return np.diff(risk.transpose(*order).values[..., 1:], axis=0)
-
-
-def _spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviation over trials, (..., trial) -> (...), with its standard error."""
-    return jackknife(lambda kept: standard_deviation(values[..., kept]), values.shape[-1])

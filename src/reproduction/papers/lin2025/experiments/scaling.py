@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+from privreg.theory.noisy_sgd.discrete_moments import mean_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.papers.lin2025.setting import Scaled
-
-if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 
 PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 
@@ -24,46 +23,15 @@ class Parameters(Scaled):
 
     dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d.")
     lowest: q.NonNegative = Field(description="Smallest eigenvalue of the second moment.")
-    highest: q.Positive = Field(description="Largest eigenvalue of the second moment.")
+    highest: Annotated[q.Positive, Field(le=2)] = Field(description="Largest eigenvalue.")
 
     _has_a_spread = q.more_than("highest", "lowest")
 
-    _there_is_a_step = q.at_least(
-        "horizon", "1 / dimensions[0]", lambda self: 1 / self.dimensions[0]
-    )
-
-    @property
-    def largest_eigenvalue(self) -> float:
-        return self.highest
-
     def problem(self, dimension: int) -> RidgeRegression:
-        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-
-        grid = (np.arange(dimension) + 0.5) / dimension
-        return RidgeRegression(
-            self.lowest + (self.highest - self.lowest) * grid,
-            np.cos(6.0 * grid) / np.sqrt(dimension),
-            np.ones(dimension) / np.sqrt(dimension),
-            label_noise_std=self.scaled_label_noise_std,
-            ridge=self.ridge,
-        )
-
-    def law(self, problem: RidgeRegression) -> HomogenisedSGD:
-        from privreg.schedules import ConstantRate
-        from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-
-        rate = ConstantRate(self.rate)
-        return HomogenisedSGD(
-            problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
-        )
+        return self.spread_problem(dimension, self.lowest, self.highest)
 
     def steps(self, dimension: int) -> int:
         return round(self.horizon * dimension)
-
-    @property
-    def derived_steps(self) -> float:
-        """Steps for each dimension."""
-        return self.horizon
 
     def step_sizes(self, dimension: int) -> np.ndarray:
         return np.full(self.steps(dimension), self.rate / dimension)
@@ -74,7 +42,8 @@ class Parameters(Scaled):
         return self.law(self.problem(dimension)).risk(times)
 
 
-AXES = {"dimension": Axis("dimension d", "dimensions")}
+DIMENSION = Axis("dimension d", "dimensions")
+AXES = {"dimension": DIMENSION}
 
 
 @per(
@@ -82,8 +51,12 @@ AXES = {"dimension": Axis("dimension d", "dimensions")}
     mean_gap_slope="log-log slope of that distance in d",
 )
 def mean(parameters: Parameters) -> dict:
-    """How the exact mean risk of the discrete algorithm approaches the theory."""
-    gaps = [_mean_gap(parameters, dimension) for dimension in parameters.dimensions]
+    """Distance of the exact mean risk of the discrete algorithm to the theory."""
+    gaps = []
+    for dimension in parameters.dimensions:
+        problem, sizes = parameters.problem(dimension), parameters.step_sizes(dimension)
+        risk = mean_risk(problem, sizes, gradient_noise_std=parameters.gradient_noise_std)
+        gaps.append(np.abs(risk - parameters.risk(dimension)).max())
     slope = np.polyfit(np.log(parameters.dimensions), np.log(gaps), 1)[0]
     return {"mean_gap": gaps, "mean_gap_slope": slope}
 
@@ -94,7 +67,6 @@ def mean(parameters: Parameters) -> dict:
     martingale="largest value of the gradient noise's quadratic martingale",
 )
 def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[dict]:
-    """Largest distance of one run to the theory, and of the noise's martingale from 0."""
     from privreg.algorithms.noisy_sgd import LinearRecords, simulate_noisy_sgd
 
     problem, sizes = parameters.problem(dimension), parameters.step_sizes(dimension)
@@ -137,11 +109,3 @@ def slopes(parameters: Parameters, simulation: Dataset) -> dict:
 theory = stage(AXES, mean)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), slopes)
-
-
-def _mean_gap(parameters: Parameters, dimension: int) -> float:
-    from privreg.theory.noisy_sgd.discrete_moments import mean_risk
-
-    problem, sizes = parameters.problem(dimension), parameters.step_sizes(dimension)
-    discrete = mean_risk(problem, sizes, gradient_noise_std=parameters.gradient_noise_std)
-    return np.abs(discrete - parameters.risk(dimension)).max()

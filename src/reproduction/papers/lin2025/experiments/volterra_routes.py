@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
+from privreg.schedules import ConstantRate, InverseSquareRootRate
+from privreg.theory.noisy_sgd.closed_forms import isotropic_risk, stationary_risk
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.volterra import VolterraRisk, solve_volterra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
 
-if TYPE_CHECKING:
-    from privreg.schedules import RateWithIntegral
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-    from privreg.theory.noisy_sgd.volterra import VolterraRisk
-
 PLACE = "Theorem 4.2, equations (6), (7) and (10)"
 ISOTROPIC = ("isotropic, no penalty", "isotropic, penalty")
 SPREAD = ("spread, no penalty", "spread, penalty")
+SCHEDULES = {"constant": ConstantRate, "inverse root": InverseSquareRootRate}
 LATE = 200.0
-OURS = [
-    "dimension 40, up to t = 4, sigma = 0.7",
-    "the rates 0.9 and 0.9 / sqrt(1 + t)",
-    "eigenvalues equal and spread, penalties 0 and 0.1",
-]
+THEOREM: dict[str, Any] = {
+    "kind": "theorem",
+    "ours": [
+        "dimension 40, up to t = 4, sigma = 0.7",
+        "the rates 0.9 and 0.9 / sqrt(1 + t)",
+        "eigenvalues equal and spread, penalties 0 and 0.1",
+    ],
+}
 
 
 class Parameters(Scaled):
     """Problems, rates and noise on which the routes are compared."""
 
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
-    ridge: Annotated[q.NonNegative, Field(gt=0)] = Field(
-        description="Penalty delta, where there is one."
-    )
+    ridge: q.Positive = Field(description="Penalty delta, where there is one.")
 
 
 AXES = {
     "problem": Axis("spectrum and penalty", [*ISOTROPIC, *SPREAD]),
     "isotropic_problem": Axis("spectrum and penalty", ISOTROPIC),
-    "schedule": Axis("schedule", ["constant", "inverse root"]),
+    "schedule": Axis("schedule", list(SCHEDULES)),
 }
 
 
@@ -52,10 +53,9 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        kind="theorem",
-        ours=OURS,
         note="Against the equations of the modes' means and variances, solved as "
         "differential equations.",
+        **THEOREM,
     ),
     regularised_risk_error=stated(
         "relative difference of the regularised risk, integral equation (7) against modes",
@@ -63,8 +63,7 @@ AXES = {
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-regularised-risk",
-        kind="theorem",
-        ours=OURS,
+        **THEOREM,
     ),
     variance_error=stated(
         "relative difference of the variance (10), quadrature against modes",
@@ -72,17 +71,15 @@ AXES = {
         statement="The covariance of the linear diffusion is the integral of the propagated noise.",
         check=every(below(1e-9)),
         id="variance-is-propagated-noise",
-        kind="theorem",
-        ours=OURS,
+        **THEOREM,
     ),
 )
 def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
     law, volterra = _solve(parameters, problem, schedule)
+    regularised = law.regularised_risk(volterra.time)
     return {
         "risk_error": _apart(volterra.risk, law.risk(volterra.time)),
-        "regularised_risk_error": _apart(
-            volterra.regularised_risk, law.regularised_risk(volterra.time)
-        ),
+        "regularised_risk_error": _apart(volterra.regularised_risk, regularised),
         "variance_error": _apart(_variance(law), law.variance(law.horizon)),
     }
 
@@ -99,8 +96,6 @@ def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
 )
 def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
     """Relative difference of the risk at a constant rate, both routes against the closed form."""
-    from privreg.theory.noisy_sgd.closed_forms import isotropic_risk
-
     law, volterra = _solve(parameters, isotropic_problem, "constant")
     exact = isotropic_risk(
         volterra.time,
@@ -123,8 +118,6 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
 )
 def stationary_error(parameters: Parameters) -> float:
     """Relative difference of the risk at a late time and its limit in closed form."""
-    from privreg.theory.noisy_sgd.closed_forms import stationary_risk
-
     law = _law(parameters, SPREAD[1], "constant", LATE)
     limit = stationary_risk(
         law.problem, rate=parameters.rate, gradient_noise_std=parameters.gradient_noise_std
@@ -140,7 +133,7 @@ def stationary_error(parameters: Parameters) -> float:
 )
 def integrated_rate_error(parameters: Parameters) -> float:
     """Relative difference of the integrated inverse-root rate and its closed form."""
-    integral = _schedule(parameters, "inverse root").integral(4.0)
+    integral = InverseSquareRootRate(parameters.rate).integral(4.0)
     return _apart(integral / (2.0 * parameters.rate), np.sqrt(5.0) - 1.0)
 
 
@@ -150,20 +143,13 @@ theory = stage(AXES, blocks_of=globals())
 def _solve(
     parameters: Parameters, problem: str, schedule: str
 ) -> tuple[HomogenisedSGD, VolterraRisk]:
-    from privreg.theory.noisy_sgd.volterra import solve_volterra
-
     law = _law(parameters, problem, schedule, parameters.horizon)
     return law, solve_volterra(
-        law.problem,
-        law.schedule,
-        gradient_noise_std=parameters.gradient_noise_std,
-        horizon=parameters.horizon,
+        law.problem, law.schedule, gradient_noise_std=law.gradient_noise_std, horizon=law.horizon
     )
 
 
 def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> HomogenisedSGD:
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-
     grid = (np.arange(parameters.dimension) + 0.5) / parameters.dimension
     problem = RidgeRegression(
         np.ones(parameters.dimension) if name in ISOTROPIC else 0.1 + 1.8 * grid,
@@ -172,19 +158,8 @@ def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> Ho
         label_noise_std=parameters.scaled_label_noise_std,
         ridge=0.0 if name.endswith("no penalty") else parameters.ridge,
     )
-    return HomogenisedSGD(
-        problem,
-        _schedule(parameters, schedule),
-        gradient_noise_std=parameters.gradient_noise_std,
-        horizon=horizon,
-    )
-
-
-def _schedule(parameters: Parameters, name: str) -> RateWithIntegral:
-    from privreg.schedules import ConstantRate, InverseSquareRootRate
-
-    rates = {"constant": ConstantRate, "inverse root": InverseSquareRootRate}
-    return rates[name](parameters.rate)
+    rate, noise_std = SCHEDULES[schedule](parameters.rate), parameters.gradient_noise_std
+    return HomogenisedSGD(problem, rate, gradient_noise_std=noise_std, horizon=horizon)
 
 
 def _apart(found: np.ndarray | float, reference: np.ndarray | float) -> float:

@@ -6,11 +6,18 @@ from typing import Any
 
 from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
-CLOSED_FORMS = "privreg.theory.noisy_sgd.closed_forms"
+EXPERIMENTS = "reproduction.papers.lin2025.experiments"
 
 
 def _reversed(right: Any) -> Any:
     return lambda shift, first, second, **options: right(shift, second, first, **options)
+
+
+def _louder(right: Any) -> Any:
+    def wrong(*problem: Any, gradient_noise_std: float, horizon: float) -> Any:
+        return right(*problem, gradient_noise_std=2**0.5 * gradient_noise_std, horizon=horizon)
+
+    return wrong
 
 
 WRONG_VERSIONS = (
@@ -18,7 +25,7 @@ WRONG_VERSIONS = (
         name="reversed-divergence",
         says="The divergence of two Gaussian laws is taken in the other direction.",
         runs={"divergence_checks": ("theory",)},
-        patches=(Patch("privreg.privacy.gaussian:renyi_divergence", _reversed),),
+        patches=(Patch(f"{EXPERIMENTS}.divergence_checks:renyi_divergence", _reversed),),
         turns=(
             "later-releases-add-nothing",
             "gaussian-divergence-quadrature",
@@ -33,38 +40,21 @@ WRONG_VERSIONS = (
         name="stationary-risk-without-the-half",
         says="The closed form of the stationary risk is twice what it should be.",
         runs={"volterra_routes": ("theory",)},
-        patches=(Patch(f"{CLOSED_FORMS}:stationary_risk", scaled(2.0)),),
+        patches=(Patch(f"{EXPERIMENTS}.volterra_routes:stationary_risk", scaled(2.0)),),
         turns=("stationary-risk",),
     ),
     WrongVersion(
         name="volterra-with-the-whole-private-noise",
         says="G' has sigma^2 / d in the place of sigma^2 / (2 d).",
         runs={"volterra_routes": ("theory",)},
-        patches=(
-            Patch(
-                "privreg.theory.noisy_sgd.volterra:solve_volterra",
-                lambda right: (
-                    lambda problem, schedule, *, gradient_noise_std, horizon: right(
-                        problem,
-                        schedule,
-                        gradient_noise_std=2**0.5 * gradient_noise_std,
-                        horizon=horizon,
-                    )
-                ),
-            ),
-        ),
+        patches=(Patch(f"{EXPERIMENTS}.volterra_routes:solve_volterra", _louder),),
         turns=("volterra-two-routes", "volterra-regularised-risk", "volterra-closed-form"),
     ),
     WrongVersion(
         name="half-the-propagated-noise",
         says="The covariance (10) has half of the propagated noise.",
         runs={"volterra_routes": ("theory",)},
-        patches=(
-            Patch(
-                "reproduction.papers.lin2025.experiments.volterra_routes:_variance",
-                scaled(0.5),
-            ),
-        ),
+        patches=(Patch(f"{EXPERIMENTS}.volterra_routes:_variance", scaled(0.5)),),
         turns=("variance-is-propagated-noise",),
     ),
 )

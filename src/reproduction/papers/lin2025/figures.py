@@ -1,0 +1,304 @@
+"""Figures of lin2025, each drawn from artifacts alone; from `readings` on not in the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
+from reproduction.engine.recipe import Axes, Dataset, Figure
+
+NO_GUARANTEE = "Not a guarantee: an approximation by a conjecture, over observed pairs."
+NOISE_COLOURS = (GREEN, ORANGE, BLUE)
+CLIP_COLOURS = {1.0: PURPLE, 2.0: RED, 3.0: ORANGE, 5.0: GREEN, 7.0: BLUE}
+PAPER_NORMS = (3.0, 5.0, 7.0)
+READING_NAMES = {
+    "centred": r"centred, sd $d^{-1/2}$",
+    "literal": r"literal, $U(0, d^{-1/2})$",
+    "symmetric": r"symmetric, $U(\pm d^{-1/2})$",
+    "wide": r"wide, variance $d^{-1/2}$",
+}
+PROXY_NAMES = {
+    "ones": r"$\|g\|$ as printed, at $\mathbf{1}_d$",
+    "mean": r"$\|g_m\|$, at the mean $m(s)$",
+    "norm": r"$\|a\|^4 + \|a'\|^4$",
+}
+
+
+def fig1a(centred: Dataset, literal: Dataset) -> Figure:
+    """Quantiles of the last iterates' Mahalanobis distances against the chi-square law."""
+    figure, axes = panels(1, 2, height=2.6)
+    for panel, dataset, reading in zip(axes, (centred, literal), READING_NAMES, strict=False):
+        quantile = dataset.chi_square_quantile.values
+        gradient_noise_std = float(dataset.gradient_noise_std[-1])
+        panel.plot(quantile, dataset.sorted_distance.values[-1], "o", ms=2, color=BLUE)
+        ends = np.array([quantile[0], quantile[-1]])
+        panel.plot(ends, ends, color=BLACK, lw=0.8)
+        mean = float(dataset.distance_per_coordinate[-1])
+        error = float(dataset.distance_per_coordinate_standard_error[-1])
+        panel.text(0.04, 0.9, f"mean / $d$ = {mean:.4f} ± {error:.4f}", transform=panel.transAxes)
+        panel.set(
+            title=f"{READING_NAMES[reading]}, $\\sigma = {gradient_noise_std:g}$",
+            xlabel=r"quantile of $\chi^2_d$",
+            ylabel=r"$(x_n - m)^\top V^{-1} (x_n - m)$, sorted",
+        )
+    return figure
+
+
+def fig1b(simulation: Dataset) -> Figure:
+    """Loss of random observed pairs against three proxies, early and late."""
+    figure, axes = panels(2, 3, height=2.2, sharey="row")
+    for row, shown in enumerate(axes):
+        place = simulation.isel(place=row)
+        for panel, proxy in zip(shown, simulation.proxy.values, strict=True):
+            at = place.sel(proxy=proxy)
+            panel.plot(at.proxy_value, at.loss, ".", ms=2, color=BLUE, alpha=0.6)
+            panel.set_yscale("log")
+            share = f"first pair {100 * float(at.top_share):.0f} % of the maximum"
+            panel.set_title(f"correlation {float(at.correlation):.2f}\n{share}", fontsize=7)
+            if row:
+                panel.set_xlabel(PROXY_NAMES[str(proxy)])
+        times = f"({float(place.time):g}, {float(place.position):g})"
+        shown[0].set_ylabel(f"$D_{{{simulation.attrs['order']:g}}}$ at $(t, s) = {times}$")
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    return figure
+
+
+def fig2a(centred: Dataset, literal: Dataset) -> Figure:
+    """Population risk of one run and of the theory, in two readings of the design."""
+    figure, axes = panels(1, 2, height=2.4)
+    for panel, dataset, reading in zip(axes, (centred, literal), READING_NAMES, strict=False):
+        _risk_panel(panel, dataset, log=reading == "literal")
+        panel.set_title(READING_NAMES[reading])
+    axes[0].set_ylabel(r"population risk $\mathcal{P}$")
+    axes[0].legend(loc="upper right", ncols=2)
+    return figure
+
+
+def fig2b(simulation: Dataset) -> Figure:
+    """Approximate loss of the last iterate along the path, and what more noise buys."""
+    figure, axes = panels(1, 2, height=2.6)
+    steps, stds = simulation.step.values, simulation.gradient_noise_std.values
+    styles = {"ones": ("-", r"pairs by printed $\|g\|$"), "candidates": ("--", "worst of search")}
+    for colour, std in zip(NOISE_COLOURS, stds, strict=False):
+        for selection, (line, _) in styles.items():
+            loss = simulation.loss.sel(gradient_noise_std=std, selection=selection)
+            label = f"$\\sigma = {std:g}$" if line == "-" else None
+            axes[0].plot(steps, loss, line, color=colour, label=label)
+    for line, name in styles.values():
+        axes[0].plot([], [], line, color="0.4", label=name)
+    order = simulation.attrs["order"]
+    label = f"$\\varepsilon_{{{order:g}}}$, record order shuffled"
+    axes[0].set(xscale="log", yscale="log", xlabel="iteration $k$", ylabel=label)
+    axes[0].legend(loc="upper right")
+    for colour, std, before in zip(NOISE_COLOURS[1:], stds[1:], stds[:-1], strict=False):
+        for selection, (line, _) in styles.items():
+            ratio = simulation.noise_ratio.sel(noise_step=std, selection=selection)
+            label = f"$\\sigma = {std:g}$ over ${before:g}$" if line == "-" else None
+            axes[1].plot(steps, ratio, line, color=colour, label=label)
+    axes[1].axhline(1.0, color=BLACK, lw=0.6, ls=":")
+    axes[1].set(xscale="log", xlabel="iteration $k$", ylabel="loss over that with less noise")
+    axes[1].legend(loc="lower right")
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    return figure
+
+
+def fig3a(simulation: Dataset) -> Figure:
+    """Population risk with clipped gradients: the paper's thresholds and two smaller ones."""
+    figure, axes = panels(1, 3, height=2.4)
+    steps = simulation.step.values
+    risk = simulation.risk_run.isel(gradient_noise_std=-1)
+    unclipped = risk.sel(clip_norm=np.inf)
+    for panel, shown in ((axes[0], PAPER_NORMS), (axes[2], (1.0, 2.0, 3.0))):
+        panel.plot(steps, unclipped, color="0.75", lw=4, label="no clipping")
+        for clip_norm in np.intersect1d(shown, risk.clip_norm):
+            label, colour = f"$c = {clip_norm:g}$", CLIP_COLOURS[clip_norm]
+            panel.plot(steps, risk.sel(clip_norm=clip_norm), color=colour, lw=0.9, label=label)
+        panel.legend(loc="upper right" if panel is axes[0] else "upper left", fontsize=6)
+    for clip_norm in np.intersect1d(PAPER_NORMS, risk.clip_norm):
+        excess = 100 * (risk.sel(clip_norm=clip_norm) / unclipped - 1)
+        line, colour = "--" if clip_norm == max(PAPER_NORMS) else "-", CLIP_COLOURS[clip_norm]
+        axes[1].plot(steps, excess, line, color=colour, label=f"$c = {clip_norm:g}$")
+    axes[1].legend(loc="upper right", fontsize=6)
+    axes[0].set(ylabel=r"population risk $\mathcal{P}$", title="thresholds of the paper")
+    axes[1].set(title="the same, over no clipping", ylabel="excess of the risk (%)")
+    axes[2].set(title="added: smaller thresholds", ylim=(0, None))
+    for panel in axes:
+        panel.set_xlabel("iteration $k$")
+    return figure
+
+
+def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
+    """Hidden-state bounds of clipped runs and the approximate loss of the unclipped one."""
+    figure, panel = panels(1, 1, height=2.9)
+    steps = bounds.step.values[1:]
+    kinds = {
+        "reconstruction": ("-", "clipped, reconstructed bound"),
+        "contraction": (":", "clipped, best bound by contraction"),
+    }
+    for bound, (line, name) in kinds.items():
+        for clip_norm, colour in CLIP_COLOURS.items():
+            if clip_norm in bounds["clip_norm"]:
+                curve = bounds.loss.sel(bound=bound, clip_norm=clip_norm)[1:]
+                panel.plot(steps, curve, line, color=colour)
+                if line == "-":
+                    place = (1.15 * steps[-1], float(curve[-1]))
+                    panel.text(*place, f"$c = {clip_norm:g}$", color=colour, va="center")
+        panel.plot([], [], line, color="0.4", label=name)
+    noisiest = losses.loss.isel(gradient_noise_std=-1)
+    selections = {
+        "ones": ("-", r"unclipped, pairs by $\|g\|$"),
+        "candidates": ("--", "unclipped, worst of search"),
+    }
+    for selection, (line, name) in selections.items():
+        curve = noisiest.sel(selection=selection)
+        panel.plot(losses.step, curve, line, color=BLACK, label=name)
+    label = f"Rényi loss of order {bounds.attrs['order']:g}"
+    panel.set(xscale="log", yscale="log", xlabel="iteration $k$", ylabel=label)
+    panel.set_ylim(1e-5, None)
+    panel.legend(loc="lower left", ncols=2)
+    figure.suptitle(f"Reconstruction of Ye and Shokri (2022); n{NO_GUARANTEE[1:]}", fontsize=7)
+    return figure
+
+
+def readings(centred: Dataset, literal: Dataset, symmetric: Dataset, wide: Dataset) -> Figure:
+    """Risk of one run and of the theory in four readings of the design."""
+    figure, axes = panels(1, 4, height=2.1)
+    datasets = (centred, literal, symmetric, wide)
+    for panel, dataset, (reading, name) in zip(axes, datasets, READING_NAMES.items(), strict=True):
+        _risk_panel(panel, dataset, log=reading == "literal")
+        gap = f"largest gap {100 * float(dataset.gap[-1]):.0f} %"
+        panel.set_title(f"{name}\n{gap}", fontsize=7)
+    axes[0].set_ylabel(r"population risk $\mathcal{P}$")
+    axes[-1].legend(loc="upper right", fontsize=6)
+    return figure
+
+
+def concentration(theory: Dataset, simulation: Dataset) -> Figure:
+    """Distances to the theory against the dimension, with the rates that are claimed."""
+    figure, axes = panels(1, 3, height=2.2)
+    dimension = theory.dimension.values.astype(float)
+    curves = (
+        (theory, "mean_gap", -1.0, "mean risk, exact"),
+        (simulation, "gap", -0.5, "risk of one run"),
+        (simulation, "martingale", -1.0, "martingale of Lemma A.4"),
+    )
+    for panel, (dataset, quantity, rate, title) in zip(axes, curves, strict=True):
+        values, error = dataset[quantity], dataset.get(f"{quantity}_standard_error")
+        fitted = f"slope ${float(dataset[f'{quantity}_slope']):.2f}$"
+        panel.errorbar(dimension, values, error, fmt="o", ms=3, color=BLUE, capsize=2, label=fitted)
+        middle = np.exp(np.log(values.values).mean() - rate * np.log(dimension).mean())
+        label = f"$d^{{{rate:g}}}$"
+        panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
+        panel.set(xscale="log", yscale="log", xlabel="dimension $d$", title=title)
+        panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
+        low, high = panel.get_ylim()
+        # A range of about a decade holds one power of ten.
+        marks = [m * 10.0**power for power in range(-9, 3) for m in (1, 2, 5)]
+        shown = [mark for mark in marks if low < mark < high]
+        panel.set_yticks(shown, [f"{mark:g}" for mark in shown])
+        panel.minorticks_off()
+        panel.legend(loc="upper right")
+    axes[0].set_ylabel("largest distance to the theory")
+    return figure
+
+
+def release_strategies(simulation: Dataset) -> Figure:
+    """Divergence by position and loss at a random position of three strategies."""
+    figure, axes = panels(1, 2, height=2.7, width_ratios=[2, 1])
+    colours = dict(zip(simulation.strategy.values, (BLACK, BLUE, ORANGE), strict=True))
+    for strategy, colour in colours.items():
+        for variant, line in (("exact", "-"), ("paper", "--")):
+            if strategy == "last iterate" and variant == "paper":
+                continue
+            at = simulation.divergence.sel(strategy=strategy, variant=variant)
+            label = strategy if variant == "exact" else f"{strategy}, as printed"
+            axes[0].plot(simulation.position, at, line, color=colour, lw=1, label=label)
+    for release in simulation.release.values:
+        axes[0].axvline(release, color="0.8", lw=0.6, zorder=0)
+    position = "position $s$ of the differing record (grey: releases)"
+    label = f"$D_{{{simulation.attrs['order']:g}}}$ given $s$"
+    axes[0].set(yscale="log", xlabel=position, ylabel=label)
+    # Plain ground, or the lines of the releases would cross its words.
+    legend = axes[0].legend(loc="upper right", fontsize=6.5, ncols=2, frameon=True)
+    legend.get_frame().set(alpha=1, edgecolor="none")
+    places = np.arange(len(colours))
+    for apart, variant, face in ((-0.1, "exact", None), (0.1, "paper", "white")):
+        at = simulation.sel(variant=variant)
+        for place, (strategy, colour) in zip(places, colours.items(), strict=True):
+            value = at.loss.sel(strategy=strategy)
+            error = 2 * at.loss_standard_error.sel(strategy=strategy)
+            axes[1].errorbar(place + apart, value, error, fmt="o", ms=5, color=colour, mfc=face)
+        label = "exact" if variant == "exact" else "as printed"
+        axes[1].plot([], [], "o", ms=5, color="0.3", mfc=face, label=label)
+    axes[1].set_xticks(places, [str(name).replace(" ", "\n") for name in colours])
+    ends = (-0.5, len(colours) - 0.5)
+    axes[1].set(yscale="log", ylabel=r"$\varepsilon$, position random", xlim=ends)
+    axes[1].legend(loc="upper left")
+    axes[1].set_ylim(1e-4, 1e-2)
+    axes[0].set_ylim(5e-7, 5.0)
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    return figure
+
+
+def orders(simulation: Dataset) -> Figure:
+    """Loss against the Rényi order, up to the order at which it becomes infinite."""
+    figure, panel = panels(1, 1, height=2.5)
+    order = simulation.order.values
+    for colour, step in zip((RED, ORANGE, BLUE), simulation.sweep_step.values, strict=False):
+        values = simulation.swept_loss.sel(sweep_step=step).values
+        finite = np.isfinite(values)
+        panel.plot(order[finite], values[finite], "o-", ms=3, color=colour, label=f"$k = {step}$")
+        if not finite.all():
+            panel.axvspan(order[~finite].min(), order.max(), color="0.9", zorder=0, lw=0)
+    infinite = np.isinf(simulation.swept_loss.values).any(axis=1)
+    if infinite.any():
+        where = panel.get_xaxis_transform()
+        middle = (order[infinite].min() + order.max()) / 2
+        panel.text(middle, 0.5, "infinite", transform=where, ha="center", fontsize=7)
+    label = r"$\varepsilon_\alpha$ after $k$ steps"
+    panel.set(yscale="log", xlabel=r"Rényi order $\alpha$", ylabel=label)
+    panel.legend(loc="upper left")
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    return figure
+
+
+def fixed_order(simulation: Dataset) -> Figure:
+    """Exact loss between two data sets and the diffusion's, by steps since the replacement."""
+    figure, axes = panels(1, 2, height=2.6)
+    lag = simulation.lag.values
+    for colour, position in zip((RED, ORANGE, GREEN, BLUE), simulation.position, strict=False):
+        at = simulation.sel(position=position)
+        axes[0].plot(lag, at.exact, "-", color=colour, label=f"record {int(position)}")
+        axes[0].plot(lag, at.surrogate, "x", ms=4, color=colour)
+        axes[1].plot(lag, at.surrogate_ratio, "x-", ms=4, color=colour, lw=0.8)
+        axes[1].plot(lag, at.shorter_surrogate_ratio, "o-", ms=3, color=colour, lw=0.8)
+    axes[0].plot([], [], "x", ms=4, color="0.4", label="diffusion")
+    axes[1].plot([], [], "x-", ms=4, lw=0.8, color="0.4", label="as printed, $t - s$ = lag / $d$")
+    axes[1].plot([], [], "o-", ms=3, lw=0.8, color="0.4", label="$t - s$ = (lag - 1) / $d$")
+    axes[1].axhline(1.0, color=BLACK, lw=0.6, ls=":")
+    steps, label = "lag: steps since the record", f"$D_{{{simulation.attrs['order']:g}}}$"
+    axes[0].set(xscale="log", yscale="log", xlabel=steps, ylabel=label)
+    axes[1].set(xscale="log", xlabel=steps, ylabel="diffusion over exact")
+    axes[0].legend(loc="lower left")
+    axes[1].legend(loc="lower right")
+    words = "Not a guarantee: the loss between two given data sets, exact and by the diffusion."
+    figure.suptitle(words, fontsize=7)
+    return figure
+
+
+def _risk_panel(panel: Axes, dataset: Dataset, *, log: bool) -> None:
+    """One unclipped run and the theory for its own start, each noise scale."""
+    steps = dataset.step.values
+    for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
+        at = dataset.sel(gradient_noise_std=std)
+        run = at.risk_run.isel(clip_norm=-1)
+        # Where runs are far from the theory they are drawn pale behind it.
+        panel.plot(steps, run, color=colour, lw=0.7, alpha=0.4 if log else 1.0)
+        panel.plot([], [], color=colour, lw=0.9, label=f"SGD, $\\sigma = {std:g}$")
+        panel.plot(steps, at.law_run, color=colour if log else BLACK, lw=1.0, ls="--")
+    panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra")
+    panel.set_xlabel("iteration $k$")
+    if log:
+        panel.set_yscale("log")
+    else:
+        panel.set_ylim(0, None)
