@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from privreg.algorithms.residual_estimate import private_groups_needed, private_share
+from privreg.privacy.budget import Budget
+from privreg.privacy.gaussian_dp import gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
@@ -23,14 +25,6 @@ class Parameters(Strict):
     delta: q.Delta = Field(description="Promised delta.")
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes N.")
     failure_probability: q.Probability = Field(description="Of one private estimate.")
-
-    @model_validator(mode="after")
-    def _estimates_have_a_share(self) -> Self:
-        from privreg.algorithms.residual_estimate import private_share
-
-        for promised, size in product(self.epsilons, self.sample_sizes):
-            private_share(epsilon=promised, delta=self.delta, calls=size)
-        return self
 
     def published(self, promised: float, size: int) -> float:
         """tau of Theorem 4.1."""
@@ -56,18 +50,16 @@ AXES = {
     epsilon_share="the former over the promise",
     exact_share="the latter over the promise",
 )
-def readings(parameters: Parameters) -> dict:
+def readings(parameters: Parameters, promised: float) -> dict:
     from privreg.algorithms.shaped_accounting import published_readings
 
-    found = np.array(
-        [published_readings(epsilon=e, delta=parameters.delta) for e in parameters.epsilons]
-    )
-    shares = found / np.array(parameters.epsilons)[:, None]
+    found = published_readings(epsilon=promised, delta=parameters.delta)
+    shares = np.array(found) / promised
     return {
-        "epsilon": found[:, :3],
-        "exact_epsilon": found[:, 3:],
-        "epsilon_share": shares[:, :3],
-        "exact_share": shares[:, 3:],
+        "epsilon": found[:3],
+        "exact_epsilon": found[3:],
+        "epsilon_share": shares[:3],
+        "exact_share": shares[3:],
     }
 
 
@@ -80,33 +72,27 @@ def readings(parameters: Parameters) -> dict:
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
 )
 def by_size(
-    parameters: Parameters, neighbours: Literal["replace-one", "zero-out"], promised: float
-) -> list:
+    parameters: Parameters,
+    neighbours: Literal["replace-one", "zero-out"],
+    promised: float,
+    sample_size: int,
+) -> dict:
     """The noise that the promise needs, and what the paper's noise delivers."""
-    from privreg.algorithms.shaped_accounting import (
-        gaussian_epsilon,
-        shaped_budget,
-        shaped_noise_multiplier,
-    )
+    from privreg.algorithms import shaped_accounting as accounting
     from privreg.noise.correlations import TreeCorrelation
     from privreg.noise.tree import tree_levels
-    from privreg.privacy.budget import Budget
 
+    given: Any = {"correlation": TreeCorrelation(), "steps": sample_size}
     budget = Budget.approximate(promised, parameters.delta, neighbours=neighbours)
-    tree, found = TreeCorrelation(), []
-    for size in parameters.sample_sizes:
-        tau = parameters.published(promised, size)
-        spent = shaped_budget(tau, correlation=tree, steps=size, neighbours=neighbours)
-        needed = shaped_noise_multiplier(budget, correlation=tree, steps=size)
-        constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
-        found.append(
-            {
-                "needed_constant": constant / tree_levels(size),
-                "needed_constant_without_levels": constant,
-                "delivered_epsilon": gaussian_epsilon(spent.rho, delta=parameters.delta),
-            }
-        )
-    return found
+    needed = accounting.shaped_noise_multiplier(budget, **given)
+    constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
+    tau = parameters.published(promised, sample_size)
+    spent = accounting.shaped_budget(tau, neighbours=neighbours, **given)
+    return {
+        "needed_constant": constant / tree_levels(sample_size),
+        "needed_constant_without_levels": constant,
+        "delivered_epsilon": gaussian_epsilon(spent.rho, delta=parameters.delta),
+    }
 
 
 @per(
@@ -116,8 +102,6 @@ def by_size(
 )
 def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> int:
     """If each of N calls takes its share of the budget."""
-    from privreg.algorithms.residual_estimate import private_groups_needed, private_share
-
     share, small = private_share(epsilon=promised, delta=parameters.delta, calls=sample_size)
     chance = parameters.failure_probability
     return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
@@ -141,14 +125,12 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Of the first record, which moves every prefix by 2 psi."""
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
-
     prefixes, tau = sample_size - 1, parameters.published(promised, sample_size)
     rho = 2 * (prefixes / tau) ** 2 / _variance_of_summed_prefixes(prefixes)
     return gaussian_epsilon(rho, delta=parameters.delta) / promised
 
 
-theory = stage(AXES, attributes=lambda parameters: {"delta": parameters.delta}, blocks_of=globals())
+theory = stage(AXES, blocks_of=globals())
 
 
 def _variance_of_summed_prefixes(count: int) -> float:
