@@ -154,17 +154,14 @@ WRONG_STATEMENTS = (
                 ("average_ratio", "head_ratio", "product_ratio"), HALF
             ),
             "theory/variance_steps": {"rough_ratio": HALF},
-            "theory/effective_dimension": dict.fromkeys(
-                (
-                    "nonprivate_variance_step",
-                    "bias_step",
-                    "private_step",
-                    "designed_first_step",
-                    "designed_second_step",
-                    "largest_trace_ratio",
-                ),
-                HALF,
-            ),
+            "theory/effective_dimension": {
+                "nonprivate_variance_step": HALF,
+                "bias_step": HALF,
+                "private_step": HALF,
+                "designed_first_step": HALF,
+                "designed_second_step": HALF,
+                "largest_trace_ratio": HALF,
+            },
             "theory/gradient_bounds": {"tail_constant": times(0.5), "one_step_ratio": HALF},
             "simulation/effective_dimension": dict.fromkeys(
                 ("inverse_over_bound", "forward_ratio", "worst_direction"), HALF
@@ -207,11 +204,10 @@ WRONG_STATEMENTS = (
                 "exponential_dimension_spread": times(6**0.5),
                 "advantage": plus(0.02),
             },
-            "theory/moment_steps": {
-                "label_variance_ratio": power("bound_size", 0.25),
-                "middle_variance_ratio": power("bound_size", 0.25),
-                "bias_ratio": power("bound_size", 0.25),
-            },
+            "theory/moment_steps": dict.fromkeys(
+                ("label_variance_ratio", "middle_variance_ratio", "bias_ratio"),
+                power("bound_size", 0.25),
+            ),
             "simulation/dimensions": {"relative": power("ratio", 0.1)},
         },
         turns=(

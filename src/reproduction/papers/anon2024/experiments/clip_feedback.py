@@ -116,26 +116,24 @@ def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     return np.reshape(risks, (len(SHAPES), len(CONSTANTS), -1))
 
 
-@per(*GRID, median_risk="median excess risk")
-def median_risk(simulation: Dataset) -> np.ndarray:
-    """Infinite where half of the runs overflowed."""
-    return np.median(trials_last(simulation.risk), axis=-1)
-
-
 @per(
-    *GRID[:2],
-    diverged_at_cap="share of runs that overflowed at the step size closest to the cap",
+    median_risk=Quantity("median excess risk", "noise_shape constant step_size"),
+    diverged_at_cap=Quantity(
+        "share of runs that overflowed at the step size closest to the cap", "noise_shape constant"
+    ),
+    risk_at_start="excess risk of the start",
 )
-def at_cap(parameters: Parameters, simulation: Dataset) -> np.ndarray:
+def summary(parameters: Parameters, simulation: Dataset) -> dict:
+    """Medians, which are infinite where half of the runs overflowed, and shares of those."""
+    risk = trials_last(simulation.risk)
     closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
-    return np.isinf(trials_last(simulation.risk.isel(step_size=closest))).mean(axis=-1)
-
-
-@per(risk_at_start="excess risk of the start")
-def risk_at_start(parameters: Parameters) -> np.ndarray:
-    return parameters.excess_risk(np.zeros(parameters.dimension))
+    return {
+        "median_risk": np.median(risk, axis=-1),
+        "diverged_at_cap": np.isinf(risk[:, :, closest]).mean(axis=-1),
+        "risk_at_start": parameters.excess_risk(np.zeros(parameters.dimension)),
+    }
 
 
 theory = stage(AXES, gain, clip_norms)
 simulate = stage(AXES, run)
-summarise = stage(AXES, median_risk, at_cap, risk_at_start)
+summarise = stage(AXES, summary)

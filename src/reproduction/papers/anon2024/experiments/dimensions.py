@@ -47,7 +47,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
     stream = setting.correlation_named("tree").stream(largest, steps=size - 1, rng=trial.rng)
     noise = stream.draw(size - 1)
     multiplier = setting.noise_multiplier("tree", parameters.epsilon, parameters.delta, size - 1)
-    plain, found = setting.unclipped(len(steps), size), []
+    found = []
     for ratio in parameters.ratios:
         problem = setting.Problem(
             decay=parameters.decay,
@@ -64,11 +64,11 @@ def run(parameters: Parameters, trial: Trial) -> list:
         averages, _ = run_settings(
             features,
             features @ problem.target + label_noise,
-            inverse_norms=np.concatenate([plain["inverse_norms"], norms]),
+            inverse_norms=np.concatenate([np.ones((len(steps), size)), norms]),
             noise=noise[:, :d],
             noise_scale=np.concatenate([np.zeros((len(steps), d)), scale]),
             step_size=np.tile(steps, len(ARMS)),
-            clip_norm=np.concatenate([plain["clip_norm"], clips]),
+            clip_norm=np.concatenate([np.full(len(steps), np.inf), clips]),
         )
         found.append(problem.excess_risk(averages).reshape(len(ARMS), -1))
     return found

@@ -169,7 +169,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
         ],
         expect="contradicted",
         finding="equal-orders-in-b10",
-    ),
+    )
 )
 def equal_orders() -> float:
     """Where all of the tail lies below 1/(N eta), with sigma = B = 1 and eta = 1/4."""
@@ -308,8 +308,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
 
 
 @per(
-    *SAMPLED,
-    inverse_over_bound="largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1",
+    *SAMPLED, inverse_over_bound="largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1"
 )
 def over_bound(parameters: Parameters, simulation: Dataset, **cell: Any) -> float:
     # The bound, as the ratios are, over the population's trace.

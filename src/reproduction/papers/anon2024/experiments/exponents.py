@@ -197,10 +197,8 @@ def exponential_step_sizes(
     exponential_at_squared_threshold="fitted exponent at epsilon = N, exponential decay",
 )
 def exponential_budgets(parameters: Parameters, private_algorithm: str) -> dict:
-    return {
-        "exponential_at_threshold": parameters.fit(private_algorithm, power=0.5),
-        "exponential_at_squared_threshold": parameters.fit(private_algorithm, power=1.0),
-    }
+    at, at_squared = (parameters.fit(private_algorithm, power=power) for power in (0.5, 1.0))
+    return {"exponential_at_threshold": at, "exponential_at_squared_threshold": at_squared}
 
 
 @per(
@@ -232,10 +230,7 @@ def dimensions(decay: float) -> dict:
     law = _law(decay)
     growth = effective_dimension(law, HORIZONS) / HORIZONS ** (1 / decay)
     shares = effective_dimension(law, ALL_HORIZONS) / (ALL_HORIZONS * law.trace)
-    return {
-        "dimension_spread": growth.max() / growth.min(),
-        "dimension_over_horizon": shares.max(),
-    }
+    return {"dimension_spread": growth.max() / growth.min(), "dimension_over_horizon": shares.max()}
 
 
 @per(

@@ -116,29 +116,45 @@ def printed_largest_clip(parameters: Parameters) -> float:
     ),
     norm_constant_of_the_root="least c_1 with the root of the logarithm",
     norm_constant_without_trace="least c_1 with the largest eigenvalue in place of the trace",
+    product_constant=stated(
+        "least c_2 of Lemma B.2 for the product",
+        where="Lemma B.2",
+        statement="A squared product with a fixed vector exceeds the second bound with probability "
+        "at most a constant times beta.",
+        check=below(2.0),
+        id="product-with-features-b2",
+        ours=["c_2 = 2", "as in the proof"],
+    ),
+    label_exponent=stated(
+        "local power of beta in that probability at the least beta",
+        where="Lemma B.2",
+        statement="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
+        "constant times beta.",
+        check=above(0.9),
+        id="label-noise-b2",
+        ours=["beta = 1e-12, where 0.9 of the power of beta counts as 1", "Gaussian label noise"],
+        expect="contradicted",
+        finding="label-norm-in-b2",
+    ),
 )
-def norm_constants(parameters: Parameters) -> dict[str, float]:
-    scale, degrees = 2 * GAUSSIAN_SCALE, parameters.degrees
+def tails(parameters: Parameters) -> dict[str, float]:
+    from scipy.stats import chi2
+
+    beta, scale, degrees = parameters.failures.values(), 2 * GAUSSIAN_SCALE, parameters.degrees
+    log = np.log(1 / beta)
+
+    def constant(threshold: np.ndarray, rank: int) -> float:
+        """Largest chance that a chi-square exceeds a threshold, over beta."""
+        return (chi2.sf(threshold, rank) / beta).max()
+
+    label = chi2.sf(log, 1) / beta
     return {
-        "norm_constant": max(_tail(parameters, scale * d, d).max() for d in degrees),
-        "norm_constant_of_the_root": max(
-            _tail(parameters, scale * d, d, power=0.5).max() for d in degrees
-        ),
-        "norm_constant_without_trace": max(_tail(parameters, scale, d).max() for d in degrees),
+        "norm_constant": max(constant(scale * d * log, d) for d in degrees),
+        "norm_constant_of_the_root": max(constant(scale * d * log**0.5, d) for d in degrees),
+        "norm_constant_without_trace": max(constant(scale * log, d) for d in degrees),
+        "product_constant": constant(GAUSSIAN_SCALE * log, 1),
+        "label_exponent": 1 + np.log(label[0] / label[1]) / np.log(beta[0] / beta[1]),
     }
-
-
-@identity(
-    id="product-with-features-b2",
-    where="Lemma B.2",
-    statement="A squared product with a fixed vector exceeds the second bound with probability at "
-    "most a constant times beta.",
-    ours=["c_2 = 2", "as in the proof"],
-    check=below(2.0),
-)
-def product_constant(parameters: Parameters) -> float:
-    """Least c_2 of Lemma B.2 for the product."""
-    return _tail(parameters, GAUSSIAN_SCALE, 1).max()
 
 
 @per(
@@ -226,22 +242,6 @@ def leave_one_out() -> dict[str, float]:
 
 
 @identity(
-    id="label-noise-b2",
-    where="Lemma B.2",
-    statement="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
-    "constant times beta.",
-    ours=["beta = 1e-12, where 0.9 of the power of beta counts as 1", "Gaussian label noise"],
-    check=above(0.9),
-    expect="contradicted",
-    finding="label-norm-in-b2",
-)
-def label_exponent(parameters: Parameters) -> float:
-    """Local power of beta in that probability at the least beta."""
-    failures, label = parameters.failures.values(), _tail(parameters, 1.0, 1)
-    return 1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1])
-
-
-@identity(
     id="tail-of-a-form-b13",
     where="Lemma B.13",
     statement="Squared norms of sub-Gaussian vectors have the printed exponential tail.",
@@ -309,11 +309,3 @@ def worst(simulation: Dataset) -> dict:
 
 simulate = stage(AXES, run)
 summarise = stage(AXES, worst)
-
-
-def _tail(parameters: Parameters, factor: float, degrees: int, *, power: float = 1.0) -> np.ndarray:
-    """Chance that a chi-square exceeds factor log(1/beta)^power, over beta."""
-    from scipy.stats import chi2
-
-    failures = parameters.failures.values()
-    return chi2.sf(factor * np.log(1 / failures) ** power, degrees) / failures

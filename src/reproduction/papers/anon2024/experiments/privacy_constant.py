@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -25,12 +25,6 @@ class Parameters(Strict):
     delta: q.Delta = Field(description="Promised delta.")
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes N.")
     failure_probability: q.Probability = Field(description="Of one private estimate.")
-
-    def published(self, promised: float, size: int) -> float:
-        """tau of Theorem 4.1."""
-        from privreg.algorithms.shaped_accounting import published_noise_multiplier
-
-        return published_noise_multiplier(epsilon=promised, delta=self.delta, steps=size)
 
 
 AXES = {
@@ -71,12 +65,7 @@ def readings(parameters: Parameters, promised: float) -> dict:
     needed_constant_without_levels="the same over log(1/delta) / epsilon^2",
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
 )
-def by_size(
-    parameters: Parameters,
-    neighbours: Literal["replace-one", "zero-out"],
-    promised: float,
-    sample_size: int,
-) -> dict:
+def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_size: int) -> dict:
     """The noise that the promise needs, and what the paper's noise delivers."""
     from privreg.algorithms import shaped_accounting as accounting
     from privreg.noise.correlations import TreeCorrelation
@@ -86,7 +75,9 @@ def by_size(
     budget = Budget.approximate(promised, parameters.delta, neighbours=neighbours)
     needed = accounting.shaped_noise_multiplier(budget, **given)
     constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
-    tau = parameters.published(promised, sample_size)
+    tau = accounting.published_noise_multiplier(
+        epsilon=promised, delta=parameters.delta, steps=sample_size
+    )
     spent = accounting.shaped_budget(tau, neighbours=neighbours, **given)
     return {
         "needed_constant": constant / tree_levels(sample_size),
@@ -96,9 +87,7 @@ def by_size(
 
 
 @per(
-    "promised",
-    "sample_size",
-    rows_needed="rows that the private residual estimate needs at least",
+    "promised", "sample_size", rows_needed="rows that the private residual estimate needs at least"
 )
 def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> int:
     """If each of N calls takes its share of the budget."""
@@ -108,8 +97,7 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
 
 
 @per(
-    "any_size",
-    estimating_share="private rows that the estimates need over half of N, epsilon = 1",
+    "any_size", estimating_share="private rows that the estimates need over half of N, epsilon = 1"
 )
 def estimating_share(parameters: Parameters, any_size: float) -> float:
     """With N/2 for N, also in the log N rows of a group."""
@@ -125,20 +113,17 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Of the first record, which moves every prefix by 2 psi."""
-    prefixes, tau = sample_size - 1, parameters.published(promised, sample_size)
-    rho = 2 * (prefixes / tau) ** 2 / _variance_of_summed_prefixes(prefixes)
-    return gaussian_epsilon(rho, delta=parameters.delta) / promised
+    from privreg.algorithms.shaped_accounting import published_noise_multiplier
+
+    delta, prefixes, variance = parameters.delta, sample_size - 1, 0.0
+    tau = published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)
+    # Of the sum of all prefix noises, in units of a node's: squared uses of each node, added.
+    for height in range(prefixes.bit_length()):
+        span = 1 << height
+        # A left child serves the prefixes from its completion until its parent's.
+        starts = np.arange(span, sample_size, 2 * span)
+        variance += float(np.sum(np.minimum(span, sample_size - starts) ** 2.0))
+    return gaussian_epsilon(2 * (prefixes / tau) ** 2 / variance, delta=delta) / promised
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _variance_of_summed_prefixes(count: int) -> float:
-    """Of the sum of all prefix noises, in units of a node's: squared uses of each node, added."""
-    total = 0.0
-    for height in range(count.bit_length()):
-        span = 1 << height
-        # A left child serves the prefixes from its completion until its parent's.
-        starts = np.arange(span, count + 1, 2 * span)
-        total += float(np.sum(np.minimum(span, count + 1 - starts) ** 2.0))
-    return total

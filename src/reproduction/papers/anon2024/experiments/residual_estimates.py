@@ -36,12 +36,6 @@ class Parameters(Strict):
     failure_probability: q.Probability = Field(description="Of one private estimate.")
     group_rows: q.SampleSize = Field(description="Private rows a group.")
 
-    @property
-    def target(self) -> dict[str, float]:
-        """What one private estimate keeps."""
-        names = ("epsilon", "delta", "failure_probability")
-        return {name: getattr(self, name) for name in names}
-
 
 AXES = {
     "rows": Axis("public rows m", "rows"),
@@ -93,19 +87,27 @@ def failures() -> dict[str, float]:
     private=Quantity("l^2 over the truth, Option 2", "reading truth"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    groups = residual_estimate.private_groups_needed(**parameters.target)
+    target = parameters.model_dump(include={"epsilon", "delta", "failure_probability"})
+    groups = residual_estimate.private_groups_needed(**target)
     public = []
     for rows in parameters.rows:
         labels = trial.rng.standard_normal(rows)
         scale = residual_estimate.public_residual_scale(np.ones((rows, 1)), labels, [0.0])
         public.append(scale**2)
     normals = trial.rng.standard_normal(groups * parameters.group_rows)
-    private = []
+    private, epsilon = [], parameters.epsilon
     for truth in TRUTHS:
         labels = np.sqrt(truth) * normals
-        printed = _as_printed(parameters, labels.reshape(groups, -1), trial.rng)
+        # Lines 8 to 13 to the letter: noise for shares below the threshold, 0 for the others.
+        squares = np.mean(labels.reshape(groups, -1) ** 2, axis=1)
+        bins, counts = np.unique(np.floor(np.log2(squares)), return_counts=True)
+        shares = counts / groups
+        threshold = 2 * np.log(1 / parameters.delta) / (epsilon * groups) + 1 / groups
+        noisy = shares + trial.rng.laplace(0.0, 2 / (epsilon * groups), bins.size)
+        fullest = np.argmax(np.where(shares < threshold, noisy, 0.0))
+        printed = float(2 * np.exp2(bins[fullest] + 1))
         scale = residual_estimate.private_residual_scale(
-            np.ones((labels.size, 1)), labels, [0.0], rng=trial.rng, **parameters.target
+            np.ones((labels.size, 1)), labels, [0.0], rng=trial.rng, **target
         )
         private.append([printed / truth, scale**2 / truth])
     return {"public": public, "private": np.transpose(private)}
@@ -130,14 +132,3 @@ def shares(simulation: Dataset) -> dict:
 theory = stage(AXES, failures)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run, "public"), shares)
-
-
-def _as_printed(parameters: Parameters, labels: np.ndarray, rng: np.random.Generator) -> float:
-    """Lines 8 to 13 to the letter: noise for shares below the threshold, 0 for the others."""
-    means, groups = np.mean(labels**2, axis=1), len(labels)
-    bins, counts = np.unique(np.floor(np.log2(means)), return_counts=True)
-    shares, epsilon = counts / groups, parameters.epsilon
-    threshold = 2 * np.log(1 / parameters.delta) / (epsilon * groups) + 1 / groups
-    noisy = shares + rng.laplace(0.0, 2 / (epsilon * groups), bins.size)
-    kept = np.where(shares < threshold, noisy, 0.0)
-    return float(2 * np.exp2(bins[np.argmax(kept)] + 1))

@@ -145,10 +145,13 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     seed = int(trial.rng.integers(2**63))
     noise = {name: parameters.increments(name, dimension, seed) for name in CORRELATIONS}
     # By shape: inverse norms and roots for each step size, and the shared noise by correlation.
-    shaped = {name: (*_diagonal(parameters, name, features), {}) for name in SHAPES} | {
+    shaped = {
         f"public x{ratio}": _public(parameters, ratio, features, trial.rng)
         for ratio in parameters.public_ratios
     }
+    for name in SHAPES:
+        shapes = parameters.shapes(name)
+        shaped[name] = np.sqrt(features**2 @ (1 / shapes).T).T, np.sqrt(shapes), {}
     risk = []
     for arm in parameters.arms:
         correlation, name = arm.split(", ")
@@ -169,52 +172,35 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     return {"risk": risk, "nonprivate": parameters.excess_risk(nonprivate)}
 
 
-@per("arm", "epsilon", tuned=Estimate("least mean excess risk over step sizes"))
-def tuned(simulation: Dataset) -> tuple:
-    return setting.tuned_risk(trials_last(simulation.risk))
-
-
-@per(tuned_nonprivate=Estimate("least mean excess risk without privacy"))
-def tuned_nonprivate(simulation: Dataset) -> tuple:
-    return setting.tuned_risk(trials_last(simulation.nonprivate))
-
-
-@per("comparison", "epsilon", ratio=Estimate("ratio of tuned excess risks, paired trials"))
-def ratios(parameters: Parameters, simulation: Dataset) -> tuple:
+@per(
+    tuned=Estimate("least mean excess risk over step sizes", "arm epsilon"),
+    tuned_nonprivate=Estimate("least mean excess risk without privacy"),
+    ratio=Estimate("ratio of tuned excess risks, paired trials", "comparison epsilon"),
+    largest_ratio_to_bound="largest mean risk over that bound",
+)
+def summary(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     risk = trials_last(simulation.risk)
-    over, under = np.array(
-        [[parameters.arms.index(arm) for arm in pair] for pair in COMPARISONS.values()]
-    ).T
+    pairs = [[parameters.arms.index(arm) for arm in pair] for pair in COMPARISONS.values()]
+    over, under = np.transpose(pairs)
 
     def ratio(kept: np.ndarray) -> np.ndarray:
         best = setting.least_over_step_sizes(risk, kept)
         return best[over] / best[under]
 
-    return jackknife(ratio, risk.shape[-1])
-
-
-@per(largest_ratio_to_bound="largest mean risk over that bound")
-def against_bound(simulation: Dataset, theory: Dataset) -> float:
-    mean = trials_last(simulation.risk.sel(arm=TREE_ARMS)).mean(axis=-1)
-    return np.max(mean / theory.bound.values)
+    of_tree = trials_last(simulation.risk.sel(arm=TREE_ARMS)).mean(axis=-1)
+    return {
+        "tuned": setting.tuned_risk(risk),
+        "tuned_nonprivate": setting.tuned_risk(trials_last(simulation.nonprivate)),
+        "ratio": jackknife(ratio, risk.shape[-1]),
+        "largest_ratio_to_bound": np.max(of_tree / theory.bound.values),
+    }
 
 
 theory = stage(AXES, exact_risks, designed_over_identity, theorem)
 simulate = stage(AXES, run)
 summarise = stage(
-    AXES,
-    means(run, "risk"),
-    tuned,
-    tuned_nonprivate,
-    ratios,
-    against_bound,
-    attributes=lambda parameters: {"decay": parameters.decay},
+    AXES, means(run, "risk"), summary, attributes=lambda parameters: {"decay": parameters.decay}
 )
-
-
-def _diagonal(parameters: Parameters, name: str, features: np.ndarray) -> tuple:
-    shapes = parameters.shapes(name)
-    return np.sqrt(features**2 @ (1 / shapes).T).T, np.sqrt(shapes)
 
 
 def _public(

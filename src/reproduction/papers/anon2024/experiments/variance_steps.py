@@ -42,7 +42,7 @@ AXES = {
 def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
     """Of three random sources and all directions."""
     rng, lam = setting.generator(0), parameters.eigenvalues
-    lost, ratios = _lost(step_size * lam, parameters.sample_size), []
+    lost, ratios = -np.expm1(parameters.sample_size * np.log1p(-step_size * lam)), []
     factor = BETA * step_size**2 / (1 - BETA * step_size * lam.sum())
     for _ in range(3):
         source = rng.exponential(size=lam.size) * lam ** rng.uniform(0, 1)
@@ -56,32 +56,34 @@ def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
     return {"rough_ratio": whole, "rough_ratio_to_the_last_term": without}
 
 
-@identity(
-    id="step-size-of-b7",
-    where="Lemma B.7, Lemma B.8",
-    statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) log "
-    "N).",
-    ours=["N = 64, beta = 16 sigma_z^4"],
-    check=above(0.0),
-    **FINDING,
+@per(
+    rough_denominator=stated(
+        "1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow",
+        where="Lemma B.7, Lemma B.8",
+        statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) "
+        "log N).",
+        check=above(0.0),
+        id="step-size-of-b7",
+        ours=["N = 64, beta = 16 sigma_z^4"],
+        **FINDING,
+    ),
+    bias_denominator=stated(
+        "1 - beta eta tr(H) at the step size that Lemma B.9 allows",
+        where="Lemma B.9",
+        statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / "
+        "lambda_1.",
+        check=above(0.0),
+        id="step-size-of-b9",
+        ours=["the smaller beta of Lemma B.8, 16 sigma_z^2"],
+        **FINDING,
+    ),
 )
-def rough_denominator(parameters: Parameters) -> float:
-    """1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow."""
-    return float(1 - BETA / np.log(parameters.sample_size))
-
-
-@identity(
-    id="step-size-of-b9",
-    where="Lemma B.9",
-    statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / lambda_1.",
-    ours=["the smaller beta of Lemma B.8, 16 sigma_z^2"],
-    check=above(0.0),
-    **FINDING,
-)
-def bias_denominator(parameters: Parameters) -> float:
-    """1 - beta eta tr(H) at the step size that Lemma B.9 allows."""
+def denominators(parameters: Parameters) -> dict[str, float]:
     lam = parameters.eigenvalues
-    return float(1 - exact.PRINTED_BETA * lam.sum() / lam[0])
+    return {
+        "rough_denominator": 1 - BETA / np.log(parameters.sample_size),
+        "bias_denominator": 1 - exact.PRINTED_BETA * lam.sum() / lam[0],
+    }
 
 
 @per("beta", cap_over_lemma="largest step size of Theorem 4.2 over that of Lemma B.12")
@@ -123,44 +125,37 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     return float((found[2:] / found[1:-1]).min())
 
 
-@identity(
+@per(
     "step_size",
-    id="trace-of-the-operator-b54",
-    where="Section B.5.4, Lemma B.7",
-    statement="The trace of (I - (I - eta T~)^N) G is at most the product of I - (I - eta H)^N "
-    "with G.",
-    ours=["G = I"],
-    check=every(below(1.0)),
-    expect="contradicted",
-    finding="operator-from-both-sides",
+    operator_trace=stated(
+        "trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N",
+        where="Section B.5.4, Lemma B.7",
+        statement="The trace of (I - (I - eta T~)^N) G is at most the product of I - (I - eta H)^N "
+        "with G.",
+        check=every(below(1.0)),
+        id="trace-of-the-operator-b54",
+        ours=["G = I"],
+        expect="contradicted",
+        finding="operator-from-both-sides",
+    ),
+    operator_trace_over_twice=stated(
+        "trace of (I - (I - eta T~)^N) H over twice the product of I - (I - eta H)^N with H",
+        where="Section B.5.4",
+        compares="The trace of (I - (I - eta T~)^N) G, step by step from both sides, with twice "
+        "that product, G = H.",
+        check=every(below(1.0)),
+        id="trace-of-the-operator-twice",
+    ),
 )
-def operator_trace(parameters: Parameters, step_size: float) -> float:
-    """Trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N."""
-    lost = _lost(step_size * parameters.eigenvalues, parameters.sample_size)
-    return float(np.sum(lost * (2 - lost)) / lost.sum())
-
-
-@identity(
-    "step_size",
-    id="trace-of-the-operator-twice",
-    where="Section B.5.4",
-    compares="The trace of (I - (I - eta T~)^N) G, step by step from both sides, with twice that "
-    "product, G = H.",
-    check=every(below(1.0)),
-)
-def operator_trace_over_twice(parameters: Parameters, step_size: float) -> float:
-    """Trace of (I - (I - eta T~)^N) H over twice the product of I - (I - eta H)^N with H."""
-    lam = parameters.eigenvalues
-    shrunk = lam
+def operator_traces(parameters: Parameters, step_size: float) -> dict[str, float]:
+    lam = shrunk = parameters.eigenvalues
     for _ in range(parameters.sample_size):
         shrunk = (1 - step_size * lam) ** 2 * shrunk
-    lost = _lost(step_size * lam, parameters.sample_size)
-    return float(np.sum(lam - shrunk) / (2 * (lost @ lam)))
+    lost = -np.expm1(parameters.sample_size * np.log1p(-step_size * lam))
+    return {
+        "operator_trace": np.sum(lost * (2 - lost)) / lost.sum(),
+        "operator_trace_over_twice": np.sum(lam - shrunk) / (2 * (lost @ lam)),
+    }
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _lost(rates: np.ndarray, size: int) -> np.ndarray:
-    """1 - (1 - eta lambda)^N."""
-    return np.asarray(-np.expm1(size * np.log1p(-rates)))
