@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ def _plain_norms(right: Any) -> Any:
     return wrong
 
 
-def _wrong_tree(name: str, says: str, wrong: Callable[[Any], Any]) -> WrongVersion:
+def _wrong_tree(name: str, says: str, wrong: Any) -> WrongVersion:
     """Other noise of the nodes."""
     return WrongVersion(
         name=name,

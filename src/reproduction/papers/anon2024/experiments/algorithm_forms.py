@@ -274,9 +274,7 @@ class _Tree:
 
     def __init__(self, leaves: int, dimension: int, shift: int = 1) -> None:
         self.height = (leaves - 1).bit_length()
-        self.values = [
-            np.zeros((1 << (self.height - level), dimension)) for level in range(self.height + 1)
-        ]
+        self.values = [np.zeros((1 << up, dimension)) for up in range(self.height, -1, -1)]
         self.count, self.shift = 0, shift
 
     def step(self, vector: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -287,8 +285,7 @@ class _Tree:
         lefts = [level for level in range(self.height) if (leaf >> level) % 2 == 0]
         # The last left child on the way down; without one the path ends at the root.
         level = min(lefts) if lefts else self.height
-        completed = (leaf + 1) % (1 << level) == 0
-        assert completed
+        assert (leaf + 1) % (1 << level) == 0
         self.values[level][leaf >> level] += noise
         self.count += 1
         prefix, digits = np.zeros_like(vector), leaf + self.shift

@@ -38,14 +38,12 @@ def least(parameters: Parameters, noise: str, algorithm: str, decay: float) -> d
     from privreg.theory.shaped_noise.bounds import fitted_exponent
     from privreg.theory.shaped_noise.decay import PowerLawDecay
 
-    sizes, bounds = parameters.sample_sizes.values(), []
+    law, sizes, epsilon = PowerLawDecay(decay), parameters.sample_sizes.values(), parameters.epsilon
+    bounds = []
     for size in map(float, sizes):
-        multiplier = 1.0
-        if noise == "published":
-            multiplier = published_noise_multiplier(
-                epsilon=parameters.epsilon, delta=size**-2, steps=round(size)
-            )
-        bounds.append(setting.least_bound(algorithm, PowerLawDecay(decay), size, multiplier).value)
+        published = published_noise_multiplier(epsilon=epsilon, delta=size**-2, steps=round(size))
+        multiplier = published if noise == "published" else 1.0
+        bounds.append(setting.least_bound(algorithm, law, size, multiplier).value)
     return {"bound": bounds, "exponent": fitted_exponent(sizes, bounds)}
 
 

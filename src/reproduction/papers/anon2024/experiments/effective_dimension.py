@@ -122,10 +122,7 @@ def traces(parameters: Parameters) -> dict:
     ),
 )
 def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dict[str, float]:
-    """Inequalities that lead from Lemmas B.8 and B.9 to the corollaries, at eta tr(H) = 1/2.
-
-    Left sides over right sides, sigma = B = l = tau = 1, beta = 1.
-    """
+    """Inequalities that lead from Lemmas B.8 and B.9 to the corollaries, at eta tr(H) = 1/2."""
     lam = setting.power_law(parameters.dimension, decay)
     trace = float(lam.sum())
     eta = 0.5 / trace

@@ -31,16 +31,13 @@ class Parameters(Strict):
     powers: q.Several[q.Power] = Field(description="p of budgets that grow as N^p.")
     fitted_powers: q.Some[q.Power] = Field(description="p at which bounds are fitted.")
 
-    def sizes(self, decay: float | None) -> q.SizeAxis:
-        return self.sample_sizes if decay else self.exponential_sizes
-
     def fit(self, method: str, decay: float | None = None, power: float = 0.0) -> float:
         """Exponent of a minimised bound at ε = N^power; without a decay r that of e^-i."""
-        return _fit(method, decay, self.sizes(decay), power)
+        return _fit(method, decay, self.sample_sizes if decay else self.exponential_sizes, power)
 
     def step_exponent(self, method: str, noise_power: float, decay: float | None = None) -> float:
         """Exponent of N in the step size at which the bound is least, tau = N^-noise_power."""
-        sizes = self.sizes(decay).values()
+        sizes = (self.sample_sizes if decay else self.exponential_sizes).values()
         steps = [
             least_bound(method, _law(decay), size, size**-noise_power).step_size
             for size in map(float, sizes)

@@ -144,7 +144,6 @@ def tails(parameters: Parameters) -> dict[str, float]:
     log = np.log(1 / beta)
 
     def constant(threshold: np.ndarray, rank: int) -> float:
-        """Largest chance that a chi-square exceeds a threshold, over beta."""
         return (chi2.sf(threshold, rank) / beta).max()
 
     label = chi2.sf(log, 1) / beta

@@ -97,30 +97,30 @@ def designed_over_identity(earlier: Dataset) -> np.ndarray:
 
 @per(
     "noise_shape",
-    bound=Quantity("Theorem 4.2 for the tree, constants 1", "epsilon step_size"),
-    exact_over_bound=Quantity("exact risk of the tree over that bound", "epsilon step_size"),
+    "epsilon",
+    "step_size",
+    bound="Theorem 4.2 for the tree, constants 1",
+    exact_over_bound="exact risk of the tree over that bound",
 )
-def theorem(parameters: Parameters, noise_shape: str, earlier: Dataset) -> dict:
+def theorem(
+    parameters: Parameters, noise_shape: str, epsilon: float, step_size: float, earlier: Dataset
+) -> dict[str, float]:
     from privreg.theory.shaped_noise.bounds import general_bound
 
-    def bound(epsilon: float, step_size: float) -> float:
-        shape = parameters.shape(noise_shape, step_size)
-        parts = general_bound(
-            parameters.eigenvalues,
-            target=parameters.target,
-            covariance=shape,
-            sample_size=parameters.sample_size,
-            step_size=step_size,
-            noise_multiplier=parameters.multiplier("tree", epsilon),
-            clip_norm=parameters.clip_norm(shape),
-            label_noise_std=parameters.label_noise_std,
-        )
-        return float(parts.total)
-
-    steps = parameters.step_sizes.values()
-    bounds = np.array([[bound(epsilon, eta) for eta in steps] for epsilon in parameters.epsilons])
-    exact = earlier.risk.sel(diagonal_arm=f"tree, {noise_shape}").values
-    return {"bound": bounds, "exact_over_bound": exact / bounds}
+    shape = parameters.shape(noise_shape, step_size)
+    parts = general_bound(
+        parameters.eigenvalues,
+        target=parameters.target,
+        covariance=shape,
+        sample_size=parameters.sample_size,
+        step_size=step_size,
+        noise_multiplier=parameters.multiplier("tree", epsilon),
+        clip_norm=parameters.clip_norm(shape),
+        label_noise_std=parameters.label_noise_std,
+    )
+    bound = float(parts.total)
+    exact = earlier.risk.sel(diagonal_arm=f"tree, {noise_shape}", epsilon=epsilon)
+    return {"bound": bound, "exact_over_bound": exact.sel(step_size=step_size).item() / bound}
 
 
 @per(
@@ -146,7 +146,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     noise = {name: parameters.increments(name, dimension, seed) for name in CORRELATIONS}
     # By shape: inverse norms and roots for each step size, and the shared noise by correlation.
     shaped = {
-        f"public x{ratio}": _public(parameters, ratio, features, trial.rng)
+        f"public x{ratio}": _public(parameters, ratio, features, trial)
         for ratio in parameters.public_ratios
     }
     for name in SHAPES:
@@ -203,16 +203,14 @@ summarise = stage(
 )
 
 
-def _public(
-    parameters: Parameters, ratio: int, features: np.ndarray, rng: np.random.Generator
-) -> tuple:
+def _public(parameters: Parameters, ratio: int, features: np.ndarray, trial: Trial) -> tuple:
     rows = ratio * parameters.sample_size
-    public, _ = parameters.model.sample(rows, rng)
+    public, _ = parameters.model.sample(rows, trial.rng)
     covariance = PublicCovariance(public, ridge=rows)
     ridges = rows / (parameters.sample_size * parameters.step_sizes.values())
     norms = covariance.inverse_norms_by_ridge(features, ridges=ridges)
     roots = np.repeat(np.sqrt(ridges / rows)[:, None], parameters.dimension, axis=1)
-    seed = int(rng.integers(2**63))
+    seed = int(trial.rng.integers(2**63))
     shared = {
         correlation: parameters.increments(correlation, rows, seed) @ public / np.sqrt(rows)
         for correlation in CORRELATIONS
