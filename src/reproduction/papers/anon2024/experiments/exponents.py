@@ -119,7 +119,7 @@ def step_sizes(
 @per(
     "private_algorithm",
     "decay",
-    at_threshold_gap="distance to the exponent without privacy, where epsilon = N^p recovers it",
+    at_threshold_gap="distance to the exponent without privacy",
     at_squared_threshold_gap="distance to it at the square of that budget",
 )
 def thresholds(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
