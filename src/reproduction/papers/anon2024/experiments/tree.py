@@ -12,13 +12,12 @@ from reproduction.engine.summaries import trials_last
 from reproduction.papers.anon2024.setting import correlation_named
 
 PLACE = "Figure 1, Algorithm 3"
-# Of the tree that is drawn, a power of two.
-LEAVES = 8
 
 
 class Parameters(Strict):
     """A tree of every step's noise."""
 
+    leaves: q.Plural[q.Count] = Field(description="Leaves of the drawn tree, a power of two.")
     steps: q.Plural[q.Steps] = Field(description="Steps whose covariance is estimated.")
     draws: q.Plural[q.Count] = Field(description="Independent trees a trial.")
 
@@ -38,7 +37,7 @@ AXES = {"step": PREFIX, "other_step": PREFIX}
     last="last leaf below the node",
     enters="1 if the node's noise enters a prefix",
 )
-def nodes() -> list[dict[str, int]]:
+def nodes(parameters: Parameters) -> list[dict[str, int]]:
     # Left children's noise enters, and the root's once all leaves are in.
     return [
         {
@@ -47,8 +46,8 @@ def nodes() -> list[dict[str, int]]:
             "last": (block + 1) << level,
             "enters": int(block % 2 == 0),
         }
-        for level in range(LEAVES.bit_length())
-        for block in range(LEAVES >> level)
+        for level in range(parameters.leaves.bit_length())
+        for block in range(parameters.leaves >> level)
     ]
 
 
@@ -96,6 +95,6 @@ def covariance(parameters: Parameters, simulation: Dataset, theory: Dataset) -> 
     }
 
 
-theory = stage(AXES, nodes, law, attributes=lambda: {"leaves": LEAVES})
+theory = stage(AXES, nodes, law, attributes=lambda parameters: {"leaves": parameters.leaves})
 simulate = stage(AXES, run)
 summarise = stage(AXES, covariance)
