@@ -281,14 +281,12 @@ def run(parameters: Parameters, trial: Trial) -> list:
     normals = trial.rng.standard_normal((most, parameters.dimension))
 
     def ratios(decay: float, rows: int) -> list[dict]:
-        lam, squares = (
-            setting.power_law(parameters.dimension, decay),
-            np.mean(normals[:rows] ** 2, axis=0),
-        )
-        public, found = PublicCovariance(normals[:rows] * np.sqrt(lam), ridge=rows), []
+        lam, public = setting.power_law(parameters.dimension, decay), normals[:rows]
+        design, squares = PublicCovariance(public * np.sqrt(lam), ridge=rows), public**2
+        found = []
         for horizon in parameters.sampled_horizons:
-            covariance, population = public.with_ridge(rows / horizon), lam + 1 / horizon
-            along = (lam * squares + 1 / horizon) / population
+            covariance, population = design.with_ridge(rows / horizon), lam + 1 / horizon
+            along = (lam * squares.mean(axis=0) + 1 / horizon) / population
             found.append(
                 {
                     "inverse_ratio": covariance.inverse_trace(lam) / np.sum(lam / population),
