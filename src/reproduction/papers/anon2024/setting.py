@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from privreg.models import LinearModel
+from privreg.privacy.budget import Budget
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import jackknife
 
 if TYPE_CHECKING:
-    from privreg.models import LinearModel
     from privreg.noise.correlations import Correlation
-    from privreg.privacy.budget import Budget
+    from privreg.theory.shaped_noise.bounds import Minimum
+    from privreg.theory.shaped_noise.decay import Decay as Law
     from privreg.theory.shaped_noise.second_moments import RiskParts
 
 CORRELATIONS = ("tree", "independent", "square root")
@@ -27,7 +29,7 @@ CLIP_FACTOR = 2.0
 # The squared sub-Gaussian norm s² of a standard normal: E exp(z²/s²) = 2.
 GAUSSIAN_SCALE = 8 / 3
 
-Decays = q.Some[Annotated[q.Decay, Field(gt=1)]]
+Decay = Annotated[q.Decay, Field(gt=1)]
 
 AXES = {
     "algorithm": Axis("algorithm", METHODS),
@@ -42,9 +44,7 @@ AXES = {
 class Problem(Strict):
     """Eigenvalues i^-r in the eigenbasis, a target of norm 1 with coordinates in i^-1."""
 
-    decay: Annotated[q.Decay, Field(gt=1)] = Field(
-        description="Decay exponent r of the eigenvalues."
-    )
+    decay: Decay = Field(description="Decay exponent r of the eigenvalues.")
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
     sample_size: q.Plural[q.SampleSize] = Field(description="Number N of rows.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
@@ -55,24 +55,17 @@ class Problem(Strict):
 
     @property
     def target(self) -> np.ndarray:
-        coordinates = 1.0 / np.arange(1.0, self.dimension + 1)
+        coordinates = power_law(self.dimension, 1.0)
         return coordinates / np.linalg.norm(coordinates)
 
     @property
     def model(self) -> LinearModel:
-        from privreg.models import LinearModel
-
         return LinearModel(self.eigenvalues, self.target, self.label_noise_std)
 
     def excess_risk(self, averages: np.ndarray) -> np.ndarray:
         """½ ‖w - w*‖²_H over the last axis; infinite for a run that overflowed, or would here."""
         with np.errstate(over="ignore"):
             return np.asarray(0.5 * (averages - self.target) ** 2 @ self.eigenvalues)
-
-    @property
-    def residual_scale(self) -> float:
-        """Root mean square of the labels, the residuals at the start."""
-        return float(np.sqrt(self.eigenvalues @ self.target**2 + self.label_noise_std**2))
 
     def shape(self, name: str, step_size: float) -> np.ndarray:
         """Diagonal of Σ: the identity, or H + I/(Nη)."""
@@ -81,8 +74,9 @@ class Problem(Strict):
         return self.eigenvalues + 1.0 / (self.sample_size * step_size)
 
     def clip_norm(self, shape: np.ndarray) -> float:
-        """ψ = 2 √(tr(Σ⁻¹H)) times the residual scale: chosen with H and ‖w*‖_H known."""
-        return CLIP_FACTOR * self.residual_scale * float(np.sqrt(np.sum(self.eigenvalues / shape)))
+        """ψ = 2 √(tr(Σ⁻¹H)) √(E y²), chosen with H and ‖w*‖_H known."""
+        labels = float(np.sqrt(self.eigenvalues @ self.target**2 + self.label_noise_std**2))
+        return CLIP_FACTOR * labels * float(np.sqrt(np.sum(self.eigenvalues / shape)))
 
     @property
     def step_cap(self) -> float:
@@ -128,6 +122,16 @@ class Problem(Strict):
         return stream.draw(steps)
 
 
+class CappedProblem(Problem):
+    """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
+
+    relative_steps: q.LogAxis = Field(description="Step sizes over that largest one.")
+
+    @property
+    def step_sizes(self) -> np.ndarray:
+        return self.step_cap * self.relative_steps.values()
+
+
 def power_law(dimension: int, decay: float) -> np.ndarray:
     """Eigenvalues i^-r."""
     return np.arange(1.0, dimension + 1) ** -decay
@@ -139,10 +143,7 @@ def generator(seed: int) -> np.random.Generator:
 
 def unclipped(settings: int, rows: int) -> dict[str, Any]:
     """Arguments of `run_settings` that clip nothing."""
-    return {
-        "inverse_norms": np.ones((settings, rows)),
-        "clip_norm": np.full(settings, np.inf),
-    }
+    return {"inverse_norms": np.ones((settings, rows)), "clip_norm": np.full(settings, np.inf)}
 
 
 def least_over_step_sizes(risk: np.ndarray, trials: np.ndarray) -> np.ndarray:
@@ -157,15 +158,12 @@ def tuned_risk(risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def correlation_named(name: str) -> Correlation:
     """The correlation over steps; the square root is choquettechoo2024's mechanism at ν = 0."""
-    from privreg.noise.correlations import (
-        IndependentCorrelation,
-        SquareRootCorrelation,
-        TreeCorrelation,
-    )
+    from privreg.noise import correlations
 
     if name == "square root":
-        return SquareRootCorrelation(0.0)
-    return TreeCorrelation() if name == "tree" else IndependentCorrelation()
+        return correlations.SquareRootCorrelation(0.0)
+    tree = name == "tree"
+    return correlations.TreeCorrelation() if tree else correlations.IndependentCorrelation()
 
 
 def decoder(correlation: str, steps: int) -> np.ndarray | None:
@@ -182,14 +180,41 @@ def noise_multiplier(correlation: str, epsilon: float, delta: float, steps: int)
     """tau of an (epsilon, delta) budget for replace-one neighbours."""
     from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
 
-    return shaped_noise_multiplier(
-        _budget(epsilon, delta), correlation=correlation_named(correlation), steps=steps
-    )
+    budget = Budget.approximate(epsilon, delta)
+    return shaped_noise_multiplier(budget, correlation=correlation_named(correlation), steps=steps)
 
 
-# The conversion searches for its rho: once a budget is enough.
-@cache
-def _budget(epsilon: float, delta: float) -> Budget:
-    from privreg.privacy.budget import Budget
+def least_bound(method: str, law: Law, size: float, noise_multiplier: float) -> Minimum:
+    """Of a method of Table 1, or "weighted": the designed one with the best weights in (B.16)."""
+    from privreg.theory.shaped_noise import bounds
+    from privreg.theory.shaped_noise.decay import effective_dimension
 
-    return Budget.approximate(epsilon, delta)
+    formula = bounds.designed_bound if method == "designed" else bounds.identity_bound
+    noise = noise_multiplier if method in ("identity", "designed") else 0.0
+
+    def total(eta: np.ndarray) -> np.ndarray:
+        found = formula(law, sample_size=size, step_size=eta, noise_multiplier=noise).total
+        if method != "weighted":
+            return found
+        # Parts c psi^2 and psi^2 / c of a cross term, the best c > 0, psi^2 of order D.
+        private = 1 / size + 2 * eta * np.sqrt(law.squared_trace / size)
+        return found + (noise_multiplier * effective_dimension(law, size * eta)) ** 2 * private
+
+    return bounds.minimise_over_step_size(total, sample_size=size)
+
+
+def leave_one_out_forms(lam: np.ndarray, normals: np.ndarray, ridge: float) -> np.ndarray:
+    """z_i' A_{-i}^-1 z_i of all directions i, by Sherman and Morrison; normals (M, d)."""
+    matrix = np.eye(len(normals)) + (normals * (lam / ridge)) @ normals.T
+    whole = np.einsum("mi,mi->i", normals, np.linalg.solve(matrix, normals))
+    return np.asarray(whole / (1 - lam / ridge * whole))
+
+
+def public_bounds(lam: np.ndarray, rows: int, ridge: float) -> tuple[float, float]:
+    """Lemma B.10 on the trace and Lemma B.16 on the forms of public features, constants 1."""
+    tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)
+    # k: M times the eigenvalue after it is at most lambda plus the sum after it.
+    place = int(np.argmax(np.append(lam, 0.0) * rows <= ridge + tails))
+    tail = float(tails[place])
+    trace = place * (ridge + tail) / ridge + rows * tail / ridge
+    return trace, ridge * rows / (ridge + tail)

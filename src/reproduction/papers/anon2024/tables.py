@@ -14,25 +14,23 @@ def table1(theory: Dataset) -> pd.DataFrame:
     """Printed and fitted exponents: one row for each decay and method."""
     import pandas as pd
 
-    rows = [
-        {
-            "eigenvalues": f"i^-{float(decay):g}",
-            "algorithm": str(method),
-            "printed": float(theory.printed.sel(algorithm=method, decay=decay)),
-            "fitted": float(theory.fitted.sel(algorithm=method, decay=decay)),
-        }
+    laws = [
+        (
+            f"i^-{float(decay):g}",
+            *(each.sel(decay=decay) for each in (theory.printed, theory.fitted)),
+        )
         for decay in theory.decay.values
-        for method in theory.algorithm.values
     ]
-    rows += [
+    laws.append(("e^-i", theory.exponential, theory.exponential_fitted))
+    frame = pd.DataFrame(
         {
-            "eigenvalues": "e^-i",
+            "eigenvalues": law,
             "algorithm": str(method),
-            "printed": float(theory.exponential.sel(algorithm=method)),
-            "fitted": float(theory.exponential_fitted.sel(algorithm=method)),
+            "printed": float(printed.sel(algorithm=method)),
+            "fitted": float(fitted.sel(algorithm=method)),
         }
+        for law, printed, fitted in laws
         for method in theory.algorithm.values
-    ]
-    frame = pd.DataFrame(rows)
+    )
     frame["gap"] = (frame["fitted"] - frame["printed"]).abs()
     return frame.round(6)

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms.samples import ArraySamples
+from privreg.noise import covariance as shapes
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import (
-    Axis,
-    above,
-    below,
-    close,
-    every,
-    identity,
-    per,
-    stage,
-    stated,
-)
-from reproduction.papers.anon2024.setting import generator, power_law
-
-if TYPE_CHECKING:
-    from privreg.noise.covariance import NoiseCovariance
+from reproduction.engine.recipe import Axis, above, below, close, every, per, stage, stated
+from reproduction.papers.anon2024.setting import correlation_named, generator, power_law
 
 PLACE = "Algorithms 1 and 3, Sections 2 and 3.1, equations (B.2) to (B.4) and (B.14)"
 
@@ -36,9 +23,7 @@ class Parameters(Strict):
     step_size: q.StepSize = Field(description="eta.")
     noise_multiplier: q.Positive = Field(description="tau.")
     clip_norm: q.ClipNorm = Field(description="psi.")
-    largest_size: q.Plural[q.SampleSize] = Field(
-        description="Trees of all sizes up to this are counted."
-    )
+    largest_size: q.Plural[q.SampleSize] = Field(description="Largest tree that is counted.")
 
 
 AXES = {
@@ -66,38 +51,36 @@ AXES = {
         id="update-is-sgd-with-increments",
         ours=["N = 45", "d = 12", "three covariances", "steps counted from 1"],
     ),
-    clipped="share of clipped gradients",
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
-    from privreg.algorithms.samples import ArraySamples
     from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
     from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
-    from privreg.noise.correlations import TreeCorrelation
 
-    size, d = parameters.sample_size, parameters.dimension
+    size, d, eta = parameters.sample_size, parameters.dimension, parameters.step_size
     eigenvalues, rng = power_law(d, 2), generator(0)
     features = rng.standard_normal((size, d)) * np.sqrt(eigenvalues)
     labels = features @ power_law(d, 1) + rng.standard_normal(size)
-    covariance = _covariance(parameters, noise_shape, eigenvalues)
+    if noise_shape == "identity":
+        covariance: shapes.NoiseCovariance = shapes.identity_covariance(d)
+    elif noise_shape == "population":
+        covariance = shapes.population_covariance(eigenvalues, horizon=size * eta)
+    else:
+        public = generator(9).standard_normal((7, d)) * np.sqrt(eigenvalues)
+        covariance = shapes.PublicCovariance(public, ridge=0.5)
     mechanism = ShapedMechanism(
         covariance,
-        TreeCorrelation(),
+        correlation_named("tree"),
         FixedClip(parameters.clip_norm),
         parameters.noise_multiplier,
         size,
     )
-    found = shaped_dp_ftrl(
-        ArraySamples(features, labels),
-        mechanism=mechanism,
-        step_size=parameters.step_size,
-        rng=generator(3),
-    )
-    lines = _printed_lines(parameters, features, labels, covariance)
-    scale = np.abs(lines.average).max()
+    samples = ArraySamples(features, labels)
+    found = shaped_dp_ftrl(samples, mechanism=mechanism, step_size=eta, rng=generator(3))
+    average, distance = _printed_lines(parameters, features, labels, covariance)
+    scale = np.abs(average).max()
     return {
-        "tree_error": np.abs(found.average - lines.average).max() / scale,
-        "sgd_error": lines.distance_to_sgd / scale,
-        "clipped": lines.clipped / (size - 1),
+        "tree_error": np.abs(found.average - average).max() / scale,
+        "sgd_error": distance / scale,
     }
 
 
@@ -127,125 +110,136 @@ def prefix_error(parameters: Parameters, counting: str) -> float:
     return worst
 
 
-@identity(
-    id="nodes-of-a-record",
-    where="Section 2",
-    kind="prose",
-    statement="Each vector affects at most ceil(log2 N) + 1 nodes, those from its leaf to the "
-    "root.",
-    ours=["all N up to 300"],
-    check=below(1.0000001),
-    wrong={"At most log2 N, rounded up.": "most_nodes_over_logarithm"},
+@per(
+    most_nodes_over_levels=stated(
+        "largest number of nodes on the way of a leaf over ceil(log2 N) + 1",
+        where="Section 2",
+        statement="Each vector affects at most ceil(log2 N) + 1 nodes, those from its leaf to the "
+        "root.",
+        check=below(1.0000001),
+        wrong={"At most log2 N, rounded up.": "most_nodes_over_logarithm"},
+        id="nodes-of-a-record",
+        kind="prose",
+        ours=["all N up to 300"],
+    ),
+    most_nodes_over_logarithm="that number over log2 N, rounded up",
 )
-def most_nodes_over_levels(parameters: Parameters) -> float:
-    """Largest number of nodes on the way of a leaf over ceil(log2 N) + 1."""
-    logarithm, most = _paths(parameters.largest_size)
-    return float((most / (logarithm + 1)).max())
+def most_nodes(parameters: Parameters) -> dict[str, float]:
+    """In complete binary trees, of which the first N leaves hold vectors."""
+    sizes = np.arange(1, parameters.largest_size + 1)
+    logarithm = np.ceil(np.log2(sizes)).astype(int)
+    most = np.ones(len(sizes))
+    for tree, (leaves, height) in enumerate(zip(sizes, logarithm, strict=True)):
+        at = 2**height - 1 + np.arange(leaves)
+        while np.any(at > 0):
+            at, most[tree] = (at - 1) // 2, most[tree] + 1
+    return {
+        "most_nodes_over_levels": (most / (logarithm + 1)).max(),
+        "most_nodes_over_logarithm": (most[1:] / logarithm[1:]).max(),
+    }
 
 
-@per(most_nodes_over_logarithm="that number over log2 N, rounded up")
-def most_nodes_over_logarithm(parameters: Parameters) -> float:
-    logarithm, most = _paths(parameters.largest_size)
-    return float((most[1:] / logarithm[1:]).max())
-
-
-@identity(
-    id="uncorrelated-increments-b14",
-    where="Equation (B.14)",
-    statement="Increments of the tree's noise at steps j < t are uncorrelated unless j is in the "
-    "set of steps that t takes back.",
-    ours=["N = 45", "steps counted from 1", "t less each smaller power of two that divides it"],
-    check=below(0.5),
+@per(
+    unlisted_covariance=stated(
+        "largest covariance of increments that share no listed node",
+        where="Equation (B.14)",
+        statement="Increments of the tree's noise at steps j < t are uncorrelated unless j is in "
+        "the set of steps that t takes back.",
+        check=below(0.5),
+        id="uncorrelated-increments-b14",
+        ours=["N = 45", "steps counted from 1", "t less each smaller power of two that divides it"],
+    ),
+    listed_covariance=stated(
+        "largest covariance of an increment with one that it takes back",
+        where="Equation (B.14)",
+        compares="The covariance of an increment with one whose node it takes back, -1 in units of "
+        "a node's variance.",
+        check=close(-1.0, absolute=0.01),
+        id="increments-take-back",
+    ),
 )
-def unlisted_covariance(parameters: Parameters) -> float:
-    """Largest covariance of increments that share no listed node."""
-    covariance = np.triu(_increments(parameters.sample_size), 1)
-    return np.abs(np.where(_listed(parameters.sample_size), 0, covariance)).max()
+def increments(parameters: Parameters) -> dict[str, float]:
+    """By the law of shared nodes of prefixes."""
+    from privreg.noise.tree import tree_shared_nodes
+
+    steps, listed = np.arange(parameters.sample_size + 1), _listed(parameters.sample_size)
+    prefixes = tree_shared_nodes(steps[:, None], steps[None, :])
+    covariance = np.diff(np.diff(prefixes, axis=0), axis=1)
+    return {
+        "unlisted_covariance": np.abs(np.where(listed, 0, np.triu(covariance, 1))).max(),
+        "listed_covariance": covariance[listed].max(),
+    }
 
 
-@identity(
-    id="increments-take-back",
-    where="Equation (B.14)",
-    compares="The covariance of an increment with one whose node it takes back, -1 in units of a "
-    "node's variance.",
-    check=close(-1.0, absolute=0.01),
+@per(
+    terms_over_bound=stated(
+        "largest number of vectors in an increment over log2(t), rounded up, plus one",
+        where="Section B.4",
+        statement="An increment of the noise at step t combines at most log2(t), rounded up, and "
+        "one more Gaussian vectors.",
+        check=below(1.0),
+        wrong={"At most log2(t), rounded up.": "terms_over_logarithm"},
+        id="terms-of-an-increment",
+        ours=["all t up to 45", "steps counted from 1"],
+    ),
+    terms_over_logarithm="largest number of vectors in an increment over log2(t), rounded up",
 )
-def listed_covariance(parameters: Parameters) -> float:
-    """Largest covariance of an increment with one that it takes back."""
-    size = parameters.sample_size
-    return _increments(size)[_listed(size)].max()
+def terms(parameters: Parameters) -> dict[str, float]:
+    """Vectors in which two prefixes in a row differ."""
+    counted, before = [], set[tuple[int, int]]()
+    for t in range(1, parameters.sample_size + 1):
+        # A digit of t stands for the node of its level that ends where the digits up to it do.
+        nodes = {(level, t >> level) for level in range(t.bit_length()) if t >> level & 1}
+        counted.append(len(nodes ^ before))
+        before = nodes
+    logarithm = np.ceil(np.log2(np.arange(1, parameters.sample_size + 1)))
+    return {
+        "terms_over_bound": (counted / (logarithm + 1)).max(),
+        "terms_over_logarithm": (counted[1:] / logarithm[1:]).max(),
+    }
 
 
-@identity(
-    id="terms-of-an-increment",
-    where="Section B.4",
-    statement="An increment of the noise at step t combines at most log2(t), rounded up, and one "
-    "more Gaussian vectors.",
-    ours=["all t up to 45", "steps counted from 1"],
-    check=below(1.0),
-    wrong={"At most log2(t), rounded up.": "terms_over_logarithm"},
+@per(
+    cross_terms=stated(
+        "least eigenvalue of the bound on the cross terms less them",
+        where="Section B.4, equation (B.16)",
+        statement="A psi^2 Sigma and its transpose are together at most A Sigma A' + psi^4 Sigma, "
+        "with either sign.",
+        check=above(-1e-12),
+        wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
+        id="cross-terms-b16",
+        ours=["A of 200 products of random steps and their multiples, psi = 0.5, 1 and 2"],
+    ),
+    cross_terms_of_a_half="the same with half of psi^4 Sigma",
 )
-def terms_over_bound(parameters: Parameters) -> float:
-    """Largest number of vectors in an increment over log2(t), rounded up, plus one."""
-    counted, logarithm = _terms(parameters.sample_size)
-    return float((counted / (logarithm + 1)).max())
-
-
-@per(terms_over_logarithm="largest number of vectors in an increment over log2(t), rounded up")
-def terms_over_logarithm(parameters: Parameters) -> float:
-    counted, logarithm = _terms(parameters.sample_size)
-    return float((counted[1:] / logarithm[1:]).max())
-
-
-@identity(
-    id="cross-terms-b16",
-    where="Section B.4, equation (B.16)",
-    statement="A psi^2 Sigma and its transpose are together at most A Sigma A' + psi^4 Sigma, with "
-    "either sign.",
-    ours=["A of 200 products of random steps and their multiples, psi = 0.5, 1 and 2"],
-    check=above(-1e-12),
-    wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
-)
-def cross_terms() -> float:
-    """Least eigenvalue of the bound on the cross terms less them."""
-    return _cross_terms(1.0)
-
-
-@per(cross_terms_of_a_half="the same with half of psi^4 Sigma")
-def cross_terms_of_a_half() -> float:
-    return _cross_terms(0.5)
+def bound_on_cross_terms() -> dict[str, float]:
+    rng = generator(5)
+    least = {"cross_terms": np.inf, "cross_terms_of_a_half": np.inf}
+    for _ in range(200):
+        root, rows = rng.standard_normal((3, 3)), rng.standard_normal((4, 3))
+        shape, product = root @ root.T, np.eye(3)
+        for x in rows:
+            product = (np.eye(3) - 0.05 * np.outer(x, x)) @ product
+        for psi in (0.5, 1.0, 2.0):
+            moved = rng.uniform(0, 2) * psi**2 * product
+            cross = psi**2 * (moved @ shape + shape @ moved.T)
+            for name, last in zip(least, (1.0, 0.5), strict=True):
+                bound = moved @ shape @ moved.T + last * psi**4 * shape
+                found = min(np.linalg.eigvalsh(bound + sign * cross)[0] for sign in (-1, 1))
+                least[name] = min(least[name], float(found / np.linalg.norm(bound, 2)))
+    return least
 
 
 theory = stage(AXES, blocks_of=globals())
 
 
-def _covariance(parameters: Parameters, name: str, eigenvalues: np.ndarray) -> NoiseCovariance:
-    from privreg.noise.covariance import (
-        PublicCovariance,
-        identity_covariance,
-        population_covariance,
-    )
-
-    if name == "identity":
-        return identity_covariance(parameters.dimension)
-    if name == "population":
-        horizon = parameters.sample_size * parameters.step_size
-        return population_covariance(eigenvalues, horizon=horizon)
-    rows = generator(9).standard_normal((7, parameters.dimension)) * np.sqrt(eigenvalues)
-    return PublicCovariance(rows, ridge=0.5)
-
-
-class _Lines(NamedTuple):
-    """A run of the printed lines: its average, how far (B.4) is from it, clipped gradients."""
-
-    average: np.ndarray
-    distance_to_sgd: float
-    clipped: int
-
-
 def _printed_lines(
-    parameters: Parameters, features: np.ndarray, labels: np.ndarray, covariance: NoiseCovariance
-) -> _Lines:
+    parameters: Parameters,
+    features: np.ndarray,
+    labels: np.ndarray,
+    covariance: shapes.NoiseCovariance,
+) -> tuple[np.ndarray, float]:
+    """The average of the printed lines, and the largest distance of (B.4) from their iterates."""
     from privreg.noise.streams import WhiteNoise
 
     size, d, eta = parameters.sample_size, parameters.dimension, parameters.step_size
@@ -254,21 +248,20 @@ def _printed_lines(
     inverse = np.linalg.inv(root.T @ root)
     nodes = parameters.noise_multiplier * parameters.clip_norm * white @ root
     tree, noise_tree = _Tree(size, d), _Tree(size, d)
-    by_sgd, worst = np.zeros(d), 0.0
-    total, iterate, before, clipped = np.zeros(d), np.zeros(d), np.zeros(d), 0
+    total, iterate, before, by_sgd = np.zeros((4, d))
+    worst = 0.0
     for t in range(size - 1):
-        total += iterate
+        total = total + iterate
         gradient = features[t] * (features[t] @ iterate - labels[t])
         norm = float(np.sqrt(gradient @ inverse @ gradient))
         gradient = gradient * min(1.0, parameters.clip_norm / norm)
-        clipped += norm > parameters.clip_norm
         # Line 9: the minimiser of the linear loss plus |w|^2 / (2 eta).
         iterate = -eta * tree.step(gradient, nodes[t])
         prefix = noise_tree.step(np.zeros(d), nodes[t])
         by_sgd = by_sgd - eta * (gradient + _increment(prefix, before))
         before = prefix
         worst = max(worst, float(np.abs(by_sgd - iterate).max()))
-    return _Lines((total + iterate) / size, worst, clipped)
+    return (total + iterate) / size, worst
 
 
 def _increment(prefix: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -281,9 +274,7 @@ class _Tree:
 
     def __init__(self, leaves: int, dimension: int, shift: int = 1) -> None:
         self.height = (leaves - 1).bit_length()
-        self.values = [
-            np.zeros((1 << (self.height - level), dimension)) for level in range(self.height + 1)
-        ]
+        self.values = [np.zeros((1 << up, dimension)) for up in range(self.height, -1, -1)]
         self.count, self.shift = 0, shift
 
     def step(self, vector: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -294,8 +285,7 @@ class _Tree:
         lefts = [level for level in range(self.height) if (leaf >> level) % 2 == 0]
         # The last left child on the way down; without one the path ends at the root.
         level = min(lefts) if lefts else self.height
-        completed = (leaf + 1) % (1 << level) == 0
-        assert completed
+        assert (leaf + 1) % (1 << level) == 0
         self.values[level][leaf >> level] += noise
         self.count += 1
         prefix, digits = np.zeros_like(vector), leaf + self.shift
@@ -305,59 +295,6 @@ class _Tree:
                 left = at == self.height or block % 2 == 0
                 prefix = prefix + self.values[at][block if left else block - 1]
         return prefix
-
-
-def _paths(largest: int) -> tuple[np.ndarray, np.ndarray]:
-    """For all N up to the largest: log2 N, rounded up, and most nodes from a leaf to the root."""
-    logarithm = np.ceil(np.log2(np.arange(1, largest + 1))).astype(int)
-    return logarithm, np.array(
-        [_longest_path(n, 2 ** (int(k) + 1) - 1) for n, k in enumerate(logarithm, 1)]
-    )
-
-
-def _longest_path(leaves: int, nodes: int) -> int:
-    """In a complete binary tree of so many nodes, of which the first leaves hold vectors."""
-    at, length = nodes // 2 + np.arange(leaves), 1
-    while np.any(at > 0):
-        at, length = (at - 1) // 2, length + 1
-    return length
-
-
-def _increments(size: int) -> np.ndarray:
-    """Covariance of the increments of prefix noise, by the law of shared nodes."""
-    from privreg.noise.tree import tree_shared_nodes
-
-    steps = np.arange(size + 1)
-    covariance = tree_shared_nodes(steps[:, None], steps[None, :])
-    return np.diff(np.diff(covariance, axis=0), axis=1)
-
-
-def _terms(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors in which two prefixes in a row differ; log2(t), rounded up."""
-    counted, before = [], set[tuple[int, int]]()
-    for t in range(1, size + 1):
-        # A digit of t stands for the node of its level that ends where the digits up to it do.
-        nodes = {(level, t >> level) for level in range(t.bit_length()) if t >> level & 1}
-        counted.append(len(nodes ^ before))
-        before = nodes
-    return np.array(counted), np.ceil(np.log2(np.arange(1, size + 1)))
-
-
-def _cross_terms(last: float) -> float:
-    """Least eigenvalue of A Sigma A' + last psi^4 Sigma less the cross terms of either sign."""
-    rng, worst = generator(5), np.inf
-    for _ in range(200):
-        root, rows = rng.standard_normal((3, 3)), rng.standard_normal((4, 3))
-        shape, product = root @ root.T, np.eye(3)
-        for x in rows:
-            product = (np.eye(3) - 0.05 * np.outer(x, x)) @ product
-        for psi in (0.5, 1.0, 2.0):
-            moved = rng.uniform(0, 2) * psi**2 * product
-            bound = moved @ shape @ moved.T + last * psi**4 * shape
-            cross = psi**2 * (moved @ shape + shape @ moved.T)
-            least = min(np.linalg.eigvalsh(bound + sign * cross)[0] for sign in (-1, 1))
-            worst = min(worst, float(least / np.linalg.norm(bound, 2)))
-    return worst
 
 
 def _listed(size: int) -> np.ndarray:

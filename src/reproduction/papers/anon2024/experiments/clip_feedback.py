@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms.samples import ArraySamples
+from privreg.noise.covariance import DiagonalCovariance
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, per, stage
 from reproduction.engine.summaries import trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import SHAPES
 
-if TYPE_CHECKING:
-    from privreg.algorithms.shaped_mechanism import ShapedMechanism
-
 PLACE = "Section 3.1, Theorem 4.2, Algorithm 1; the paper runs no experiment"
 CONSTANTS = ("paper", "practical")
 
 
-class Parameters(setting.Problem):
-    """Step sizes in units of the largest that Theorem 4.2 allows."""
+class Parameters(setting.CappedProblem):
+    """A problem, and what its residuals are estimated from."""
 
-    relative_steps: q.LogAxis = Field(description="Step sizes over the paper's cap.")
     estimating_rows: q.SampleSize = Field(description="Public labelled rows m of the estimate.")
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
     delta: q.Delta = Field(description="delta of the paper's noise.")
@@ -41,14 +39,6 @@ class Parameters(setting.Problem):
         return published_noise_multiplier(
             epsilon=self.epsilon, delta=self.delta, steps=self.sample_size
         )
-
-    @property
-    def step_sizes(self) -> np.ndarray:
-        return self.step_cap * self.relative_steps.values()
-
-    @property
-    def risk_at_start(self) -> float:
-        return float(self.excess_risk(np.zeros(self.dimension)))
 
 
 AXES = {
@@ -100,88 +90,50 @@ def clip_norms() -> dict:
     return {name: np.mean(runs, axis=0) / start for name, runs in found.items()}
 
 
-@per(cap="largest step size that Theorem 4.2 allows")
-def cap(parameters: Parameters) -> float:
-    return parameters.step_cap
-
-
-@per(
-    *GRID,
-    risk="excess risk, infinite for a run that diverged",
-    clip_norm="largest clip norm of the run",
-)
-def run(parameters: Parameters, trial: Trial) -> list:
+@per(*GRID, risk="excess risk, infinite for a run that diverged")
+def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     """Runs that estimate their residuals, over the same rows and noise."""
-    from privreg.algorithms.samples import ArraySamples
     from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+    from privreg.algorithms.shaped_mechanism import ResidualClip, ShapedMechanism
 
     samples = ArraySamples(*parameters.model.sample(parameters.sample_size, trial.rng))
     estimating = parameters.model.sample(parameters.estimating_rows, trial.rng)
     seed = int(trial.rng.integers(2**63))
-
-    def once(name: str, constant: str, step_size: float) -> dict:
+    risks, steps = [], parameters.step_sizes.tolist()
+    for name, constant, step_size in product(SHAPES, CONSTANTS, steps):
         shape = parameters.shape(name, step_size)
-        found = shaped_dp_ftrl(
-            samples,
-            mechanism=_mechanism(parameters, constant, shape, estimating),
-            step_size=step_size,
-            rng=setting.generator(seed),
+        mechanism = ShapedMechanism(
+            DiagonalCovariance(shape),
+            setting.correlation_named("tree"),
+            ResidualClip(parameters.per_residual(constant, shape), *estimating),
+            parameters.multiplier,
+            parameters.sample_size,
         )
-        return {"risk": parameters.excess_risk(found.average), "clip_norm": found.largest_clip_norm}
-
-    return [
-        [
-            [once(name, constant, float(eta)) for eta in parameters.step_sizes]
-            for constant in CONSTANTS
-        ]
-        for name in SHAPES
-    ]
+        found = shaped_dp_ftrl(
+            samples, mechanism=mechanism, step_size=step_size, rng=setting.generator(seed)
+        )
+        risks.append(parameters.excess_risk(found.average))
+    return np.reshape(risks, (len(SHAPES), len(CONSTANTS), -1))
 
 
 @per(
-    *GRID,
-    median_risk="median excess risk",
-    diverged="share of runs that overflowed",
+    median_risk=Quantity("median excess risk", "noise_shape constant step_size"),
+    diverged_at_cap=Quantity(
+        "share of runs that overflowed at the step size closest to the cap", "noise_shape constant"
+    ),
+    risk_at_start="excess risk of the start",
 )
-def shares(parameters: Parameters, simulation: Dataset) -> dict:
-    """Medians, which may be infinite, and shares of runs that overflowed or learnt nothing."""
+def summary(parameters: Parameters, simulation: Dataset) -> dict:
+    """Medians, which are infinite where half of the runs overflowed, and shares of those."""
     risk = trials_last(simulation.risk)
+    closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
     return {
         "median_risk": np.median(risk, axis=-1),
-        "diverged": np.isinf(risk).mean(axis=-1),
+        "diverged_at_cap": np.isinf(risk[:, :, closest]).mean(axis=-1),
+        "risk_at_start": parameters.excess_risk(np.zeros(parameters.dimension)),
     }
 
 
-@per(
-    *GRID[:2],
-    diverged_at_cap="share of runs that overflowed at the step size closest to the cap",
-)
-def at_cap(parameters: Parameters, simulation: Dataset) -> np.ndarray:
-    closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
-    return np.isinf(trials_last(simulation.risk.isel(step_size=closest))).mean(axis=-1)
-
-
-@per(risk_at_start="excess risk of the start")
-def start(parameters: Parameters) -> float:
-    return parameters.risk_at_start
-
-
-theory = stage(AXES, gain, clip_norms, cap)
+theory = stage(AXES, gain, clip_norms)
 simulate = stage(AXES, run)
-summarise = stage(AXES, shares, at_cap, start)
-
-
-def _mechanism(
-    parameters: Parameters, constant: str, shape: np.ndarray, estimating: tuple
-) -> ShapedMechanism:
-    from privreg.algorithms.shaped_mechanism import ResidualClip, ShapedMechanism
-    from privreg.noise.correlations import TreeCorrelation
-    from privreg.noise.covariance import DiagonalCovariance
-
-    return ShapedMechanism(
-        DiagonalCovariance(shape),
-        TreeCorrelation(),
-        ResidualClip(parameters.per_residual(constant, shape), *estimating),
-        parameters.multiplier,
-        parameters.sample_size,
-    )
+summarise = stage(AXES, summary)

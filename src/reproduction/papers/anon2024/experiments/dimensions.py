@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -21,21 +19,13 @@ ARMS = ("non-private", *(f"tree, {shape}" for shape in SHAPES))
 class Parameters(Strict):
     """Dimensions in units of the number of rows; the first coordinates are the same in all."""
 
-    decay: Annotated[q.Decay, Field(gt=1)] = Field(description="Decay exponent r.")
+    decay: setting.Decay = Field(description="Decay exponent r.")
     sample_size: q.Plural[q.SampleSize] = Field(description="Number N of rows.")
     ratios: q.Grid[q.Count] = Field(description="d / N, increasing.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
     epsilon: q.Epsilon = Field(description="epsilon, replace-one.")
     delta: q.Delta = Field(description="delta.")
     step_sizes: q.StepSizeAxis = Field(description="Step sizes to choose from.")
-
-    def problem(self, ratio: int) -> setting.Problem:
-        return setting.Problem(
-            decay=self.decay,
-            dimension=ratio * self.sample_size,
-            sample_size=self.sample_size,
-            label_noise_std=self.label_noise_std,
-        )
 
 
 AXES = {
@@ -48,66 +38,57 @@ AXES = {
 @per("ratio", "arm", "step_size", risk="excess risk of the average iterate")
 def run(parameters: Parameters, trial: Trial) -> list:
     """Excess risks; a trial's normals for the first coordinates are shared by all dimensions."""
-    from privreg.noise.correlations import TreeCorrelation
+    from privreg.algorithms.shaped_settings import run_settings
 
-    size = parameters.sample_size
+    size, steps = parameters.sample_size, parameters.step_sizes.values()
     largest = max(parameters.ratios) * size
     normals = trial.rng.standard_normal((size, largest))
     label_noise = parameters.label_noise_std * trial.rng.standard_normal(size)
-    noise = TreeCorrelation().stream(largest, steps=size - 1, rng=trial.rng).draw(size - 1)
-    return [_risks(parameters, ratio, normals, label_noise, noise) for ratio in parameters.ratios]
+    stream = setting.correlation_named("tree").stream(largest, steps=size - 1, rng=trial.rng)
+    noise = stream.draw(size - 1)
+    multiplier = setting.noise_multiplier("tree", parameters.epsilon, parameters.delta, size - 1)
+    found = []
+    for ratio in parameters.ratios:
+        problem = setting.Problem(
+            decay=parameters.decay,
+            dimension=ratio * size,
+            sample_size=size,
+            label_noise_std=parameters.label_noise_std,
+        )
+        d = problem.dimension
+        features = normals[:, :d] * np.sqrt(problem.eigenvalues)
+        shapes = np.array([problem.shape(name, eta) for name in SHAPES for eta in steps])
+        clips = np.array([problem.clip_norm(shape) for shape in shapes])
+        scale = (multiplier * clips)[:, None] * np.sqrt(shapes)
+        norms = np.sqrt(features**2 @ (1 / shapes).T).T
+        averages, _ = run_settings(
+            features,
+            features @ problem.target + label_noise,
+            inverse_norms=np.concatenate([np.ones((len(steps), size)), norms]),
+            noise=noise[:, :d],
+            noise_scale=np.concatenate([np.zeros((len(steps), d)), scale]),
+            step_size=np.tile(steps, len(ARMS)),
+            clip_norm=np.concatenate([np.full(len(steps), np.inf), clips]),
+        )
+        found.append(problem.excess_risk(averages).reshape(len(ARMS), -1))
+    return found
 
 
-@per("arm", "ratio", tuned=Estimate("least mean excess risk over step sizes"))
-def tuned(simulation: Dataset) -> tuple:
-    return setting.tuned_risk(_by_arm(simulation))
-
-
-@per("arm", "ratio", relative=Estimate("tuned excess risk over that of the smallest dimension"))
-def relative(simulation: Dataset) -> tuple:
-    risk = _by_arm(simulation)
+@per(
+    "arm",
+    "ratio",
+    tuned=Estimate("least mean excess risk over step sizes"),
+    relative=Estimate("tuned excess risk over that of the smallest dimension"),
+)
+def tuned(simulation: Dataset) -> dict:
+    risk = trials_last(simulation.risk.transpose(*AXES, "trial"))
 
     def ratio(kept: np.ndarray) -> np.ndarray:
         best = setting.least_over_step_sizes(risk, kept)
         return best / best[:, :1]
 
-    return jackknife(ratio, risk.shape[-1])
+    return {"tuned": setting.tuned_risk(risk), "relative": jackknife(ratio, risk.shape[-1])}
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, tuned, relative, step_size=AXES["step_size"])
-
-
-def _by_arm(simulation: Dataset) -> np.ndarray:
-    return trials_last(simulation.risk.transpose(*AXES, "trial"))
-
-
-def _risks(
-    parameters: Parameters,
-    ratio: int,
-    normals: np.ndarray,
-    label_noise: np.ndarray,
-    noise: np.ndarray,
-) -> np.ndarray:
-    """Excess risks of one dimension, shape (arms, step sizes)."""
-    from privreg.algorithms.shaped_settings import run_settings
-
-    problem, size = parameters.problem(ratio), parameters.sample_size
-    steps, d = parameters.step_sizes.values(), problem.dimension
-    features = normals[:, :d] * np.sqrt(problem.eigenvalues)
-    shapes = [problem.shape(s, eta) for s in SHAPES for eta in steps]
-    clips = np.array([problem.clip_norm(shape) for shape in shapes])
-    multiplier = setting.noise_multiplier("tree", parameters.epsilon, parameters.delta, size - 1)
-    scale = (multiplier * clips)[:, None] * np.sqrt(shapes)
-    norms = np.sqrt(features**2 @ (1 / np.array(shapes)).T).T
-    plain = setting.unclipped(len(steps), size)
-    averages, _ = run_settings(
-        features,
-        features @ problem.model.target + label_noise,
-        inverse_norms=np.concatenate([plain["inverse_norms"], norms]),
-        noise=noise[:, :d],
-        noise_scale=np.concatenate([np.zeros((len(steps), d)), scale]),
-        step_size=np.tile(steps, len(ARMS)),
-        clip_norm=np.concatenate([plain["clip_norm"], clips]),
-    )
-    return problem.excess_risk(averages).reshape(len(ARMS), -1)
+summarise = stage(AXES, tuned, step_size=AXES["step_size"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
+from privreg.noise.covariance import PublicCovariance
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import (
@@ -22,31 +23,20 @@ from reproduction.engine.recipe import (
     stage,
     stated,
 )
-from reproduction.papers.anon2024 import public_features, setting
+from reproduction.papers.anon2024 import setting
 
 PLACE = "Sections 3.2 and 4.1, Sections B.3.1 and B.3.3, Lemmas B.10, B.11 and B.16"
-
-
-# N eta, up to which ten million coordinates are followed.
-Horizon = Annotated[q.Real, Field(ge=1e-3, le=1e6)]
-
-
-class Horizons(q.LogAxis):
-    """Log-spaced horizons."""
-
-    low: Horizon = Field(description="Smallest horizon.")
-    high: Horizon = Field(description="Largest horizon, more than the smallest.")
 
 
 class Parameters(Strict):
     """Infinite power laws for the population, finite ones for public features."""
 
-    decays: setting.Decays = Field(description="Decay exponents r.")
-    horizons: Horizons = Field(description="N times the step size.")
+    decays: q.Some[setting.Decay] = Field(description="Decay exponents r.")
+    horizons: q.LogAxis = Field(description="N times the step size.")
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d of the public features.")
     sample_size: q.Plural[q.SampleSize] = Field(description="Number N of private rows.")
     public_ratios: q.Some[q.Count] = Field(description="Public over private rows, M / N.")
-    sampled_horizons: q.Some[Horizon] = Field(description="N eta of the samples.")
+    sampled_horizons: q.Some[q.Positive] = Field(description="N eta of the samples.")
 
 
 AXES = {
@@ -133,7 +123,33 @@ def traces(parameters: Parameters) -> dict:
 )
 def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dict[str, float]:
     """Inequalities that lead from Lemmas B.8 and B.9 to the corollaries, at eta tr(H) = 1/2."""
-    return _steps(setting.power_law(parameters.dimension, decay), horizon)
+    lam = setting.power_law(parameters.dimension, decay)
+    trace = float(lam.sum())
+    eta = 0.5 / trace
+    size = horizon / eta
+    head = lam >= 1 / horizon
+    count, tail = int(head.sum()), lam[~head]
+    squares = count + horizon**2 * float(np.sum(tail**2))
+    dimension = count + horizon * float(tail.sum())
+    inverse = np.where(head, 1 / lam, horizon**2 * lam)
+    mixed = np.where(head, 1.0, horizon * lam)
+
+    variance = eta / size * (mixed @ lam) * squares + inverse @ lam / size
+    shrink = 1 - eta * trace
+    directions = np.where(head, 1 / (lam * horizon**2), lam)
+    directions = directions + 2 * mixed / (horizon * shrink) * squares / size
+    bias = 1 / horizon + dimension / (size * horizon)
+    private = eta * mixed.sum() * squares + inverse.sum()
+    design = lam + 1 / horizon
+    first = (eta * squares) ** 2 + eta * (inverse @ mixed)
+    second = eta * (mixed @ design) * squares + inverse @ design
+    return {
+        "nonprivate_variance_step": variance / (2 * squares / size),
+        "bias_step": directions.max() / (2 * bias),
+        "private_step": private / (eta * dimension**2 + horizon * dimension),
+        "designed_first_step": first / (2 * size * eta**2 * dimension),
+        "designed_second_step": second / (4 * dimension),
+    }
 
 
 @per(
@@ -150,16 +166,15 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
         ],
         expect="contradicted",
         finding="equal-orders-in-b10",
-    ),
+    )
 )
 def equal_orders() -> float:
     """Where all of the tail lies below 1/(N eta), with sigma = B = 1 and eta = 1/4."""
     sizes = np.geomspace(1e4, 1e6, 9)
     horizon = sizes / 4
-    sum_squares, first_moment = horizon**2 / sizes**3, horizon
     rest = 1 / horizon
-    left = (1 + sum_squares) / sizes + rest + rest / sizes * (1 + first_moment)
-    right = rest + (1 / sizes + rest / sizes) * (1 + first_moment)
+    left = (1 + horizon**2 / sizes**3) / sizes + rest + rest / sizes * (1 + horizon)
+    right = rest + (1 / sizes + rest / sizes) * (1 + horizon)
     return float(np.polyfit(np.log(sizes), np.log(right / left), 1)[0])
 
 
@@ -192,10 +207,10 @@ def small_ridges() -> dict[str, float]:
     for draw in range(20):
         normals = rng.standard_normal((rows, lam.size))
         for at, ridge in enumerate(ridges):
-            forms = public_features.forms(lam, normals, ridge)
-            trace = rows * np.sum(lam / (ridge + lam * forms))
-            found[0, draw, at] = trace / public_features.trace_bound(lam, rows, ridge)
-            found[1, draw, at] = public_features.form_bound(lam, rows, ridge) / forms.min()
+            forms = setting.leave_one_out_forms(lam, normals, ridge)
+            trace_bound, form_bound = setting.public_bounds(lam, rows, ridge)
+            found[0, draw, at] = rows * np.sum(lam / (ridge + lam * forms)) / trace_bound
+            found[1, draw, at] = form_bound / forms.min()
     powers = np.polyfit(-np.log(ridges), np.log(np.median(found, axis=1)).T, 1)[0]
     return {"trace_power": powers[0], "form_power": powers[1]}
 
@@ -236,11 +251,9 @@ def extreme_ridges(parameters: Parameters, decay: float) -> dict[str, float]:
     eta = 0.25 / float(setting.power_law(parameters.dimension, decay).sum())
 
     def price(dimension: int, ridge: float, weight: float = 1.0) -> float:
+        size = parameters.sample_size
         problem = setting.Problem(
-            decay=decay,
-            dimension=dimension,
-            sample_size=parameters.sample_size,
-            label_noise_std=0.0,
+            decay=decay, dimension=dimension, sample_size=size, label_noise_std=0.0
         )
         shape = weight * problem.eigenvalues + ridge
         return float(np.sum(problem.eigenvalues / shape)) * problem.noise_risk(shape, eta)
@@ -263,35 +276,41 @@ def extreme_ridges(parameters: Parameters, decay: float) -> dict[str, float]:
     "eigenvectors v",
 )
 def run(parameters: Parameters, trial: Trial) -> list:
-    """The same traces where Σ comes from public features."""
+    """The same traces where Σ comes from public features, the first rows of one table."""
     most = max(parameters.public_ratios) * parameters.sample_size
     normals = trial.rng.standard_normal((most, parameters.dimension))
+
+    def ratios(decay: float, rows: int) -> list[dict]:
+        lam, public = setting.power_law(parameters.dimension, decay), normals[:rows]
+        design, squares = PublicCovariance(public * np.sqrt(lam), ridge=rows), public**2
+        found = []
+        for horizon in parameters.sampled_horizons:
+            covariance, population = design.with_ridge(rows / horizon), lam + 1 / horizon
+            along = (lam * squares.mean(axis=0) + 1 / horizon) / population
+            found.append(
+                {
+                    "inverse_ratio": covariance.inverse_trace(lam) / np.sum(lam / population),
+                    "forward_ratio": covariance.trace(lam) / np.sum(lam * population),
+                    "direction_ratio": along.max(),
+                }
+            )
+        return found
+
     return [
-        [
-            _ratios(parameters, decay, normals[: ratio * parameters.sample_size])
-            for ratio in parameters.public_ratios
-        ]
+        [ratios(decay, ratio * parameters.sample_size) for ratio in parameters.public_ratios]
         for decay in parameters.decays
     ]
 
 
 @per(
-    *SAMPLED,
-    inverse_over_bound="largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1",
+    *SAMPLED, inverse_over_bound="largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1"
 )
-def over_bound(
-    parameters: Parameters,
-    simulation: Dataset,
-    decay: float,
-    public_ratio: int,
-    sampled_horizon: float,
-) -> float:
-    cell = {"decay": decay, "public_ratio": public_ratio, "sampled_horizon": sampled_horizon}
+def over_bound(parameters: Parameters, simulation: Dataset, **cell: Any) -> float:
     # The bound, as the ratios are, over the population's trace.
-    lam = setting.power_law(parameters.dimension, decay)
-    rows = public_ratio * parameters.sample_size
-    bound = public_features.trace_bound(lam, rows, rows / sampled_horizon)
-    over_population = bound / np.sum(lam / (lam + 1 / sampled_horizon))
+    lam = setting.power_law(parameters.dimension, cell["decay"])
+    rows, horizon = cell["public_ratio"] * parameters.sample_size, cell["sampled_horizon"]
+    bound, _ = setting.public_bounds(lam, rows, rows / horizon)
+    over_population = bound / np.sum(lam / (lam + 1 / horizon))
     return simulation.inverse_ratio.sel(cell).values.max() / over_population
 
 
@@ -304,54 +323,3 @@ def worst_direction(simulation: Dataset) -> float:
 theory = stage(AXES, traces, corollary_steps, equal_orders, small_ridges, extreme_ridges)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), over_bound, worst_direction)
-
-
-def _steps(lam: np.ndarray, horizon: float) -> dict[str, float]:
-    """Left sides over right sides, sigma = B = l = tau = 1, beta = 1."""
-    trace = float(lam.sum())
-    eta = 0.5 / trace
-    size = horizon / eta
-    head = lam >= 1 / horizon
-    count, tail = int(head.sum()), lam[~head]
-    squares = count + horizon**2 * float(np.sum(tail**2))
-    dimension = count + horizon * float(tail.sum())
-    inverse = np.where(head, 1 / lam, horizon**2 * lam)
-    mixed = np.where(head, 1.0, horizon * lam)
-
-    variance = eta / size * (mixed @ lam) * squares + inverse @ lam / size
-    shrink = 1 - eta * trace
-    directions = np.where(head, 1 / (lam * horizon**2), lam)
-    directions = directions + 2 * mixed / (horizon * shrink) * squares / size
-    bias = 1 / horizon + dimension / (size * horizon)
-    private = eta * mixed.sum() * squares + inverse.sum()
-    design = lam + 1 / horizon
-    first = (eta * squares) ** 2 + eta * (inverse @ mixed)
-    second = eta * (mixed @ design) * squares + inverse @ design
-    return {
-        "nonprivate_variance_step": variance / (2 * squares / size),
-        "bias_step": directions.max() / (2 * bias),
-        "private_step": private / (eta * dimension**2 + horizon * dimension),
-        "designed_first_step": first / (2 * size * eta**2 * dimension),
-        "designed_second_step": second / (4 * dimension),
-    }
-
-
-def _ratios(parameters: Parameters, decay: float, normals: np.ndarray) -> list[dict]:
-    """For each horizon, of one table of public features."""
-    from privreg.noise.covariance import PublicCovariance
-
-    lam, rows = setting.power_law(parameters.dimension, decay), len(normals)
-    squares = np.mean(normals**2, axis=0)
-    public = PublicCovariance(normals * np.sqrt(lam), ridge=rows)
-    found = []
-    for horizon in parameters.sampled_horizons:
-        covariance, population = public.with_ridge(rows / horizon), lam + 1 / horizon
-        inverse, forward = covariance.inverse_trace(lam), covariance.trace(lam)
-        found.append(
-            {
-                "inverse_ratio": inverse / np.sum(lam / population),
-                "forward_ratio": forward / np.sum(lam * population),
-                "direction_ratio": float(((lam * squares + 1 / horizon) / population).max()),
-            }
-        )
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms import residual_estimate
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import (
     Axis,
@@ -17,9 +18,10 @@ from reproduction.engine.recipe import (
     identity,
     per,
     stage,
+    stated,
 )
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.anon2024 import gaussian_moments, public_features, setting
+from reproduction.papers.anon2024 import gaussian_moments, setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES, generator
 
 PLACE = "Theorem 4.2, Sections 3.1 and B.2.1, Lemmas B.2, B.3, B.12, B.13 and B.16"
@@ -41,32 +43,40 @@ AXES = {
 }
 
 
-@identity(
-    id="gradient-and-its-factors",
-    where="Section 3.1, equation (1.1)",
-    kind="prose",
-    statement="A gradient's norm is at most the norm of the feature times the root of the loss of "
-    "equation (1.1), in the norm of the inverse of Sigma.",
-    ours=["the largest ratio over drawn rows, iterates and covariances"],
-    check=below(1.0),
-    expect="contradicted",
-    finding="half-in-the-loss",
+@per(
+    gradient_over_printed_factors=stated(
+        "largest norm of a gradient over the feature's norm times the root of the loss",
+        where="Section 3.1, equation (1.1)",
+        statement="A gradient's norm is at most the norm of the feature times the root of the loss "
+        "of equation (1.1), in the norm of the inverse of Sigma.",
+        check=below(1.0),
+        id="gradient-and-its-factors",
+        kind="prose",
+        ours=["the largest ratio over drawn rows, iterates and covariances"],
+        expect="contradicted",
+        finding="half-in-the-loss",
+    ),
+    gradient_over_factors=stated(
+        "largest norm of a gradient over the feature's norm times the absolute residual",
+        where="Section 3.1, Section B.2.1",
+        compares="A gradient's norm with the feature's norm times the absolute residual, of which "
+        "Section B.2.1 makes use.",
+        check=close(1.0, absolute=1e-12),
+        id="gradient-norm-factors",
+    ),
 )
-def gradient_over_printed_factors() -> float:
-    """Largest norm of a gradient over the feature's norm times the root of the loss."""
-    return max(norm / np.sqrt(residual**2 / 2) for norm, residual in _drawn_gradients())
-
-
-@identity(
-    id="gradient-norm-factors",
-    where="Section 3.1, Section B.2.1",
-    compares="A gradient's norm with the feature's norm times the absolute residual, of which "
-    "Section B.2.1 makes use.",
-    check=close(1.0, absolute=1e-12),
-)
-def gradient_over_factors() -> float:
-    """Largest norm of a gradient over the feature's norm times the absolute residual."""
-    return max(norm / abs(residual) for norm, residual in _drawn_gradients())
+def factors() -> dict[str, float]:
+    rng, printed, exact = generator(4), 0.0, 0.0
+    for _ in range(100):
+        root = rng.standard_normal((3, 3))
+        inverse = np.linalg.inv(root @ root.T + 0.1 * np.eye(3))
+        x, iterate, y = rng.standard_normal(3), rng.standard_normal(3), rng.standard_normal()
+        residual = float(x @ iterate - y)
+        gradient = np.outer(x, x) @ iterate - x * y
+        norm = float(np.sqrt(gradient @ inverse @ gradient)) / float(np.sqrt(x @ inverse @ x))
+        printed = max(printed, norm / np.sqrt(residual**2 / 2))
+        exact = max(exact, norm / abs(residual))
+    return {"gradient_over_printed_factors": printed, "gradient_over_factors": exact}
 
 
 @identity(
@@ -81,86 +91,103 @@ def gradient_over_factors() -> float:
 )
 def printed_largest_clip(parameters: Parameters) -> float:
     """C l with l = max l_t^2 over the largest clip norm of Algorithm 1."""
-    from privreg.algorithms.residual_estimate import public_residual_scale
-
     rng, eta = generator(8), parameters.step_cap
     estimating = parameters.model.sample(parameters.estimating_rows, rng)
     iterate, scales = np.zeros(parameters.dimension), []
     for x, y in zip(*parameters.model.sample(64, rng), strict=True):
-        scales.append(public_residual_scale(*estimating, iterate))
+        scales.append(residual_estimate.public_residual_scale(*estimating, iterate))
         iterate = iterate - eta * x * (x @ iterate - y)
     return max(each**2 for each in scales) / max(scales)
 
 
-@identity(
-    id="norm-of-features-b2",
-    where="Lemma B.2",
-    statement="A feature's squared norm in that of Sigma^-1 exceeds the first bound with "
-    "probability at most a constant times beta.",
-    ours=["c_1 = 1", "forms of the identity of 1 to 1024 dimensions"],
-    check=below(1.0),
-    wrong={
-        "With the root of log(1/beta).": "norm_constant_of_the_root",
-        "With the largest eigenvalue in place of the trace.": "norm_constant_without_trace",
-    },
+@per(
+    norm_constant=stated(
+        "least c_1 of Lemma B.2 for the norm",
+        where="Lemma B.2",
+        statement="A feature's squared norm in that of Sigma^-1 exceeds the first bound with "
+        "probability at most a constant times beta.",
+        check=below(1.0),
+        wrong={
+            "With the root of log(1/beta).": "norm_constant_of_the_root",
+            "With the largest eigenvalue in place of the trace.": "norm_constant_without_trace",
+        },
+        id="norm-of-features-b2",
+        ours=["c_1 = 1", "forms of the identity of 1 to 1024 dimensions"],
+    ),
+    norm_constant_of_the_root="least c_1 with the root of the logarithm",
+    norm_constant_without_trace="least c_1 with the largest eigenvalue in place of the trace",
+    product_constant=stated(
+        "least c_2 of Lemma B.2 for the product",
+        where="Lemma B.2",
+        statement="A squared product with a fixed vector exceeds the second bound with probability "
+        "at most a constant times beta.",
+        check=below(2.0),
+        id="product-with-features-b2",
+        ours=["c_2 = 2", "as in the proof"],
+    ),
+    label_exponent=stated(
+        "local power of beta in that probability at the least beta",
+        where="Lemma B.2",
+        statement="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
+        "constant times beta.",
+        check=above(0.9),
+        id="label-noise-b2",
+        ours=["beta = 1e-12, where 0.9 of the power of beta counts as 1", "Gaussian label noise"],
+        expect="contradicted",
+        finding="label-norm-in-b2",
+    ),
 )
-def norm_constant(parameters: Parameters) -> float:
-    """Least c_1 of Lemma B.2 for the norm."""
-    return max(_tail(parameters, 2 * GAUSSIAN_SCALE * d, d).max() for d in parameters.degrees)
+def tails(parameters: Parameters) -> dict[str, float]:
+    from scipy.stats import chi2
+
+    beta, scale, degrees = parameters.failures.values(), 2 * GAUSSIAN_SCALE, parameters.degrees
+    log = np.log(1 / beta)
+
+    def constant(threshold: np.ndarray, rank: int) -> float:
+        return (chi2.sf(threshold, rank) / beta).max()
+
+    label = chi2.sf(log, 1) / beta
+    return {
+        "norm_constant": max(constant(scale * d * log, d) for d in degrees),
+        "norm_constant_of_the_root": max(constant(scale * d * log**0.5, d) for d in degrees),
+        "norm_constant_without_trace": max(constant(scale * log, d) for d in degrees),
+        "product_constant": constant(GAUSSIAN_SCALE * log, 1),
+        "label_exponent": 1 + np.log(label[0] / label[1]) / np.log(beta[0] / beta[1]),
+    }
 
 
 @per(
-    norm_constant_of_the_root="least c_1 with the root of the logarithm",
-    norm_constant_without_trace="least c_1 with the largest eigenvalue in place of the trace",
+    clipping_chance=stated(
+        "largest union bound on a clipped gradient in N steps, times N",
+        where="Section B.2.1",
+        statement="At the constant 3 (2 gamma_1 gamma_4 tr(Sigma^-1 H))^(1/2) log N a gradient is "
+        "clipped in one of N steps with probability at most 1/N, by the tails of Lemma B.2 at "
+        "1/N^3 and a union bound.",
+        check=below(1.0),
+        wrong={"Without the factor 3.": "clipping_chance_without_three"},
+        id="union-bound-of-b21",
+        ours=[
+            "the trace under the root, as in the section's last line; our text of its first line "
+            "has it outside",
+            "N = 2 to 1000000, Gaussian features and label noise, forms of the identity of 1 to "
+            "1024 dimensions",
+            "the estimate fails with probability 1/N^10, as in Lemma B.3",
+        ],
+        note="The section says that this is enough; tails at 1/N^2 would be, too.",
+    ),
+    clipping_chance_without_three="that bound for the tails at 1/N",
 )
-def other_norm_constants(parameters: Parameters) -> dict[str, float]:
-    scale = 2 * GAUSSIAN_SCALE
-    found = [
-        (_tail(parameters, scale * d, d, power=0.5).max(), _tail(parameters, scale, d).max())
-        for d in parameters.degrees
-    ]
-    root, largest = np.max(found, axis=0)
-    return {"norm_constant_of_the_root": root, "norm_constant_without_trace": largest}
+def clipping_chances(parameters: Parameters) -> dict[str, float]:
+    """Label noise has the factor gamma_4 of the products, too."""
+    from scipy.stats import chi2
 
-
-@identity(
-    id="product-with-features-b2",
-    where="Lemma B.2",
-    statement="A squared product with a fixed vector exceeds the second bound with probability at "
-    "most a constant times beta.",
-    ours=["c_2 = 2", "as in the proof"],
-    check=below(2.0),
-)
-def product_constant(parameters: Parameters) -> float:
-    """Least c_2 of Lemma B.2 for the product."""
-    return _tail(parameters, GAUSSIAN_SCALE, 1).max()
-
-
-@identity(
-    id="union-bound-of-b21",
-    where="Section B.2.1",
-    statement="At the constant 3 (2 gamma_1 gamma_4 tr(Sigma^-1 H))^(1/2) log N a gradient is "
-    "clipped in one of N steps with probability at most 1/N, by the tails of Lemma B.2 at 1/N^3 "
-    "and a union bound.",
-    ours=[
-        "the trace under the root, as in the section's last line; our text of its first line has "
-        "it outside",
-        "N = 2 to 1000000, Gaussian features and label noise, forms of the identity of 1 to 1024 "
-        "dimensions",
-        "the estimate fails with probability 1/N^10, as in Lemma B.3",
-    ],
-    note="The section says that this is enough; tails at 1/N^2 would be, too.",
-    check=below(1.0),
-    wrong={"Without the factor 3.": "clipping_chance_without_three"},
-)
-def clipping_chance(parameters: Parameters) -> float:
-    """Largest union bound on a clipped gradient in N steps, times N."""
-    return _clipping_chance(parameters, 3)
-
-
-@per(clipping_chance_without_three="that bound for the tails at 1/N")
-def clipping_chance_without_three(parameters: Parameters) -> float:
-    return _clipping_chance(parameters, 1)
+    sizes, found = np.geomspace(2, 1e6, 61), []
+    for power in (3, 1):
+        logs = power * np.log(sizes)
+        norms = [chi2.sf(2 * GAUSSIAN_SCALE * d * logs, d) for d in parameters.degrees]
+        step = np.max(norms, axis=0) + 2 * chi2.sf(GAUSSIAN_SCALE * logs, 1) + sizes**-10
+        found.append((sizes**2 * step).max())
+    return {"clipping_chance": found[0], "clipping_chance_without_three": found[1]}
 
 
 @identity(
@@ -183,39 +210,34 @@ def one_step_ratio() -> float:
     )
 
 
-@identity(
-    id="trace-by-leave-one-out-b21",
-    where="Section B.5.7, equations (B.20) and (B.21)",
-    statement="tr(Sigma^-1 H) is M times the sum of "
-    "lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
-    ours=["20 drawn designs of 8 public rows in 12 dimensions, lambda = 0.5"],
-    check=close(1.0, absolute=1e-10),
-    wrong={"With the forms of A in place of A_{-i}.": "with_own_direction"},
+@per(
+    leave_one_out_ratio=stated(
+        "the sum of (B.21) over the trace, the farther of 20 draws",
+        where="Section B.5.7, equations (B.20) and (B.21)",
+        statement="tr(Sigma^-1 H) is M times the sum of "
+        "lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
+        check=close(1.0, absolute=1e-10),
+        wrong={"With the forms of A in place of A_{-i}.": "with_own_direction"},
+        id="trace-by-leave-one-out-b21",
+        ours=["20 drawn designs of 8 public rows in 12 dimensions, lambda = 0.5"],
+    ),
+    with_own_direction="that sum with z_i' A^-1 z_i over the trace",
 )
-def leave_one_out_ratio() -> float:
-    """The sum of (B.21) over the trace, the farther of 20 draws."""
-    return _leave_one_out(own_direction=False)
-
-
-@per(with_own_direction="that sum with z_i' A^-1 z_i over the trace")
-def with_own_direction() -> float:
-    return _leave_one_out(own_direction=True)
-
-
-@identity(
-    id="label-noise-b2",
-    where="Lemma B.2",
-    statement="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
-    "constant times beta.",
-    ours=["beta = 1e-12, where 0.9 of the power of beta counts as 1", "Gaussian label noise"],
-    check=above(0.9),
-    expect="contradicted",
-    finding="label-norm-in-b2",
-)
-def label_exponent(parameters: Parameters) -> float:
-    """Local power of beta in that probability at the least beta."""
-    failures, label = parameters.failures.values(), _tail(parameters, 1.0, 1)
-    return 1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1])
+def leave_one_out() -> dict[str, float]:
+    rng, lam, ridge, ratios = generator(6), setting.power_law(12, 1.5), 0.5, []
+    for _ in range(20):
+        z = rng.standard_normal((8, 12))
+        shape = (ridge * np.eye(12) + (z * np.sqrt(lam)).T @ (z * np.sqrt(lam))) / len(z)
+        trace = np.trace(np.linalg.solve(shape, np.diag(lam)))
+        whole = np.eye(len(z)) + (z * (lam / ridge)) @ z.T
+        for others in (lam / ridge, 0 * lam):
+            forms = [
+                column @ np.linalg.solve(whole - own * np.outer(column, column), column)
+                for column, own in zip(z.T, others, strict=True)
+            ]
+            ratios.append(len(z) * np.sum(lam / (ridge + lam * np.array(forms))) / trace)
+    without, own = (max(ratios[k::2], key=lambda ratio: abs(ratio - 1)) for k in (0, 1))
+    return {"leave_one_out_ratio": without, "with_own_direction": own}
 
 
 @identity(
@@ -245,16 +267,30 @@ theory = stage(AXES, blocks_of=globals())
     least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """Gradients of runs without private noise over their clip norms, and Lemma B.16's forms."""
+    """Algorithm 1 without noise at the theorem's constant and step size; Lemma B.16's forms."""
+    lam, eta = parameters.eigenvalues, parameters.step_cap
     rows = parameters.model.sample(parameters.sample_size, trial.rng)
     estimating = parameters.model.sample(parameters.estimating_rows, trial.rng)
-    runs = [_watched_run(parameters, name, rows, estimating) for name in SHAPES]
-    gradients, estimates = zip(*runs, strict=True)
-    return {
-        "largest_gradient": gradients,
-        "least_estimate": estimates[-1],
-        "least_form": [_least_form(parameters, m, trial.rng) for m in parameters.public_rows],
-    }
+    gradients, forms = [], []
+    for name in SHAPES:
+        shape = parameters.shape(name, eta)
+        constant = parameters.clip_constant(shape)
+        iterate, largest, least = np.zeros(parameters.dimension), 0.0, np.inf
+        for x, y in zip(*rows, strict=True):
+            scale = residual_estimate.public_residual_scale(*estimating, iterate)
+            residual = float(x @ iterate - y)
+            norm = float(np.sqrt(np.sum((x * residual) ** 2 / shape)))
+            largest = max(largest, norm / (constant * scale))
+            truth = lam @ (iterate - parameters.target) ** 2 + parameters.label_noise_std**2
+            least = min(least, scale**2 / float(truth))
+            iterate = iterate - eta * x * residual
+        gradients.append(largest)
+    for count in parameters.public_rows:
+        ridge = count / parameters.horizon
+        normals = trial.rng.standard_normal((count, lam.size))
+        _, bound = setting.public_bounds(lam, count, ridge)
+        forms.append(setting.leave_one_out_forms(lam, normals, ridge).min() / bound)
+    return {"largest_gradient": gradients, "least_estimate": least, "least_form": forms}
 
 
 @per(
@@ -272,82 +308,3 @@ def worst(simulation: Dataset) -> dict:
 
 simulate = stage(AXES, run)
 summarise = stage(AXES, worst)
-
-
-def _drawn_gradients() -> list[tuple[float, float]]:
-    """Norms of gradients over those of their features in the norm of Σ⁻¹, and residuals."""
-    rng, found = generator(4), []
-    for _ in range(100):
-        root = rng.standard_normal((3, 3))
-        inverse = np.linalg.inv(root @ root.T + 0.1 * np.eye(3))
-        x, iterate, y = rng.standard_normal(3), rng.standard_normal(3), rng.standard_normal()
-        gradient = np.outer(x, x) @ iterate - x * y
-        norms = [float(np.sqrt(v @ inverse @ v)) for v in (gradient, x)]
-        found.append((norms[0] / norms[1], float(x @ iterate - y)))
-    return found
-
-
-def _leave_one_out(*, own_direction: bool, ridge: float = 0.5) -> float:
-    rng, ratios = generator(6), []
-    lam = setting.power_law(12, 1.5)
-    for _ in range(20):
-        z = rng.standard_normal((8, 12))
-        shape = (ridge * np.eye(12) + (z * np.sqrt(lam)).T @ (z * np.sqrt(lam))) / len(z)
-        whole = np.eye(len(z)) + (z * (lam / ridge)) @ z.T
-        forms = []
-        for i, column in enumerate(z.T):
-            own = 0.0 if own_direction else lam[i] / ridge
-            forms.append(column @ np.linalg.solve(whole - own * np.outer(column, column), column))
-        summed = len(z) * np.sum(lam / (ridge + lam * np.array(forms)))
-        ratios.append(summed / np.trace(np.linalg.solve(shape, np.diag(lam))))
-    return max(ratios, key=lambda ratio: abs(ratio - 1))
-
-
-def _tail(parameters: Parameters, factor: float, degrees: int, *, power: float = 1.0) -> np.ndarray:
-    """Chance that a chi-square exceeds factor log(1/beta)^power, over beta."""
-    from scipy.stats import chi2
-
-    failures = parameters.failures.values()
-    return chi2.sf(factor * np.log(1 / failures) ** power, degrees) / failures
-
-
-def _clipping_chance(parameters: Parameters, power: int) -> float:
-    """With tails at N^-power. Label noise has the factor gamma_4 of the products, too."""
-    from scipy.stats import chi2
-
-    sizes = np.geomspace(2, 1e6, 61)
-    logs = power * np.log(sizes)
-    norm = np.max([chi2.sf(2 * GAUSSIAN_SCALE * d * logs, d) for d in parameters.degrees], axis=0)
-    step = norm + 2 * chi2.sf(GAUSSIAN_SCALE * logs, 1) + sizes**-10
-    return float((sizes**2 * step).max())
-
-
-def _watched_run(
-    parameters: Parameters,
-    name: str,
-    rows: tuple[np.ndarray, np.ndarray],
-    estimating: tuple[np.ndarray, np.ndarray],
-) -> tuple[float, float]:
-    """Algorithm 1 without noise, at the theorem's constant and step size."""
-    from privreg.algorithms.residual_estimate import public_residual_scale
-
-    eta = parameters.step_cap
-    shape = parameters.shape(name, eta)
-    constant, lam = parameters.clip_constant(shape), parameters.eigenvalues
-    iterate, largest, least = np.zeros(parameters.dimension), 0.0, np.inf
-    for x, y in zip(*rows, strict=True):
-        scale = public_residual_scale(*estimating, iterate)
-        residual = float(x @ iterate - y)
-        norm = float(np.sqrt(np.sum((x * residual) ** 2 / shape)))
-        largest = max(largest, norm / (constant * scale))
-        truth = lam @ (iterate - parameters.target) ** 2 + parameters.label_noise_std**2
-        least = min(least, scale**2 / float(truth))
-        iterate = iterate - eta * x * residual
-    return largest, least
-
-
-def _least_form(parameters: Parameters, count: int, rng: np.random.Generator) -> float:
-    """z_i' A_{-i}^-1 z_i over lambda M / (lambda + the tail), the least over directions i."""
-    lam, ridge = parameters.eigenvalues, count / parameters.horizon
-    found = public_features.forms(lam, rng.standard_normal((count, lam.size)), ridge)
-    return float(found.min() / public_features.form_bound(lam, count, ridge))

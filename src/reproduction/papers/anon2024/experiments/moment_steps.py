@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,30 +12,18 @@ from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated
 from reproduction.papers.anon2024 import gaussian_moments as exact
 from reproduction.papers.anon2024 import setting
-from reproduction.papers.anon2024.gaussian_moments import BETA
+from reproduction.papers.anon2024.gaussian_moments import BETA, PRINTED_BETA
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, generator
 
 PLACE = "Assumption 2.1, Definition B.4, Theorem B.5, Lemmas B.6, B.8, B.9, B.12, B.14 and B.15"
 AT_MOST: dict[str, Any] = {"check": every(below(1.0))}
 
 
-class Parameters(setting.Problem):
-    """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
+class Parameters(setting.CappedProblem):
+    """A problem whose bounds bind at some step sizes and sizes."""
 
-    label_noise_std: q.PositiveDeviation = Field(
-        description="Standard deviation of the label noise."
-    )
-    relative_steps: exact.RelativeSteps = Field(description="Step sizes over that largest one.")
-    bound_sizes: q.Some[q.SampleSize] = Field(
-        description="N at which Lemmas B.8 and B.9 and (B.18) are read."
-    )
-    large_size: q.Plural[q.SampleSize] = Field(
-        description="N at which Lemma B.15 is read for its first step."
-    )
-
-    @property
-    def step_sizes(self) -> np.ndarray:
-        return self.step_cap * self.relative_steps.values()
+    bound_sizes: q.Some[q.SampleSize] = Field(description="N of Lemmas B.8 and B.9 and (B.18).")
+    large_size: q.Plural[q.SampleSize] = Field(description="N of Lemma B.15 at its first step.")
 
 
 AXES = {
@@ -65,62 +54,69 @@ def gaussian_norm_error() -> float:
     return abs(quad(density, -np.inf, np.inf)[0] - 2)
 
 
-@identity(
-    id="fourth-moment-corrected",
-    where="Assumption 2.1",
-    compares="The fourth moments with 16 sigma_z^4 tr(HA) H.",
-    check=below(1.0),
+@per(
+    fourth_moment_ratio=stated(
+        "largest fourth moment over 16 s^4 tr(HA) H",
+        where="Assumption 2.1",
+        compares="The fourth moments with 16 sigma_z^4 tr(HA) H.",
+        check=below(1.0),
+        id="fourth-moment-corrected",
+    ),
+    printed_moment_gap=stated(
+        "least eigenvalue of 16 s^2 tr(HA) A less the fourth moment",
+        where="Assumption 2.1, Section 2",
+        statement="Assumption 2.1 implies that the fourth moment E[xx'Axx'] is at most "
+        "16 sigma_z^2 tr(HA) A for every positive semi-definite A.",
+        check=above(0.0),
+        id="fourth-moment-consequence",
+        kind="prose",
+        ours=["Gaussian features, 100 random matrices in three dimensions"],
+        expect="contradicted",
+        finding="fourth-moment-order",
+    ),
 )
-def fourth_moment_ratio() -> float:
-    """Largest fourth moment over 16 s^4 tr(HA) H."""
-    root = np.sqrt(np.diag(exact.SPECTRUM))
-    return max(
-        np.linalg.eigvalsh(moment / np.outer(root, root))[-1] / (scale * GAUSSIAN_SCALE**2)
-        for _, moment, scale in exact.fourth_moments()
+def fourth_moments() -> dict[str, float]:
+    root, ratios, gaps = np.sqrt(np.diag(exact.SPECTRUM)), [], []
+    for matrix, moment, scale in exact.fourth_moments():
+        ratio = np.linalg.eigvalsh(moment / np.outer(root, root))[-1]
+        ratios.append(ratio / (scale * GAUSSIAN_SCALE**2))
+        gap = np.linalg.eigvalsh(scale * GAUSSIAN_SCALE * matrix - moment)[0]
+        gaps.append(gap / np.linalg.norm(moment, 2))
+    return {"fourth_moment_ratio": max(ratios), "printed_moment_gap": min(gaps)}
+
+
+@per(
+    operator_error=stated(
+        "error of Definition B.4 with eta^2",
+        where="Definition B.4",
+        compares="The two operators of Definition B.4 with the factor eta^2 on their difference.",
+        check=below(1e-12),
+        id="operators-with-eta-squared",
+    ),
+    printed_operator_error=stated(
+        "error of Definition B.4 as printed",
+        where="Definition B.4",
+        statement="The two operators differ by (M - M~) A.",
+        check=below(1e-10),
+        id="operators-of-definition-b4",
+        expect="contradicted",
+        finding="operators-without-eta-squared",
+    ),
+)
+def operators() -> dict[str, float]:
+    """For a matrix that does not commute."""
+    root, covariance, eta = generator(1).standard_normal((3, 3)), np.diag([1.0, 0.5, 0.2]), 0.1
+    matrix = root @ root.T
+    fourth = exact.fourth_moment(covariance, matrix)
+    left = matrix - eta * (covariance @ matrix + matrix @ covariance) + eta**2 * fourth
+    shrink = np.eye(3) - eta * covariance
+    fluctuation = fourth - covariance @ matrix @ covariance
+    corrected, printed = (
+        float(np.abs(shrink @ matrix @ shrink + factor * fluctuation - left).max())
+        / float(np.abs(left).max())
+        for factor in (eta**2, 1.0)
     )
-
-
-@identity(
-    id="fourth-moment-consequence",
-    where="Assumption 2.1, Section 2",
-    kind="prose",
-    statement="Assumption 2.1 implies that the fourth moment E[xx'Axx'] is at most "
-    "16 sigma_z^2 tr(HA) A for every positive semi-definite A.",
-    ours=["Gaussian features, 100 random matrices in three dimensions"],
-    check=above(0.0),
-    expect="contradicted",
-    finding="fourth-moment-order",
-)
-def printed_moment_gap() -> float:
-    """Least eigenvalue of 16 s^2 tr(HA) A less the fourth moment."""
-    return min(
-        np.linalg.eigvalsh(scale * GAUSSIAN_SCALE * matrix - moment)[0] / np.linalg.norm(moment, 2)
-        for matrix, moment, scale in exact.fourth_moments()
-    )
-
-
-@identity(
-    id="operators-with-eta-squared",
-    where="Definition B.4",
-    compares="The two operators of Definition B.4 with the factor eta^2 on their difference.",
-    check=below(1e-12),
-)
-def operator_error() -> float:
-    """Error of Definition B.4 with eta^2."""
-    return exact.operator_error(exact.STEP**2)
-
-
-@identity(
-    id="operators-of-definition-b4",
-    where="Definition B.4",
-    statement="The two operators differ by (M - M~) A.",
-    check=below(1e-10),
-    expect="contradicted",
-    finding="operators-without-eta-squared",
-)
-def printed_operator_error() -> float:
-    """Error of Definition B.4 as printed."""
-    return exact.operator_error(1.0)
+    return {"operator_error": corrected, "printed_operator_error": printed}
 
 
 @identity(
@@ -135,10 +131,15 @@ def printed_operator_error() -> float:
 )
 def covariance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -> float:
     """Largest second moment of the iterates over the recursion of Theorem B.5."""
-    lam, shape = parameters.eigenvalues, parameters.shape(noise_shape, step_size)
-    private = exact.tree_moments(lam, shape, step_size, parameters.sample_size)
-    found = private + exact.label_moments(parameters, step_size)
-    return np.max(found[1:] / exact.recursion(parameters, shape, step_size)[1:])
+    # C_t of Theorem B.5, without its sum over shared steps, which only adds.
+    lam, size = parameters.eigenvalues, parameters.sample_size
+    shape, log = parameters.shape(noise_shape, step_size), np.log2(parameters.sample_size)
+    source = parameters.label_noise_std**2 * lam + 2 * log * shape
+    lost = 1 - (1 - step_size * lam) ** size
+    source = source + log * step_size * PRINTED_BETA * log * (lam @ shape) * lost
+    found = exact.tree_moments(lam, shape, step_size, size)
+    found = found + exact.label_moments(parameters, step_size)
+    return np.max(found[1:] / exact.driven(lam, source, step_size, size)[1:])
 
 
 @identity(
@@ -162,7 +163,10 @@ def average_ratio(parameters: Parameters, source: str, stable_share: float) -> f
         moments = exact.tree_moments(lam, shape, step_size, size)
         risk = parameters.noise_risk(shape, step_size)
     elif source == "start":
-        moments = exact.start_moments(parameters, step_size)
+        path = [parameters.target**2]
+        for _ in range(size - 1):
+            path.append(exact.transport(path[-1], lam, step_size))
+        moments = np.array(path)
         risk = parameters.plain_risk(step_size).bias
     else:
         moments = exact.label_moments(parameters, step_size)
@@ -184,7 +188,7 @@ def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -
     shape = parameters.shape(noise_shape, step_size)
     variance = parameters.noise_risk(shape, step_size)
     variance += parameters.plain_risk(step_size).label_noise
-    return variance / exact.variance_bound(parameters, shape, step_size)
+    return variance / _variance_bound(parameters, shape, step_size)
 
 
 @identity(
@@ -201,7 +205,7 @@ def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
     # At these sizes a head of eigenvalues is learnt, which makes the bounds bind.
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = problem.step_cap
-    bound = exact.variance_bound(problem, np.zeros(problem.dimension), eta)
+    bound = _variance_bound(problem, np.zeros(problem.dimension), eta)
     return problem.plain_risk(eta).label_noise / bound
 
 
@@ -225,13 +229,16 @@ def middle_variance_ratio(
     """Exact variance from a constant source over (B.18)."""
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = log_share / (float(problem.eigenvalues.sum()) * np.log(bound_size))
+    lam, size = problem.eigenvalues, problem.sample_size
     if constant_source == "label noise":
-        source = problem.label_noise_std**2 * problem.eigenvalues
+        source = problem.label_noise_std**2 * lam
         variance = problem.plain_risk(eta).label_noise
     else:
         source = problem.shape(constant_source, eta)
         variance = problem.noise_risk(source, eta, "independent")
-    return variance / exact.middle_bound(problem, source, eta)
+    lost = 1 - (1 - eta * lam) ** size
+    first = 2 * BETA * eta / size * (lost @ source) * (lost @ lost)
+    return variance / float(first + np.sum(lost**2 / lam * source) / size)
 
 
 @identity(
@@ -248,8 +255,15 @@ def middle_variance_ratio(
 def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> float:
     """Exact bias over the least bound of Lemma B.9 over k."""
     problem = parameters.model_copy(update={"sample_size": bound_size})
-    eta = step_share / (exact.PRINTED_BETA * float(problem.eigenvalues.sum()))
-    return problem.plain_risk(eta).bias / exact.bias_bound(problem, eta)
+    lam, squares, bound = problem.eigenvalues, problem.target**2, np.inf
+    eta = step_share / (PRINTED_BETA * float(lam.sum()))
+    horizon, margin = eta * bound_size, 1 - PRINTED_BETA * eta * lam.sum()
+    for k, (head, _) in enumerate(_heads(problem, eta), start=1):
+        first = squares[:k] @ (1 / lam[:k]) / horizon**2 + squares[k:] @ lam[k:]
+        spread = k / bound_size + bound_size * eta**2 * np.sum(lam[k:] ** 2)
+        rest = 2 * PRINTED_BETA * (head @ squares) / (bound_size * eta * margin) * spread
+        bound = min(bound, float(first + rest))
+    return problem.plain_risk(eta).bias / bound
 
 
 @per(
@@ -352,40 +366,52 @@ def early_ratio(parameters: Parameters) -> float:
     return float(lam @ shape / min(4 * head @ shape for head in heads))
 
 
-@identity(
-    id="elementary-head-bound",
-    where="Section B.5.5",
-    statement="For x between 0 and 1/eta, 1 - (1 - eta x)^N is at most the smaller of 1 and N eta "
-    "x.",
-    ours=["eta x = 1e-6 to 0.999, N = 64 to 32768"],
-    check=below(1.0),
-    wrong={
-        "At most the smaller of 1/2 and N eta x.": "head_ratio_to_a_half",
-        "At most the smaller of 1 and N eta x / 2.": "head_ratio_to_half_the_slope",
-    },
-)
-def head_ratio(parameters: Parameters) -> float:
-    """Largest 1 - (1 - eta x)^N over min(1, N eta x)."""
-    return _head_ratio(parameters, 1.0, 1.0)
-
-
 @per(
+    head_ratio=stated(
+        "largest 1 - (1 - eta x)^N over min(1, N eta x)",
+        where="Section B.5.5",
+        statement="For x between 0 and 1/eta, 1 - (1 - eta x)^N is at most the smaller of 1 and N "
+        "eta x.",
+        check=below(1.0),
+        wrong={
+            "At most the smaller of 1/2 and N eta x.": "head_ratio_to_a_half",
+            "At most the smaller of 1 and N eta x / 2.": "head_ratio_to_half_the_slope",
+        },
+        id="elementary-head-bound",
+        ours=["eta x = 1e-6 to 0.999, N = 64 to 32768"],
+    ),
     head_ratio_to_a_half="largest 1 - (1 - eta x)^N over min(1/2, N eta x)",
     head_ratio_to_half_the_slope="largest 1 - (1 - eta x)^N over min(1, N eta x / 2)",
 )
-def other_head_ratios(parameters: Parameters) -> dict[str, float]:
+def head_ratios(parameters: Parameters) -> dict[str, float]:
+    shrinkage, sizes = np.geomspace(1e-6, 0.999, 200), np.array(parameters.bound_sizes)[:, None]
+    lost = -np.expm1(sizes * np.log1p(-shrinkage))
     return {
-        "head_ratio_to_a_half": _head_ratio(parameters, 0.5, 1.0),
-        "head_ratio_to_half_the_slope": _head_ratio(parameters, 1.0, 0.5),
+        "head_ratio": (lost / np.minimum(1.0, sizes * shrinkage)).max(),
+        "head_ratio_to_a_half": (lost / np.minimum(0.5, sizes * shrinkage)).max(),
+        "head_ratio_to_half_the_slope": (lost / np.minimum(1.0, 0.5 * sizes * shrinkage)).max(),
     }
 
 
-theory = stage(
-    AXES, attributes=lambda parameters: {"cap": parameters.step_cap}, blocks_of=globals()
-)
+theory = stage(AXES, blocks_of=globals())
 
 
-def _head_ratio(parameters: Parameters, most: float, slope: float) -> float:
-    shrinkage, sizes = np.geomspace(1e-6, 0.999, 200), np.array(parameters.bound_sizes)[:, None]
-    lost = -np.expm1(sizes * np.log1p(-shrinkage))
-    return float((lost / np.minimum(most, slope * sizes * shrinkage)).max())
+def _variance_bound(problem: setting.Problem, shape: np.ndarray, eta: float) -> float:
+    """Lemma B.8 at tau = psi = 1 and the k with the least bound."""
+    lam, size = problem.eigenvalues, problem.sample_size
+    log, least = np.log2(size), np.inf
+    for head, weight in _heads(problem, eta):
+        source = problem.label_noise_std**2 * lam + 3 * log * shape
+        source = source + PRINTED_BETA * log**2 * eta * (lam @ shape) * head
+        spread = float(np.sum(head**2))
+        first = PRINTED_BETA * eta / size * (head @ source) * spread
+        least = min(least, float(first + weight @ source / size))
+    return least
+
+
+def _heads(problem: setting.Problem, eta: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each k: 1 then N eta lambda, and 1/lambda then N^2 eta^2 lambda."""
+    lam, horizon = problem.eigenvalues, problem.sample_size * eta
+    for k in range(1, lam.size + 1):
+        head = np.arange(lam.size) < k
+        yield np.where(head, 1.0, horizon * lam), np.where(head, 1 / lam, horizon**2 * lam)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Literal, Self
+from typing import Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from privreg.algorithms.residual_estimate import private_groups_needed, private_share
+from privreg.privacy.budget import Budget
+from privreg.privacy.gaussian_dp import gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
@@ -23,20 +25,6 @@ class Parameters(Strict):
     delta: q.Delta = Field(description="Promised delta.")
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes N.")
     failure_probability: q.Probability = Field(description="Of one private estimate.")
-
-    @model_validator(mode="after")
-    def _estimates_have_a_share(self) -> Self:
-        from privreg.algorithms.residual_estimate import private_share
-
-        for promised, size in product(self.epsilons, self.sample_sizes):
-            private_share(epsilon=promised, delta=self.delta, calls=size)
-        return self
-
-    def published(self, promised: float, size: int) -> float:
-        """tau of Theorem 4.1."""
-        from privreg.algorithms.shaped_accounting import published_noise_multiplier
-
-        return published_noise_multiplier(epsilon=promised, delta=self.delta, steps=size)
 
 
 AXES = {
@@ -56,18 +44,16 @@ AXES = {
     epsilon_share="the former over the promise",
     exact_share="the latter over the promise",
 )
-def readings(parameters: Parameters) -> dict:
+def readings(parameters: Parameters, promised: float) -> dict:
     from privreg.algorithms.shaped_accounting import published_readings
 
-    found = np.array(
-        [published_readings(epsilon=e, delta=parameters.delta) for e in parameters.epsilons]
-    )
-    shares = found / np.array(parameters.epsilons)[:, None]
+    found = published_readings(epsilon=promised, delta=parameters.delta)
+    shares = np.array(found) / promised
     return {
-        "epsilon": found[:, :3],
-        "exact_epsilon": found[:, 3:],
-        "epsilon_share": shares[:, :3],
-        "exact_share": shares[:, 3:],
+        "epsilon": found[:3],
+        "exact_epsilon": found[3:],
+        "epsilon_share": shares[:3],
+        "exact_share": shares[3:],
     }
 
 
@@ -79,53 +65,39 @@ def readings(parameters: Parameters) -> dict:
     needed_constant_without_levels="the same over log(1/delta) / epsilon^2",
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
 )
-def by_size(
-    parameters: Parameters, neighbours: Literal["replace-one", "zero-out"], promised: float
-) -> list:
+def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_size: int) -> dict:
     """The noise that the promise needs, and what the paper's noise delivers."""
-    from privreg.algorithms.shaped_accounting import (
-        gaussian_epsilon,
-        shaped_budget,
-        shaped_noise_multiplier,
-    )
+    from privreg.algorithms import shaped_accounting as accounting
     from privreg.noise.correlations import TreeCorrelation
     from privreg.noise.tree import tree_levels
-    from privreg.privacy.budget import Budget
 
+    given: Any = {"correlation": TreeCorrelation(), "steps": sample_size}
     budget = Budget.approximate(promised, parameters.delta, neighbours=neighbours)
-    tree, found = TreeCorrelation(), []
-    for size in parameters.sample_sizes:
-        tau = parameters.published(promised, size)
-        spent = shaped_budget(tau, correlation=tree, steps=size, neighbours=neighbours)
-        needed = shaped_noise_multiplier(budget, correlation=tree, steps=size)
-        constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
-        found.append(
-            {
-                "needed_constant": constant / tree_levels(size),
-                "needed_constant_without_levels": constant,
-                "delivered_epsilon": gaussian_epsilon(spent.rho, delta=parameters.delta),
-            }
-        )
-    return found
+    needed = accounting.shaped_noise_multiplier(budget, **given)
+    constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
+    tau = accounting.published_noise_multiplier(
+        epsilon=promised, delta=parameters.delta, steps=sample_size
+    )
+    spent = accounting.shaped_budget(tau, neighbours=neighbours, **given)
+    return {
+        "needed_constant": constant / tree_levels(sample_size),
+        "needed_constant_without_levels": constant,
+        "delivered_epsilon": gaussian_epsilon(spent.rho, delta=parameters.delta),
+    }
 
 
 @per(
-    "promised",
-    "sample_size",
-    rows_needed="rows that the private residual estimate needs at least",
+    "promised", "sample_size", rows_needed="rows that the private residual estimate needs at least"
 )
 def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> int:
     """If each of N calls takes its share of the budget."""
-    from privreg.algorithms.residual_estimate import private_groups_needed, private_share
-
     share, small = private_share(epsilon=promised, delta=parameters.delta, calls=sample_size)
     chance = parameters.failure_probability
     return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
 
 
 @per(
-    "any_size",
-    estimating_share="private rows that the estimates need over half of N, epsilon = 1",
+    "any_size", estimating_share="private rows that the estimates need over half of N, epsilon = 1"
 )
 def estimating_share(parameters: Parameters, any_size: float) -> float:
     """With N/2 for N, also in the log N rows of a group."""
@@ -141,22 +113,17 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Of the first record, which moves every prefix by 2 psi."""
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
+    from privreg.algorithms.shaped_accounting import published_noise_multiplier
 
-    prefixes, tau = sample_size - 1, parameters.published(promised, sample_size)
-    rho = 2 * (prefixes / tau) ** 2 / _variance_of_summed_prefixes(prefixes)
-    return gaussian_epsilon(rho, delta=parameters.delta) / promised
-
-
-theory = stage(AXES, attributes=lambda parameters: {"delta": parameters.delta}, blocks_of=globals())
-
-
-def _variance_of_summed_prefixes(count: int) -> float:
-    """Of the sum of all prefix noises, in units of a node's: squared uses of each node, added."""
-    total = 0.0
-    for height in range(count.bit_length()):
+    delta, prefixes, variance = parameters.delta, sample_size - 1, 0.0
+    tau = published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)
+    # Of the sum of all prefix noises, in units of a node's: squared uses of each node, added.
+    for height in range(prefixes.bit_length()):
         span = 1 << height
         # A left child serves the prefixes from its completion until its parent's.
-        starts = np.arange(span, count + 1, 2 * span)
-        total += float(np.sum(np.minimum(span, count + 1 - starts) ** 2.0))
-    return total
+        starts = np.arange(span, sample_size, 2 * span)
+        variance += float(np.sum(np.minimum(span, sample_size - starts) ** 2.0))
+    return gaussian_epsilon(2 * (prefixes / tau) ** 2 / variance, delta=delta) / promised
+
+
+theory = stage(AXES, blocks_of=globals())

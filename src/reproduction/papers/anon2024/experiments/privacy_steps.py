@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from privreg.algorithms.residual_estimate import private_share
+from privreg.privacy.gaussian_dp import gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated
@@ -19,22 +20,12 @@ HISTOGRAM_EPSILON, HISTOGRAM_DELTA = 1.0, 1e-6
 class Parameters(Strict):
     """Orders, targets and sizes."""
 
-    orders: q.Some[Annotated[q.RenyiOrder, Field(le=16)]] = Field(description="alpha, above 1.")
-    epsilons: q.Some[Annotated[q.Epsilon, Field(ge=0.01)]] = Field(description="Promised epsilon.")
+    orders: q.Some[q.RenyiOrder] = Field(description="alpha, above 1.")
+    epsilons: q.Some[q.Epsilon] = Field(description="Promised epsilon.")
     deltas: q.Some[q.Delta] = Field(description="delta.")
     sample_sizes: q.Some[q.SampleSize] = Field(description="Calls N of the residual estimate.")
-    sensitivities: q.Some[q.Positive] = Field(
-        description="Sensitivities at the same ratio to the noise."
-    )
-    groups: Annotated[q.Count, Field(ge=3)] = Field(description="Groups of the histogram.")
-
-    @model_validator(mode="after")
-    def _estimates_have_a_share(self) -> Self:
-        from privreg.algorithms.residual_estimate import private_share
-
-        for (epsilon, delta), calls in product(self.targets, self.sample_sizes):
-            private_share(epsilon=epsilon, delta=delta, calls=calls)
-        return self
+    sensitivities: q.Some[q.Positive] = Field(description="With noise of ten times as much.")
+    groups: q.Count = Field(description="Groups of the histogram.")
 
     @property
     def targets(self) -> list[tuple[float, float]]:
@@ -49,62 +40,56 @@ AXES = {
 }
 
 
-@identity(
+@per(
     "order",
-    id="shaped-gaussian-mechanism-2-6",
-    where="Lemma 2.6",
-    kind="theorem",
-    statement="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence "
-    "alpha Delta^2 / (2 sigma^2), with Delta in the norm of the inverse of Sigma.",
-    ours=[
-        "quadrature in two dimensions at orders 1.5 to 16, sigma = 1.5",
-        "the divergence with the factor 1 / (alpha - 1) that Definition 2.5 leaves out",
-    ],
-    check=every(below(1e-9)),
-    wrong={"With sigma in place of sigma^2.": "divergence_error_of_sigma"},
+    divergence_error=stated(
+        "relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6",
+        where="Lemma 2.6",
+        statement="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence "
+        "alpha Delta^2 / (2 sigma^2), with Delta in the norm of the inverse of Sigma.",
+        check=every(below(1e-9)),
+        wrong={"With sigma in place of sigma^2.": "divergence_error_of_sigma"},
+        id="shaped-gaussian-mechanism-2-6",
+        kind="theorem",
+        ours=[
+            "quadrature in two dimensions at orders 1.5 to 16, sigma = 1.5",
+            "the divergence with the factor 1 / (alpha - 1) that Definition 2.5 leaves out",
+        ],
+    ),
+    divergence_error_of_sigma="that distance with sigma in place of sigma^2",
+    printed_integrand_error=stated(
+        "relative distance of the proof's first line from Lemma 2.6",
+        where="Section B.5.1, Lemma 2.6",
+        statement="The divergence is that of the first line of the proof, whose integrand has the "
+        "exponent -(alpha z' Sigma^-1 z + (alpha - 1) (z - mu)' Sigma^-1 (z - mu)) / 2.",
+        check=every(below(1e-9)),
+        id="integrand-of-lemma-2-6",
+        ours=["quadrature in two dimensions at orders 1.5 to 16, with sigma^2 Sigma for Sigma"],
+        expect="contradicted",
+        finding="signs-in-the-proof-of-lemma-2-6",
+    ),
+    printed_divergence_ratio=stated(
+        "divergence of Definition 2.5 over the one stated for the Gaussian mechanism",
+        where="Definition 2.5, Section 2",
+        statement="With the divergence of Definition 2.5 the Gaussian mechanism is "
+        "(alpha, alpha Delta^2 / (2 sigma^2))-RDP.",
+        check=every(below(1.0000001)),
+        id="gaussian-mechanism-in-definition-2-5",
+        kind="prose",
+        ours=["orders 1.5 to 16, the expectation under M(S')"],
+        expect="contradicted",
+        finding="renyi-factor",
+        note="The ratio is alpha - 1; with the expectation under M(S) it is alpha + 1.",
+    ),
 )
-def divergence_error(order: float) -> float:
-    """Relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6."""
-    return abs(_divergence(order) / _of_lemma(order) - 1)
-
-
-@per("order", divergence_error_of_sigma="that distance with sigma in place of sigma^2")
-def divergence_error_of_sigma(order: float) -> float:
-    return abs(_divergence(order) / (_NOISE_STD * _of_lemma(order)) - 1)
-
-
-@identity(
-    "order",
-    id="integrand-of-lemma-2-6",
-    where="Section B.5.1, Lemma 2.6",
-    statement="The divergence is that of the first line of the proof, whose integrand has the "
-    "exponent -(alpha z' Sigma^-1 z + (alpha - 1) (z - mu)' Sigma^-1 (z - mu)) / 2.",
-    ours=["quadrature in two dimensions at orders 1.5 to 16, with sigma^2 Sigma for Sigma"],
-    check=every(below(1e-9)),
-    expect="contradicted",
-    finding="signs-in-the-proof-of-lemma-2-6",
-)
-def printed_integrand_error(order: float) -> float:
-    """Relative distance of the proof's first line from Lemma 2.6."""
-    return abs(_divergence(order, sign=-1) / _of_lemma(order) - 1)
-
-
-@identity(
-    "order",
-    id="gaussian-mechanism-in-definition-2-5",
-    where="Definition 2.5, Section 2",
-    kind="prose",
-    statement="With the divergence of Definition 2.5 the Gaussian mechanism is "
-    "(alpha, alpha Delta^2 / (2 sigma^2))-RDP.",
-    ours=["orders 1.5 to 16, the expectation under M(S')"],
-    check=every(below(1.0000001)),
-    expect="contradicted",
-    finding="renyi-factor",
-    note="The ratio is alpha - 1; with the expectation under M(S) it is alpha + 1.",
-)
-def printed_divergence_ratio(order: float) -> float:
-    """Divergence of Definition 2.5 over the one stated for the Gaussian mechanism."""
-    return (order - 1) * _divergence(order) / _of_lemma(order)
+def divergences(order: float) -> dict[str, float]:
+    found, of_lemma = _divergence(order), order * _SQUARED_SHIFT / (2 * _NOISE_STD**2)
+    return {
+        "divergence_error": abs(found / of_lemma - 1),
+        "divergence_error_of_sigma": abs(found / (_NOISE_STD * of_lemma) - 1),
+        "printed_integrand_error": abs(_divergence(order, sign=-1) / of_lemma - 1),
+        "printed_divergence_ratio": (order - 1) * found / of_lemma,
+    }
 
 
 @identity(
@@ -121,63 +106,55 @@ def printed_divergence_ratio(order: float) -> float:
 )
 def gaussian_epsilon_ratio(sensitivity: float) -> float:
     """Exact epsilon over (1.25 Delta log(2/delta))^(1/2) / sigma."""
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
-
     delta, noise_std = 1e-5, 10 * sensitivity
     printed = np.sqrt(1.25 * sensitivity * np.log(2 / delta)) / noise_std
     return gaussian_epsilon(0.5 / 100, delta=delta) / printed
 
 
-@identity(
-    id="conversion-b1",
-    where="Lemma B.1",
-    kind="theorem",
-    statement="(alpha, rho)-RDP implies (rho + log(1/delta)/(alpha - 1), delta)-DP.",
-    ours=[
-        "the exact trade-off of the Gaussian mechanism, epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"
-    ],
-    check=above(1.0),
+@per(
+    conversion_ratio=stated(
+        "least epsilon by Lemma B.1 over the exact one",
+        where="Lemma B.1",
+        statement="(alpha, rho)-RDP implies (rho + log(1/delta)/(alpha - 1), delta)-DP.",
+        check=above(1.0),
+        id="conversion-b1",
+        kind="theorem",
+        ours=[
+            "the exact trade-off of the Gaussian mechanism, epsilon = 0.1 to 8, delta = 1e-8 to "
+            "1e-3"
+        ],
+    ),
+    best_order_error=stated(
+        "distance of the least conversion from rho + 2 (rho log)^(1/2)",
+        where="Section B.1, Theorem 4.1",
+        statement="The least conversion is rho + 2 (rho log(1/delta))^(1/2), which the printed rho "
+        "makes epsilon.",
+        check=below(1e-6),
+        id="best-order-of-the-conversion",
+    ),
+    multiplier_ratio=stated(
+        "largest k / rho over 4 k (log(1/delta) + epsilon) / epsilon^2",
+        where="Section B.1, Theorem 4.1",
+        statement="k / rho is at most 4 k (log(1/delta) + epsilon) / epsilon^2.",
+        check=below(1.0),
+        id="noise-is-large-enough-for-rho",
+    ),
 )
-def conversion_ratio(parameters: Parameters) -> float:
-    """Least epsilon by Lemma B.1 over the exact one."""
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
-
-    return min(
-        _least_conversion(rho, delta) / gaussian_epsilon(rho, delta=delta)
-        for rho, delta in ((_printed_rho(*target), target[1]) for target in parameters.targets)
-    )
-
-
-@identity(
-    id="best-order-of-the-conversion",
-    where="Section B.1, Theorem 4.1",
-    statement="The least conversion is rho + 2 (rho log(1/delta))^(1/2), which the printed rho "
-    "makes epsilon.",
-    check=below(1e-6),
-)
-def best_order_error(parameters: Parameters) -> float:
-    """Distance of the least conversion from rho + 2 (rho log)^(1/2)."""
-    errors = []
+def conversions(parameters: Parameters) -> dict[str, float]:
+    ratios, errors, multipliers = [], [], []
     for epsilon, delta in parameters.targets:
-        rho = _printed_rho(epsilon, delta)
-        value = _least_conversion(rho, delta)
-        closed = rho + 2 * np.sqrt(rho * np.log(1 / delta))
-        errors += [abs(value / closed - 1), abs(value / epsilon - 1)]
-    return max(errors)
-
-
-@identity(
-    id="noise-is-large-enough-for-rho",
-    where="Section B.1, Theorem 4.1",
-    statement="k / rho is at most 4 k (log(1/delta) + epsilon) / epsilon^2.",
-    check=below(1.0),
-)
-def multiplier_ratio(parameters: Parameters) -> float:
-    """Largest k / rho over 4 k (log(1/delta) + epsilon) / epsilon^2."""
-    return max(
-        epsilon**2 / (4 * _printed_rho(epsilon, delta) * (np.log(1 / delta) + epsilon))
-        for epsilon, delta in parameters.targets
-    )
+        log = np.log(1 / delta)
+        rho = float((np.sqrt(log + epsilon) - np.sqrt(log)) ** 2)
+        least = _least_conversion(rho, delta)
+        closed = rho + 2 * np.sqrt(rho * log)
+        ratios.append(least / gaussian_epsilon(rho, delta=delta))
+        errors += [abs(least / closed - 1), abs(least / epsilon - 1)]
+        multipliers.append(epsilon**2 / (4 * rho * (log + epsilon)))
+    return {
+        "conversion_ratio": min(ratios),
+        "best_order_error": max(errors),
+        "multiplier_ratio": max(multipliers),
+    }
 
 
 @identity(
@@ -191,8 +168,6 @@ def multiplier_ratio(parameters: Parameters) -> float:
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
     """Largest epsilon of N residual estimates by advanced composition over the promise."""
-    from privreg.algorithms.residual_estimate import private_share
-
     ratios = []
     for (epsilon, delta), calls in product(parameters.targets, parameters.sample_sizes):
         share, _ = private_share(epsilon=epsilon, delta=delta, calls=calls)
@@ -224,22 +199,25 @@ def mean_loss_ratio() -> float:
     return float((sizes * share * np.tanh(share / 2) / epsilon).max())
 
 
-@identity(
-    id="group-means-in-two-bins",
-    where="Section B.5.3",
-    statement="Group means within a quarter of the truth lie in two consecutive bins.",
-    ours=["10000 values of the truth over a doubling"],
-    check=below(2.0),
-    wrong={"Within a half of it, too.": "bins_within_a_half"},
+@per(
+    bins_within_a_quarter=stated(
+        "largest number of bins that 3/4 to 5/4 of a value meet",
+        where="Section B.5.3",
+        statement="Group means within a quarter of the truth lie in two consecutive bins.",
+        check=below(2.0),
+        wrong={"Within a half of it, too.": "bins_within_a_half"},
+        id="group-means-in-two-bins",
+        ours=["10000 values of the truth over a doubling"],
+    ),
+    bins_within_a_half="largest number of bins that 1/2 to 3/2 of a value meet",
 )
-def bins_within_a_quarter() -> float:
-    """Largest number of bins that 3/4 to 5/4 of a value meet."""
-    return _most_bins(0.25)
-
-
-@per(bins_within_a_half="largest number of bins that 1/2 to 3/2 of a value meet")
-def bins_within_a_half() -> float:
-    return _most_bins(0.5)
+def bins() -> dict[str, float]:
+    truths = np.geomspace(1.0, 2.0, 10001)[:-1]
+    quarter, half = (
+        np.floor(np.log2(truths * (1 + distance))) - np.floor(np.log2(truths * (1 - distance)))
+        for distance in (0.25, 0.5)
+    )
+    return {"bins_within_a_quarter": quarter.max() + 1, "bins_within_a_half": half.max() + 1}
 
 
 @per(
@@ -273,18 +251,7 @@ def histogram_failure(parameters: Parameters, reading: str) -> float:
     return _failure(_chance(last, groups - last), dropped)
 
 
-theory = stage(AXES, attributes=lambda: {"histogram_delta": HISTOGRAM_DELTA}, blocks_of=globals())
-
-
-def _most_bins(distance: float) -> float:
-    truths = np.geomspace(1.0, 2.0, 10001)[:-1]
-    first, last = (np.floor(np.log2(truths * (1 + sign * distance))) for sign in (-1, 1))
-    return float((last - first).max() + 1)
-
-
-def _printed_rho(epsilon: float, delta: float) -> float:
-    log = np.log(1 / delta)
-    return float((np.sqrt(log + epsilon) - np.sqrt(log)) ** 2)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _least_conversion(rho: float, delta: float) -> float:
@@ -300,11 +267,6 @@ _SQUARED_SHIFT = float(_SHIFT @ np.linalg.solve(_SHAPE, _SHIFT))
 _NOISE_STD = 1.5
 
 
-def _of_lemma(order: float) -> float:
-    """alpha Delta^2 / (2 sigma^2)."""
-    return order * _SQUARED_SHIFT / (2 * _NOISE_STD**2)
-
-
 def _divergence(order: float, sign: int = 1) -> float:
     """Of N(0, σ²Σ) from N(shift, σ²Σ), by quadrature of the density's power in two dimensions.
 
@@ -318,24 +280,23 @@ def _divergence(order: float, sign: int = 1) -> float:
     mass = reach**2 * np.outer(weights, weights)
     # The integrand is a normal density around (1 - alpha) times the shift, scaled.
     centred = grid + (1 - order) * _SHIFT
-
-    def exponent(points: np.ndarray) -> np.ndarray:
-        return -0.5 * np.einsum("...i,ij,...j", points, inverse, points)
-
-    power = order * exponent(centred) + sign * (1 - order) * exponent(centred - _SHIFT)
-    density = np.exp(power) / (2 * np.pi * np.sqrt(np.linalg.det(covariance)))
+    square, shifted = (
+        -0.5 * np.einsum("...i,ij,...j", points, inverse, points)
+        for points in (centred, centred - _SHIFT)
+    )
+    density = np.exp(order * square + sign * (1 - order) * shifted)
+    density = density / (2 * np.pi * np.sqrt(np.linalg.det(covariance)))
     return float(np.log(np.sum(mass * density)) / (order - 1))
 
 
-def _chance(first: int, second: int, epsilon: float = HISTOGRAM_EPSILON) -> float:
+def _chance(first: int, second: int) -> float:
     """Chance that the first count is the larger after Laplace noise of scale 2/epsilon on both."""
-    gap, scale = (first - second) * epsilon / 2, 1.0
-    tail = 0.5 * np.exp(-abs(gap) / scale) * (1 + abs(gap) / (2 * scale))
+    gap = (first - second) * HISTOGRAM_EPSILON / 2
+    tail = 0.5 * np.exp(-abs(gap)) * (1 + abs(gap) / 2)
     return float(1 - tail if gap > 0 else tail)
 
 
-def _failure(one: float, other: float, epsilon: float = HISTOGRAM_EPSILON) -> float:
+def _failure(one: float, other: float) -> float:
     """Least delta for an event of these chances and its complement, both ways."""
-    grow = np.exp(epsilon)
     pairs = ((one, other), (other, one), (1 - one, 1 - other), (1 - other, 1 - one))
-    return float(max(0.0, *(a - grow * b for a, b in pairs)))
+    return float(max(0.0, *(a - np.exp(HISTOGRAM_EPSILON) * b for a, b in pairs)))

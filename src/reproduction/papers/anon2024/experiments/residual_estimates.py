@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms import residual_estimate
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import (
     Axis,
-    DataArray,
     Dataset,
     Mean,
     Quantity,
     Trial,
     below,
-    identity,
     means,
     per,
     stage,
+    stated,
 )
 from reproduction.engine.summaries import trials_last
 
@@ -36,12 +36,6 @@ class Parameters(Strict):
     failure_probability: q.Probability = Field(description="Of one private estimate.")
     group_rows: q.SampleSize = Field(description="Private rows a group.")
 
-    @property
-    def target(self) -> dict[str, float]:
-        """What one private estimate keeps."""
-        names = ("epsilon", "delta", "failure_probability")
-        return {name: getattr(self, name) for name in names}
-
 
 AXES = {
     "rows": Axis("public rows m", "rows"),
@@ -50,31 +44,41 @@ AXES = {
 }
 
 
-@identity(
-    id="mean-of-squares-within-half-b17",
-    where="Section B.5.3, equation (B.17)",
-    statement="With m of order log N public rows the mean of the squared residuals is within half "
-    "of the true mean square with probability at least 1 - N^-10.",
-    ours=["normal residuals", "m = 220 log N, N = 10 to 1000000", "the probability of Lemma B.3"],
-    check=below(1.0),
-    wrong={
-        "With m of order (log N)^(1/2).": "failure_at_fewer_rows",
-        "Within a quarter of it, with no more rows.": "failure_within_a_quarter",
-    },
-)
-def failure_within_a_half() -> float:
-    """Largest probability that the mean is farther away, times N^10."""
-    return _failure(0.5, 1.0)
-
-
 @per(
+    failure_within_a_half=stated(
+        "largest probability that the mean is farther away, times N^10",
+        where="Section B.5.3, equation (B.17)",
+        statement="With m of order log N public rows the mean of the squared residuals is within "
+        "half of the true mean square with probability at least 1 - N^-10.",
+        check=below(1.0),
+        wrong={
+            "With m of order (log N)^(1/2).": "failure_at_fewer_rows",
+            "Within a quarter of it, with no more rows.": "failure_within_a_quarter",
+        },
+        id="mean-of-squares-within-half-b17",
+        ours=[
+            "normal residuals",
+            "m = 220 log N, N = 10 to 1000000",
+            "the probability of Lemma B.3",
+        ],
+    ),
     failure_at_fewer_rows="that probability with 220 (log N)^(1/2) rows",
     failure_within_a_quarter="that probability for a quarter in place of half",
 )
-def other_failures() -> dict[str, float]:
+def failures() -> dict[str, float]:
+    from scipy.stats import chi2
+
+    sizes = np.geomspace(10, 1e6, 51)
+
+    def largest(distance: float, power: float) -> float:
+        rows = np.ceil(220 * np.log(sizes) ** power)
+        outside = chi2.sf((1 + distance) * rows, rows) + chi2.cdf((1 - distance) * rows, rows)
+        return float((outside * sizes**10).max())
+
     return {
-        "failure_at_fewer_rows": _failure(0.5, 0.5),
-        "failure_within_a_quarter": _failure(0.25, 1.0),
+        "failure_within_a_half": largest(0.5, 1.0),
+        "failure_at_fewer_rows": largest(0.5, 0.5),
+        "failure_within_a_quarter": largest(0.25, 1.0),
     }
 
 
@@ -83,64 +87,48 @@ def other_failures() -> dict[str, float]:
     private=Quantity("l^2 over the truth, Option 2", "reading truth"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    from privreg.algorithms import residual_estimate
-
-    groups = residual_estimate.private_groups_needed(**parameters.target)
+    target = parameters.model_dump(include={"epsilon", "delta", "failure_probability"})
+    groups = residual_estimate.private_groups_needed(**target)
     public = []
     for rows in parameters.rows:
         labels = trial.rng.standard_normal(rows)
         scale = residual_estimate.public_residual_scale(np.ones((rows, 1)), labels, [0.0])
         public.append(scale**2)
     normals = trial.rng.standard_normal(groups * parameters.group_rows)
-    private = []
+    private, epsilon = [], parameters.epsilon
     for truth in TRUTHS:
         labels = np.sqrt(truth) * normals
-        printed = _as_printed(parameters, labels.reshape(groups, -1), trial.rng)
+        # Lines 8 to 13 to the letter: noise for shares below the threshold, 0 for the others.
+        squares = np.mean(labels.reshape(groups, -1) ** 2, axis=1)
+        bins, counts = np.unique(np.floor(np.log2(squares)), return_counts=True)
+        shares = counts / groups
+        threshold = 2 * np.log(1 / parameters.delta) / (epsilon * groups) + 1 / groups
+        noisy = shares + trial.rng.laplace(0.0, 2 / (epsilon * groups), bins.size)
+        fullest = np.argmax(np.where(shares < threshold, noisy, 0.0))
+        printed = float(2 * np.exp2(bins[fullest] + 1))
         scale = residual_estimate.private_residual_scale(
-            np.ones((labels.size, 1)), labels, [0.0], rng=trial.rng, **parameters.target
+            np.ones((labels.size, 1)), labels, [0.0], rng=trial.rng, **target
         )
         private.append([printed / truth, scale**2 / truth])
     return {"public": public, "private": np.transpose(private)}
 
 
-@per("reading", "truth", private_at_most_twice=Mean("Option 2 estimates at most twice the truth"))
-def private_at_most_twice(simulation: Dataset) -> np.ndarray:
-    # A square of a root of 2, which is exactly twice, rounds to more.
-    return (trials_last(simulation.private) <= 2.0 + 1e-9).astype(float)
-
-
-@per("reading", "truth", near_the_truth=Mean("Option 2 estimates from 1.5 to 5 times the truth"))
-def near_the_truth(simulation: Dataset) -> DataArray:
-    # A bin's upper end is at most twice the mean of the groups in it, which are near the truth.
-    return ((simulation.private >= 1.5) & (simulation.private <= 5.0)).astype(float)
-
-
-theory = stage(AXES, failure_within_a_half, other_failures)
-simulate = stage(AXES, run)
-summarise = stage(
-    AXES,
-    means(run, "public"),
-    private_at_most_twice,
-    near_the_truth,
+@per(
+    "reading",
+    "truth",
+    private_at_most_twice=Mean("Option 2 estimates at most twice the truth"),
+    near_the_truth=Mean("Option 2 estimates from 1.5 to 5 times the truth"),
 )
+def shares(simulation: Dataset) -> dict:
+    ratio = trials_last(simulation.private)
+    return {
+        # A square of a root of 2, which is exactly twice, rounds to more.
+        "private_at_most_twice": (ratio <= 2.0 + 1e-9).astype(float),
+        # A bin's upper end is at most twice the mean of the groups in it, which are near the truth.
+        "near_the_truth": ((ratio >= 1.5) & (ratio <= 5.0)).astype(float),
+    }
 
 
-def _as_printed(parameters: Parameters, labels: np.ndarray, rng: np.random.Generator) -> float:
-    """Lines 8 to 13 to the letter: noise for shares below the threshold, 0 for the others."""
-    means, groups = np.mean(labels**2, axis=1), len(labels)
-    bins, counts = np.unique(np.floor(np.log2(means)), return_counts=True)
-    shares, epsilon = counts / groups, parameters.epsilon
-    threshold = 2 * np.log(1 / parameters.delta) / (epsilon * groups) + 1 / groups
-    noisy = shares + rng.laplace(0.0, 2 / (epsilon * groups), bins.size)
-    kept = np.where(shares < threshold, noisy, 0.0)
-    return float(2 * np.exp2(bins[np.argmax(kept)] + 1))
-
-
-def _failure(distance: float, power: float) -> float:
-    """Chance that a mean of 220 log(N)^power squares is this far away, times N^10; the largest."""
-    from scipy.stats import chi2
-
-    sizes = np.geomspace(10, 1e6, 51)
-    rows = np.ceil(220 * np.log(sizes) ** power)
-    outside = chi2.sf((1 + distance) * rows, rows) + chi2.cdf((1 - distance) * rows, rows)
-    return float((outside * sizes**10).max())
+theory = stage(AXES, failures)
+simulate = stage(AXES, run)
+summarise = stage(AXES, means(run, "public"), shares)

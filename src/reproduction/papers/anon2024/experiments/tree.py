@@ -7,8 +7,9 @@ from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Axis, Dataset, Estimate, Trial, per, stage
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
 from reproduction.engine.summaries import trials_last
+from reproduction.papers.anon2024.setting import correlation_named
 
 PLACE = "Figure 1, Algorithm 3"
 
@@ -16,26 +17,13 @@ PLACE = "Figure 1, Algorithm 3"
 class Parameters(Strict):
     """A tree of every step's noise."""
 
-    leaves: q.Plural[q.Count] = Field(
-        description="Leaves of the tree that is drawn, a power of two."
-    )
+    leaves: q.Plural[q.Count] = Field(description="Leaves of the drawn tree, a power of two.")
     steps: q.Plural[q.Steps] = Field(description="Steps whose covariance is estimated.")
     draws: q.Plural[q.Count] = Field(description="Independent trees a trial.")
-
-    _is_a_whole_tree = q.must(
-        "leaves must be a power of two, got {self.leaves}",
-        lambda self: self.leaves.bit_count() == 1,
-    )
 
     @property
     def prefixes(self) -> np.ndarray:
         return np.arange(1, self.steps + 1)
-
-    @property
-    def nodes(self) -> list[tuple[int, int]]:
-        """Height and number of each node, from the leaves up."""
-        levels = range(self.leaves.bit_length())
-        return [(level, block) for level in levels for block in range(self.leaves >> level)]
 
 
 PREFIX = Axis("number of gradients in the prefix", "prefixes")
@@ -49,78 +37,64 @@ AXES = {"step": PREFIX, "other_step": PREFIX}
     last="last leaf below the node",
     enters="1 if the node's noise enters a prefix",
 )
-def nodes(parameters: Parameters) -> dict:
-    level, block = np.array(parameters.nodes).T
-    return {
-        "height": level,
-        "first": (block << level) + 1,
-        "last": (block + 1) << level,
-        # Left children, and the root once all leaves are in.
-        "enters": (block % 2 == 0).astype(int),
-    }
+def nodes(parameters: Parameters) -> list[dict[str, int]]:
+    # Left children's noise enters, and the root's once all leaves are in.
+    return [
+        {
+            "height": level,
+            "first": (block << level) + 1,
+            "last": (block + 1) << level,
+            "enters": int(block % 2 == 0),
+        }
+        for level in range(parameters.leaves.bit_length())
+        for block in range(parameters.leaves >> level)
+    ]
 
 
-@per("step", "other_step", law="nodes shared by two prefixes")
-def law(parameters: Parameters) -> np.ndarray:
+@per(
+    law=Quantity("nodes shared by two prefixes", "step other_step"),
+    largest_excess="nodes of a prefix over log2 of its length, rounded up",
+)
+def law(parameters: Parameters) -> dict:
     """The popcount law."""
     from privreg.noise.tree import tree_shared_nodes
 
-    return tree_shared_nodes(parameters.prefixes[:, None], parameters.prefixes)
-
-
-@per(largest_excess="nodes of a prefix over log2 of its length, rounded up")
-def largest_excess(parameters: Parameters) -> float:
-    from privreg.noise.tree import tree_shared_nodes
-
     prefixes = parameters.prefixes
-    return (tree_shared_nodes(prefixes, prefixes) - np.ceil(np.log2(prefixes))).max()
+    shared = tree_shared_nodes(prefixes[:, None], prefixes)
+    excess = np.diag(shared) - np.ceil(np.log2(prefixes))
+    return {"law": shared, "largest_excess": excess.max()}
 
 
 @per("step", "other_step", moment="covariance of prefix noises in one trial")
 def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     """Second moments of drawn prefix noises."""
-    from privreg.noise.tree import TreeNoise
-
-    steps = parameters.steps
-    noise = TreeNoise(parameters.draws, rng=trial.rng, steps=steps).draw(steps)
+    steps, draws = parameters.steps, parameters.draws
+    noise = correlation_named("tree").stream(draws, steps=steps, rng=trial.rng).draw(steps)
     prefixes = np.cumsum(noise, axis=0)
-    return prefixes @ prefixes.T / parameters.draws
+    return prefixes @ prefixes.T / draws
 
 
 @per(
-    "step",
-    "other_step",
-    covariance=Estimate("covariance of prefix noises in units of a node's variance"),
+    covariance=Estimate(
+        "covariance of prefix noises in units of a node's variance", "step other_step"
+    ),
+    largest_score="largest deviation in standard errors",
+    scale=Estimate("least-squares scale of the covariance against the law"),
 )
-def covariance(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
+def covariance(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     """Covariance over all draws, and its exact standard error by the law."""
-    law, count = theory.law.values.astype(float), _count(parameters, simulation)
-    error = np.sqrt((np.outer(np.diag(law), np.diag(law)) + law**2) / count)
-    return trials_last(simulation.moment).mean(axis=-1), error
-
-
-@per(largest_score="largest deviation in standard errors")
-def largest_score(parameters: Parameters, simulation: Dataset, theory: Dataset) -> float:
-    found, error = covariance(parameters, simulation, theory)
-    return (np.abs(found - theory.law.values.astype(float)) / error).max()
-
-
-@per(scale=Estimate("least-squares scale of the covariance against the law"))
-def scale(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
-    law, count = theory.law.values.astype(float), _count(parameters, simulation)
+    law, count = theory.law.values.astype(float), parameters.draws * simulation.sizes["trial"]
     found = trials_last(simulation.moment).mean(axis=-1)
+    error = np.sqrt((np.outer(np.diag(law), np.diag(law)) + law**2) / count)
     # ⟨S, K⟩ of a sample covariance S has variance 2 tr(K⁴)/n.
-    error = np.sqrt(2 * np.trace(law @ law @ law @ law) / count)
-    return np.sum(found * law) / np.sum(law**2), error / np.sum(law**2)
+    error_of_scale = np.sqrt(2 * np.trace(law @ law @ law @ law) / count)
+    return {
+        "covariance": (found, error),
+        "largest_score": (np.abs(found - law) / error).max(),
+        "scale": np.array([np.sum(found * law), error_of_scale]) / np.sum(law**2),
+    }
 
 
-theory = stage(
-    AXES, nodes, law, largest_excess, attributes=lambda parameters: {"leaves": parameters.leaves}
-)
+theory = stage(AXES, nodes, law, attributes=lambda parameters: {"leaves": parameters.leaves})
 simulate = stage(AXES, run)
-summarise = stage(AXES, covariance, largest_score, scale)
-
-
-def _count(parameters: Parameters, simulation: Dataset) -> int:
-    """Trees drawn in all trials."""
-    return parameters.draws * simulation.sizes["trial"]
+summarise = stage(AXES, covariance)

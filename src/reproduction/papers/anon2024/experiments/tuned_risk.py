@@ -6,11 +6,10 @@ both are oracles, the same for all arms, and not private.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from pydantic import Field
 
+from privreg.noise.covariance import PublicCovariance
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import jackknife, trials_last
@@ -19,30 +18,15 @@ from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 
 PLACE = "Algorithm 1, Corollaries 4.3 and 4.5; the paper runs no experiment"
 TREE_ARMS = [f"tree, {shape}" for shape in SHAPES]
+DIAGONAL_ARMS = [f"{correlation}, {shape}" for correlation in CORRELATIONS for shape in SHAPES]
 COMPARISONS = {
-    f"{correlation}: {words} over identity": (f"{correlation}, {arm}", f"{correlation}, identity")
+    f"{correlation}: {words} over identity": (f"{correlation}, {shape}", f"{correlation}, identity")
     for correlation in CORRELATIONS
-    for words, arm in (("population", "population"), ("public", "public x1"))
+    for words, shape in (("population", "population"), ("public", "public x1"))
 } | {
     f"{shape}: square root over tree": (f"square root, {shape}", f"tree, {shape}")
     for shape in SHAPES
 }
-
-
-class Arm(NamedTuple):
-    """A correlation over steps and a shape; `public_ratio` public rows for each private one."""
-
-    correlation: str
-    shape: str
-    public_ratio: int = 0
-
-    @property
-    def name(self) -> str:
-        ratio = f" x{self.public_ratio}" if self.public_ratio else ""
-        return f"{self.correlation}, {self.shape}{ratio}"
-
-
-DIAGONAL = {arm.name: arm for c in CORRELATIONS for s in SHAPES for arm in [Arm(c, s)]}
 
 
 class Parameters(setting.Problem):
@@ -58,72 +42,89 @@ class Parameters(setting.Problem):
     )
 
     @property
-    def arms(self) -> list[Arm]:
-        public = [Arm(c, "public", ratio) for c in CORRELATIONS for ratio in self.public_ratios]
-        return [*DIAGONAL.values(), *public]
+    def arms(self) -> list[str]:
+        """Correlation and shape; `public x2` has two public rows for each private one."""
+        shapes = [f"public x{ratio}" for ratio in self.public_ratios]
+        return DIAGONAL_ARMS + [f"{name}, {shape}" for name in CORRELATIONS for shape in shapes]
 
-    @property
-    def arm_names(self) -> list[str]:
-        return [arm.name for arm in self.arms]
+    def shapes(self, name: str) -> np.ndarray:
+        """Diagonals of Σ for each step size."""
+        return np.array([self.shape(name, eta) for eta in self.step_sizes.values()])
+
+    def clip_norms(self, name: str) -> np.ndarray:
+        return np.array([self.clip_norm(shape) for shape in self.shapes(name)])
 
     def multiplier(self, correlation: str, epsilon: float) -> float:
         steps = self.sample_size - 1
         return setting.noise_multiplier(correlation, epsilon, self.delta, steps)
 
-    def multipliers(self, correlation: str) -> np.ndarray:
-        return np.array([self.multiplier(correlation, epsilon) for epsilon in self.epsilons])
+    def noise_stds(self, correlation: str, name: str) -> np.ndarray:
+        """tau psi for each budget and step size."""
+        multipliers = [self.multiplier(correlation, epsilon) for epsilon in self.epsilons]
+        return np.outer(multipliers, self.clip_norms(name))
 
 
 AXES = setting.AXES | {
-    "arm": Axis("correlation and shape", "arm_names"),
-    "diagonal_arm": Axis("arm", list(DIAGONAL)),
+    "arm": Axis("correlation and shape", "arms"),
+    "diagonal_arm": Axis("arm", DIAGONAL_ARMS),
     "comparison": Axis("comparison", list(COMPARISONS)),
 }
-GRID = "arm epsilon step_size"
 
 
 @per(
-    nonprivate=Quantity("exact risk without privacy or clipping", "step_size"),
-    risk=Quantity("exact risk without clipping", "diagonal_arm epsilon step_size"),
-    tuned=Quantity("least exact risk over step sizes", "diagonal_arm epsilon"),
-    designed_over_identity=Quantity("ratio of least exact risks of the tree", "epsilon"),
-    bound=Quantity("Theorem 4.2 for the tree, constants 1", "noise_shape epsilon step_size"),
-    exact_over_bound=Quantity(
-        "exact risk of the tree over that bound", "noise_shape epsilon step_size"
-    ),
+    "diagonal_arm",
+    risk=Quantity("exact risk without clipping", "epsilon step_size"),
+    tuned=Quantity("least exact risk over step sizes", "epsilon"),
 )
-def exact_risks(parameters: Parameters) -> dict:
-    """Second moments: the risk of plain SGD, and what the noise adds to it; Theorem 4.2."""
-    steps, budgets = parameters.step_sizes.values(), parameters.epsilons
-    plain = [parameters.plain_risk(eta).total for eta in steps]
-    risk = np.zeros((len(DIAGONAL), len(budgets), len(steps)))
-    for i, arm in enumerate(DIAGONAL.values()):
-        for k, eta in enumerate(steps):
-            shape = parameters.shape(arm.shape, eta)
-            unit = parameters.noise_risk(shape, eta, arm.correlation)
-            noise = parameters.multipliers(arm.correlation) * parameters.clip_norm(shape)
-            risk[i, :, k] = plain[k] + noise**2 * unit
-    tuned = risk.min(axis=-1)
-    tree = [list(DIAGONAL).index(arm) for arm in TREE_ARMS]
-    bound = np.array(
-        [
-            [[_bound(parameters, shape, epsilon, eta) for eta in steps] for epsilon in budgets]
-            for shape in SHAPES
-        ]
-    )
-    return {
-        "nonprivate": plain,
-        "risk": risk,
-        "tuned": tuned,
-        "designed_over_identity": tuned[tree[1]] / tuned[tree[0]],
-        "bound": bound,
-        "exact_over_bound": risk[tree] / bound,
-    }
+def exact_risks(parameters: Parameters, diagonal_arm: str) -> dict:
+    """Second moments: the risk of plain SGD, and what the noise adds to it."""
+    correlation, name = diagonal_arm.split(", ")
+    steps = parameters.step_sizes.values()
+    plain = np.array([parameters.plain_risk(eta).total for eta in steps])
+    unit = [
+        parameters.noise_risk(shape, eta, correlation)
+        for shape, eta in zip(parameters.shapes(name), steps, strict=True)
+    ]
+    risk = plain + parameters.noise_stds(correlation, name) ** 2 * np.array(unit)
+    return {"risk": risk, "tuned": risk.min(axis=-1)}
+
+
+@per("epsilon", designed_over_identity="ratio of least exact risks of the tree")
+def designed_over_identity(earlier: Dataset) -> np.ndarray:
+    identity, designed = earlier.tuned.sel(diagonal_arm=TREE_ARMS).values
+    return designed / identity
 
 
 @per(
-    risk=Quantity("excess risk of the average iterate", GRID),
-    clipped=Quantity("share of clipped gradients", GRID),
+    "noise_shape",
+    "epsilon",
+    "step_size",
+    bound="Theorem 4.2 for the tree, constants 1",
+    exact_over_bound="exact risk of the tree over that bound",
+)
+def theorem(
+    parameters: Parameters, noise_shape: str, epsilon: float, step_size: float, earlier: Dataset
+) -> dict[str, float]:
+    from privreg.theory.shaped_noise.bounds import general_bound
+
+    shape = parameters.shape(noise_shape, step_size)
+    parts = general_bound(
+        parameters.eigenvalues,
+        target=parameters.target,
+        covariance=shape,
+        sample_size=parameters.sample_size,
+        step_size=step_size,
+        noise_multiplier=parameters.multiplier("tree", epsilon),
+        clip_norm=parameters.clip_norm(shape),
+        label_noise_std=parameters.label_noise_std,
+    )
+    bound = float(parts.total)
+    exact = earlier.risk.sel(diagonal_arm=f"tree, {noise_shape}", epsilon=epsilon)
+    return {"bound": bound, "exact_over_bound": exact.sel(step_size=step_size).item() / bound}
+
+
+@per(
+    risk=Quantity("excess risk of the average iterate", "arm epsilon step_size"),
     nonprivate=Quantity("excess risk without privacy or clipping", "step_size"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
@@ -131,163 +132,87 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     from privreg.algorithms.shaped_settings import run_settings
 
     features, labels = parameters.model.sample(parameters.sample_size, trial.rng)
-    steps = parameters.step_sizes.values()
+    size, dimension = features.shape
+    steps, budgets = parameters.step_sizes.values(), len(parameters.epsilons)
     nonprivate, _ = run_settings(
         features,
         labels,
-        noise=np.zeros((len(features) - 1, parameters.dimension)),
-        noise_scale=np.zeros((len(steps), parameters.dimension)),
+        noise=np.zeros((size - 1, dimension)),
+        noise_scale=np.zeros((len(steps), dimension)),
         step_size=steps,
-        **setting.unclipped(len(steps), len(features)),
+        **setting.unclipped(len(steps), size),
     )
     seed = int(trial.rng.integers(2**63))
-    noise = {c: parameters.increments(c, parameters.dimension, seed) for c in CORRELATIONS}
-    shaped = {(name, 0): _diagonal(parameters, name, features) for name in SHAPES} | {
-        ("public", ratio): _public(parameters, ratio, features, trial.rng)
+    noise = {name: parameters.increments(name, dimension, seed) for name in CORRELATIONS}
+    # By shape: inverse norms and roots for each step size, and the shared noise by correlation.
+    shaped = {
+        f"public x{ratio}": _public(parameters, ratio, features, trial)
         for ratio in parameters.public_ratios
     }
-    found = [
-        run_settings(
+    for name in SHAPES:
+        shapes = parameters.shapes(name)
+        shaped[name] = np.sqrt(features**2 @ (1 / shapes).T).T, np.sqrt(shapes), {}
+    risk = []
+    for arm in parameters.arms:
+        correlation, name = arm.split(", ")
+        norms, roots, shared = shaped[name]
+        std = parameters.noise_stds(correlation, name).ravel()
+        averages, _ = run_settings(
             features,
             labels,
-            noise=noise[arm.correlation],
-            **_settings(parameters, arm.correlation, shaped[arm.shape, arm.public_ratio]),
+            inverse_norms=np.tile(norms, (budgets, 1)),
+            noise=noise[correlation],
+            noise_scale=std[:, None] * np.tile(roots, (budgets, 1)),
+            step_size=np.tile(steps, budgets),
+            clip_norm=np.tile(parameters.clip_norms(name), budgets),
+            shared_noise=shared.get(correlation),
+            shared_scale=std if shared else None,
         )
-        for arm in parameters.arms
-    ]
-    grid = (len(found), len(parameters.epsilons), len(steps))
-    return {
-        "risk": np.reshape([parameters.excess_risk(averages) for averages, _ in found], grid),
-        "clipped": np.reshape([share.non_private for _, share in found], grid),
-        "nonprivate": parameters.excess_risk(nonprivate),
-    }
+        risk.append(parameters.excess_risk(averages).reshape(budgets, -1))
+    return {"risk": risk, "nonprivate": parameters.excess_risk(nonprivate)}
 
 
 @per(
-    "arm",
-    "epsilon",
-    tuned=Estimate("least mean excess risk over step sizes"),
-    clipped=Quantity("mean share of clipped gradients", "step_size"),
+    tuned=Estimate("least mean excess risk over step sizes", "arm epsilon"),
+    tuned_nonprivate=Estimate("least mean excess risk without privacy"),
+    ratio=Estimate("ratio of tuned excess risks, paired trials", "comparison epsilon"),
+    largest_ratio_to_bound="largest mean risk over that bound",
 )
-def tuned(simulation: Dataset) -> dict:
-    clipped = trials_last(simulation.clipped).mean(axis=-1)
-    return {"tuned": setting.tuned_risk(trials_last(simulation.risk)), "clipped": clipped}
-
-
-@per(tuned_nonprivate=Estimate("least mean excess risk without privacy"))
-def tuned_nonprivate(simulation: Dataset) -> tuple:
-    return setting.tuned_risk(trials_last(simulation.nonprivate))
-
-
-@per("comparison", "epsilon", ratio=Estimate("ratio of tuned excess risks, paired trials"))
-def ratios(parameters: Parameters, simulation: Dataset) -> tuple:
-    risk, names = trials_last(simulation.risk), parameters.arm_names
-    over, under = np.array(
-        [[names.index(name) for name in pair] for pair in COMPARISONS.values()]
-    ).T
+def summary(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
+    risk = trials_last(simulation.risk)
+    pairs = [[parameters.arms.index(arm) for arm in pair] for pair in COMPARISONS.values()]
+    over, under = np.transpose(pairs)
 
     def ratio(kept: np.ndarray) -> np.ndarray:
         best = setting.least_over_step_sizes(risk, kept)
         return best[over] / best[under]
 
-    return jackknife(ratio, risk.shape[-1])
+    of_tree = trials_last(simulation.risk.sel(arm=TREE_ARMS)).mean(axis=-1)
+    return {
+        "tuned": setting.tuned_risk(risk),
+        "tuned_nonprivate": setting.tuned_risk(trials_last(simulation.nonprivate)),
+        "ratio": jackknife(ratio, risk.shape[-1]),
+        "largest_ratio_to_bound": np.max(of_tree / theory.bound.values),
+    }
 
 
-@per(largest_ratio_to_bound="largest mean risk over that bound")
-def against_bound(simulation: Dataset, theory: Dataset) -> float:
-    mean = trials_last(simulation.risk.sel(arm=TREE_ARMS)).mean(axis=-1)
-    return np.max(mean / theory.bound.values)
-
-
-theory = stage(AXES, exact_risks)
+theory = stage(AXES, exact_risks, designed_over_identity, theorem)
 simulate = stage(AXES, run)
 summarise = stage(
-    AXES,
-    means(run, "risk", "nonprivate"),
-    tuned,
-    tuned_nonprivate,
-    ratios,
-    against_bound,
-    attributes=lambda parameters: {"decay": parameters.decay},
+    AXES, means(run, "risk"), summary, attributes=lambda parameters: {"decay": parameters.decay}
 )
 
 
-def _bound(parameters: Parameters, name: str, epsilon: float, step_size: float) -> float:
-    """Theorem 4.2 for the tree, constants 1."""
-    from privreg.theory.shaped_noise.bounds import general_bound
-
-    shape = parameters.shape(name, step_size)
-    return float(
-        general_bound(
-            parameters.eigenvalues,
-            target=parameters.target,
-            covariance=shape,
-            sample_size=parameters.sample_size,
-            step_size=step_size,
-            noise_multiplier=parameters.multiplier("tree", epsilon),
-            clip_norm=parameters.clip_norm(shape),
-            label_noise_std=parameters.label_noise_std,
-        ).total
-    )
-
-
-class _Shaped(NamedTuple):
-    """What a trial's arms of one shape share, whatever their correlation; a row for a step size.
-
-    Public features, and the seed of the normals for their noise, where the shape has any.
-    """
-
-    clip_norms: np.ndarray
-    inverse_norms: np.ndarray
-    roots: np.ndarray
-    public: np.ndarray | None = None
-    normals_seed: int = 0
-
-
-def _diagonal(parameters: Parameters, name: str, features: np.ndarray) -> _Shaped:
-    shapes = np.array([parameters.shape(name, eta) for eta in parameters.step_sizes.values()])
-    norms = np.sqrt(features**2 @ (1 / shapes).T).T
-    return _Shaped(_clip_norms(parameters, name), norms, np.sqrt(shapes))
-
-
-def _public(
-    parameters: Parameters, ratio: int, features: np.ndarray, rng: np.random.Generator
-) -> _Shaped:
-    from privreg.noise.covariance import PublicCovariance
-
+def _public(parameters: Parameters, ratio: int, features: np.ndarray, trial: Trial) -> tuple:
     rows = ratio * parameters.sample_size
-    public, _ = parameters.model.sample(rows, rng)
+    public, _ = parameters.model.sample(rows, trial.rng)
     covariance = PublicCovariance(public, ridge=rows)
     ridges = rows / (parameters.sample_size * parameters.step_sizes.values())
-    return _Shaped(
-        _clip_norms(parameters, "public"),
-        covariance.inverse_norms_by_ridge(features, ridges=ridges),
-        np.repeat(np.sqrt(ridges / rows)[:, None], parameters.dimension, axis=1),
-        covariance.features,
-        int(rng.integers(2**63)),
-    )
-
-
-def _clip_norms(parameters: Parameters, name: str) -> np.ndarray:
-    steps = parameters.step_sizes.values()
-    return np.array([parameters.clip_norm(parameters.shape(name, eta)) for eta in steps])
-
-
-def _settings(parameters: Parameters, correlation: str, shaped: _Shaped) -> dict[str, Any]:
-    """Arguments of `run_settings` for an arm: budgets outside, step sizes inside."""
-    multipliers = parameters.multipliers(correlation)
-    strength, budgets = np.outer(multipliers, shaped.clip_norms).ravel(), len(multipliers)
-    found = {
-        "step_size": np.tile(parameters.step_sizes.values(), budgets),
-        "clip_norm": np.tile(shaped.clip_norms, budgets),
-        "inverse_norms": np.tile(shaped.inverse_norms, (budgets, 1)),
-        "noise_scale": strength[:, None] * np.tile(shaped.roots, (budgets, 1)),
+    norms = covariance.inverse_norms_by_ridge(features, ridges=ridges)
+    roots = np.repeat(np.sqrt(ridges / rows)[:, None], parameters.dimension, axis=1)
+    seed = int(trial.rng.integers(2**63))
+    shared = {
+        correlation: parameters.increments(correlation, rows, seed) @ public / np.sqrt(rows)
+        for correlation in CORRELATIONS
     }
-    if shaped.public is None:
-        return found
-    rows = len(shaped.public)
-    normals = parameters.increments(correlation, rows, shaped.normals_seed)
-    return found | {
-        "shared_noise": normals @ shaped.public / np.sqrt(rows),
-        "shared_scale": strength,
-    }
+    return norms, roots, shared

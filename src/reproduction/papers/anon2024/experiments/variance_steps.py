@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from reproduction.engine import quantities as q
-from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage
+from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated
 from reproduction.papers.anon2024 import gaussian_moments as exact
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.gaussian_moments import BETA
+from reproduction.papers.anon2024.setting import CappedProblem as Parameters
 
 PLACE = "Theorem 4.2, Lemmas B.7 to B.9 and B.12, Section B.5.4"
 FINDING: dict[str, Any] = {"expect": "contradicted", "finding": "step-size-without-beta"}
-
-
-class Parameters(setting.Problem):
-    """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
-
-    # Two moments in a row that are more than 0.
-    sample_size: Annotated[q.SampleSize, Field(ge=3)] = Field(description="Number N of rows.")
-    relative_steps: exact.RelativeSteps = Field(description="Step sizes over that largest one.")
-
-    @property
-    def step_sizes(self) -> np.ndarray:
-        return self.step_cap * self.relative_steps.values()
-
-
 # As Lemmas B.7 and B.14, and as Theorem B.5 and Lemma B.8 print it.
 BETAS = {"16 sigma_z^4": BETA, "16 sigma_z^2": exact.PRINTED_BETA}
 AXES = {
@@ -38,57 +23,67 @@ AXES = {
 }
 
 
-@identity(
-    "step_size",
-    id="rough-bound-b7",
-    where="Lemma B.7, Theorem 4.2",
-    statement="The second moment after N steps is at most the printed bound, at the step sizes of "
-    "Theorem 4.2.",
-    ours=["random sources"],
-    note="Of the first term, whose constant 16 sigma_z^4 is large, a share of 0.01 would do.",
-    check=every(below(1.0)),
-    wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
-)
-def rough_ratio(parameters: Parameters, step_size: float) -> float:
-    """Largest second moment after N steps over Lemma B.7."""
-    return _rough_ratio(parameters, step_size, BETA)
-
-
 @per(
     "step_size",
+    rough_ratio=stated(
+        "largest second moment after N steps over Lemma B.7",
+        where="Lemma B.7, Theorem 4.2",
+        statement="The second moment after N steps is at most the printed bound, at the step sizes "
+        "of Theorem 4.2.",
+        check=every(below(1.0)),
+        wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
+        id="rough-bound-b7",
+        ours=["random sources"],
+        note="Of the first term, whose constant 16 sigma_z^4 is large, a share of 0.01 would do.",
+    ),
     rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "
     "Lemma B.7",
 )
-def rough_ratio_to_the_last_term(parameters: Parameters, step_size: float) -> float:
-    return _rough_ratio(parameters, step_size, 0.0)
+def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
+    """Of three random sources and all directions."""
+    rng, lam = setting.generator(0), parameters.eigenvalues
+    lost, ratios = -np.expm1(parameters.sample_size * np.log1p(-step_size * lam)), []
+    factor = BETA * step_size**2 / (1 - BETA * step_size * lam.sum())
+    for _ in range(3):
+        source = rng.exponential(size=lam.size) * lam ** rng.uniform(0, 1)
+        moments = exact.driven(lam, source, step_size, parameters.sample_size + 1)[-1]
+        last = np.zeros_like(lam)
+        for _ in range(parameters.sample_size):
+            last = (1 - step_size * lam) ** 2 * last + step_size**2 * source
+        first = factor * (lost @ source) * lost
+        ratios.append(((moments / (first + last)).max(), (moments / last).max()))
+    whole, without = np.max(ratios, axis=0)
+    return {"rough_ratio": whole, "rough_ratio_to_the_last_term": without}
 
 
-@identity(
-    id="step-size-of-b7",
-    where="Lemma B.7, Lemma B.8",
-    statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) log "
-    "N).",
-    ours=["N = 64, beta = 16 sigma_z^4"],
-    check=above(0.0),
-    **FINDING,
+@per(
+    rough_denominator=stated(
+        "1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow",
+        where="Lemma B.7, Lemma B.8",
+        statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) "
+        "log N).",
+        check=above(0.0),
+        id="step-size-of-b7",
+        ours=["N = 64, beta = 16 sigma_z^4"],
+        **FINDING,
+    ),
+    bias_denominator=stated(
+        "1 - beta eta tr(H) at the step size that Lemma B.9 allows",
+        where="Lemma B.9",
+        statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / "
+        "lambda_1.",
+        check=above(0.0),
+        id="step-size-of-b9",
+        ours=["the smaller beta of Lemma B.8, 16 sigma_z^2"],
+        **FINDING,
+    ),
 )
-def rough_denominator(parameters: Parameters) -> float:
-    """1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow."""
-    return float(1 - BETA / np.log(parameters.sample_size))
-
-
-@identity(
-    id="step-size-of-b9",
-    where="Lemma B.9",
-    statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / lambda_1.",
-    ours=["the smaller beta of Lemma B.8, 16 sigma_z^2"],
-    check=above(0.0),
-    **FINDING,
-)
-def bias_denominator(parameters: Parameters) -> float:
-    """1 - beta eta tr(H) at the step size that Lemma B.9 allows."""
+def denominators(parameters: Parameters) -> dict[str, float]:
     lam = parameters.eigenvalues
-    return float(1 - exact.PRINTED_BETA * lam.sum() / lam[0])
+    return {
+        "rough_denominator": 1 - BETA / np.log(parameters.sample_size),
+        "bias_denominator": 1 - exact.PRINTED_BETA * lam.sum() / lam[0],
+    }
 
 
 @per("beta", cap_over_lemma="largest step size of Theorem 4.2 over that of Lemma B.12")
@@ -130,60 +125,37 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     return float((found[2:] / found[1:-1]).min())
 
 
-@identity(
+@per(
     "step_size",
-    id="trace-of-the-operator-b54",
-    where="Section B.5.4, Lemma B.7",
-    statement="The trace of (I - (I - eta T~)^N) G is at most the product of I - (I - eta H)^N "
-    "with G.",
-    ours=["G = I"],
-    check=every(below(1.0)),
-    expect="contradicted",
-    finding="operator-from-both-sides",
+    operator_trace=stated(
+        "trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N",
+        where="Section B.5.4, Lemma B.7",
+        statement="The trace of (I - (I - eta T~)^N) G is at most the product of I - (I - eta H)^N "
+        "with G.",
+        check=every(below(1.0)),
+        id="trace-of-the-operator-b54",
+        ours=["G = I"],
+        expect="contradicted",
+        finding="operator-from-both-sides",
+    ),
+    operator_trace_over_twice=stated(
+        "trace of (I - (I - eta T~)^N) H over twice the product of I - (I - eta H)^N with H",
+        where="Section B.5.4",
+        compares="The trace of (I - (I - eta T~)^N) G, step by step from both sides, with twice "
+        "that product, G = H.",
+        check=every(below(1.0)),
+        id="trace-of-the-operator-twice",
+    ),
 )
-def operator_trace(parameters: Parameters, step_size: float) -> float:
-    """Trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N."""
-    lost = _lost(step_size * parameters.eigenvalues, parameters.sample_size)
-    return float(np.sum(lost * (2 - lost)) / lost.sum())
-
-
-@identity(
-    "step_size",
-    id="trace-of-the-operator-twice",
-    where="Section B.5.4",
-    compares="The trace of (I - (I - eta T~)^N) G, step by step from both sides, with twice that "
-    "product, G = H.",
-    check=every(below(1.0)),
-)
-def operator_trace_over_twice(parameters: Parameters, step_size: float) -> float:
-    """Trace of (I - (I - eta T~)^N) H over twice the product of I - (I - eta H)^N with H."""
-    lam = parameters.eigenvalues
-    shrunk = lam
+def operator_traces(parameters: Parameters, step_size: float) -> dict[str, float]:
+    lam = shrunk = parameters.eigenvalues
     for _ in range(parameters.sample_size):
         shrunk = (1 - step_size * lam) ** 2 * shrunk
-    lost = _lost(step_size * lam, parameters.sample_size)
-    return float(np.sum(lam - shrunk) / (2 * (lost @ lam)))
+    lost = -np.expm1(parameters.sample_size * np.log1p(-step_size * lam))
+    return {
+        "operator_trace": np.sum(lost * (2 - lost)) / lost.sum(),
+        "operator_trace_over_twice": np.sum(lam - shrunk) / (2 * (lost @ lam)),
+    }
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _lost(rates: np.ndarray, size: int) -> np.ndarray:
-    """1 - (1 - eta lambda)^N."""
-    return np.asarray(-np.expm1(size * np.log1p(-rates)))
-
-
-def _rough_ratio(parameters: Parameters, eta: float, beta: float) -> float:
-    """Of three random sources and all directions; `beta` is that of the first term."""
-    rng = setting.generator(0)
-    lam, size = parameters.eigenvalues, parameters.sample_size
-    lost, worst = _lost(eta * lam, size), 0.0
-    for _ in range(3):
-        source = rng.exponential(size=lam.size) * lam ** rng.uniform(0, 1)
-        moments = exact.driven(lam, source, eta, size + 1)[-1]
-        linear = np.zeros_like(lam)
-        for _ in range(size):
-            linear = (1 - eta * lam) ** 2 * linear + eta**2 * source
-        first = beta * eta**2 / (1 - beta * eta * lam.sum()) * (lost @ source) * lost
-        worst = max(worst, float((moments / (first + linear)).max()))
-    return worst
