@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import (
+from reproduction.engine.falsify import (
     Patch,
     WrongStatement,
     WrongVersion,

@@ -21,6 +21,11 @@ class Parameters(Strict):
     steps: q.Plural[q.Steps] = Field(description="Steps whose covariance is estimated.")
     draws: q.Plural[q.Count] = Field(description="Independent trees a trial.")
 
+    _is_a_whole_tree = q.must(
+        "leaves must be a power of two, got {self.leaves}",
+        lambda self: self.leaves.bit_count() == 1,
+    )
+
     @property
     def prefixes(self) -> np.ndarray:
         return np.arange(1, self.steps + 1)
