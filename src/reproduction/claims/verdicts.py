@@ -1,11 +1,7 @@
-"""Names that moved to `reproduction.engine.verdicts`."""
+"""Names that moved to `reproduction.engine`."""
 
-from reproduction.engine.verdicts import (
-    CheckResult as CheckResult,
-)
-from reproduction.engine.verdicts import (
-    Numbers as Numbers,
-)
-from reproduction.engine.verdicts import (
-    judge as judge,
-)
+from reproduction.engine.checks import CheckResult
+from reproduction.engine.checks import Shown as Numbers
+from reproduction.engine.verdicts import judge
+
+__all__ = ["CheckResult", "Numbers", "judge"]

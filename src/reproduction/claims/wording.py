@@ -1,17 +1,6 @@
-"""Names that moved to `reproduction.engine.verdicts`."""
+"""Names that moved to `reproduction.engine`."""
 
-from reproduction.engine.verdicts import (
-    describe as describe,
-)
-from reproduction.engine.verdicts import (
-    number as number,
-)
-from reproduction.engine.verdicts import (
-    selection as selection,
-)
-from reproduction.engine.verdicts import (
-    series as series,
-)
-from reproduction.engine.verdicts import (
-    with_error as with_error,
-)
+from reproduction.engine.checks import describe, number, selection, series
+from reproduction.engine.verdicts import with_error
+
+__all__ = ["describe", "number", "selection", "series", "with_error"]

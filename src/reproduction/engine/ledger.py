@@ -431,12 +431,14 @@ def render_coverage(items: Sequence[Item], ledger: Ledger, *, title: str) -> str
     for name, entry in ledger.entries.items():
         if isinstance(entry, Statement):
             by_place.setdefault(entry.where, []).append(named[name])
+    narrower = sum(bool(item.narrower) for item in items)
+    unjudged = sum(bool(item.reason) for item in items)
     lines = [
         f"# Coverage of {ledger.paper}",
         "",
-        f"{title}. {sum(map(len, by_place.values()))} statements at {len(by_place)} places are in the"
-        f" ledger; {sum(bool(item.narrower) for item in items)} things that the paper says are"
-        f" judged more narrowly and {sum(bool(item.reason) for item in items)} are not.",
+        f"{title}. The ledger has {sum(map(len, by_place.values()))} statements at {len(by_place)}"
+        f" places; {narrower} things that the paper says are judged more narrowly and {unjudged}"
+        " are not.",
         "",
         "| place | judged by |",
         "|---|---|",
