@@ -223,7 +223,9 @@ def _checks(commands: Commands) -> None:
     added.add_argument("path", metavar="PAPER/VERSION")
     added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")
     added.add_argument("--folder", type=Path, required=True)
-    _artifacts(added)
+    added.add_argument(
+        "--artifacts", action=_Assignments, nargs="+", required=True, metavar="NAME=FILE"
+    )
     _output(added)
     added = _command(commands, "caught", "fail if a mistake was not caught", "falsify")
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")
