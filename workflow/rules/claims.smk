@@ -185,7 +185,7 @@ rule caught:
         mem_mb=lambda wildcards, attempt: 300 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        code=code_of("reproduction.engine.mistakes"),
+        code=code_of("reproduction.engine.falsify"),
     message:
         "Deliberate mistakes against the entries that must notice"
     script:

@@ -18,6 +18,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -40,6 +41,8 @@ ERROR_SUFFIX = "_standard_error"
 Outcome = Literal["passed", "failed", "inconclusive", "untested"]
 Floats = NDArray[np.float64]
 Label = bool | int | float | str
+Shown = float | tuple[float, ...] | None
+Scale = Literal["paper", "quick"]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -293,13 +296,7 @@ def references(check: Check) -> dict[str, Evidence]:
 
 
 def rejected_values(probe: Probe, check: Check) -> tuple[Any, ...]:
-    """Observations that the probe's check, its bounds read, must refuse.
-
-    Raises
-    ------
-    ValueError
-        Without any noise it takes one of them.
-    """
+    """Observations that the probe's check, its bounds read, must refuse; without noise it does."""
     inner = _inner(check)
     found: list[Any] = []
     for rejected in probe.rejects:
@@ -328,21 +325,10 @@ def rejected_values(probe: Probe, check: Check) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a check finds.
+    """What a check finds; of several comparisons, at the one that the decision hangs on.
 
-    Attributes
-    ----------
-    decision : {"passed", "refuted", "undecided"}
-        Undecided if the noise straddles a bound.
-    passed : bool
-        Whether the observation satisfies the check, noise ignored.
-    margin : float
-        Distance to the nearest bound in the units of the observation, negative outside; where there
-        are several comparisons, of the one that the decision hangs on.
-    standard_error : float
-        Of that comparison.
-    index : int
-        Position of that comparison (C order); a step of a curve is at its first point.
+    The margin is the signed distance to the nearest bound, negative outside; the index is in C
+    order, that of a step of a curve at its first point. `passed` ignores the noise.
     """
 
     decision: Literal["passed", "refuted", "undecided"]
@@ -362,22 +348,10 @@ def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -
     refuted if one fails by z_k standard errors, where z_k gives the whole family the level of a
     single comparison: :math:`\Phi(-z_k) = \Phi(-2) / k`.
 
-    Parameters
-    ----------
-    check : Check
-        What must hold.
-    observed : array_like
-        One number; for `monotone`, `ordered` and a list of expected values a vector; for `all` any
-        shape. Infinity is a legal observation, NaN is not.
-    standard_error : array_like
-        Of each element, at least 0; one that is NaN counts as infinite. A tolerance in standard
-        errors has the noise in it already: then s_i = 0. The elements of a curve are taken
-        as independent, which overstates the noise of those that share their random numbers.
-
-    Raises
-    ------
-    ValueError
-        The observation has a shape that the check does not take, or holds a NaN.
+    A standard error that is NaN counts as infinite; a tolerance in standard errors has the noise in
+    it already: then s_i = 0. The elements of a curve are taken as independent, which overstates the
+    noise of those that share their random numbers. An observation of another shape than the check
+    takes, or a NaN in it, is a ValueError.
     """
     values = _shaped(check, observed)
     margins, noise = _comparisons(check, values, _cleaned(standard_error, values))
@@ -557,24 +531,13 @@ def _difference(left: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the evidence says.
-
-    Attributes
-    ----------
-    values : ndarray, shape (...)
-        The selected values.
-    standard_error : ndarray, shape (...), or None
-        Of each value, if the variable names one.
-    labels : tuple of str
-        Where each value is, in C order.
-    trials : int or None
-        Independent repetitions behind the standard error, if the Dataset says.
-    """
+    """Selected values, where they are in C order, and the trials behind their standard errors."""
 
     values: Floats
     standard_error: Floats | None
     labels: tuple[str, ...]
     trials: int | None
+    meaning: str
 
     def place(self, check: Check, index: int) -> str:
         """Where a check's comparison of this index is; empty for a single number."""
@@ -589,22 +552,10 @@ class Observation:
 
 
 def observe(evidence: Evidence, check: Check, dataset: xr.Dataset) -> Observation:
-    """Select the evidence of a check.
+    """Select the evidence of a check, to whose selection `ordered` adds its own labels.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Variable and labels. A label matches a coordinate's number to 1e-9 relative; several
-        coordinates may share a dimension.
-    check : Check
-        `ordered` adds its own labels to the selection.
-    dataset : xarray.Dataset
-        The artifact.
-
-    Raises
-    ------
-    ValueError
-        One line: no such variable, coordinate or label, with the valid ones.
+    A label matches a coordinate's number to 1e-9 relative; several coordinates may share a
+    dimension. A variable, coordinate or label that is not there is a ValueError of one line.
     """
     where = f"{evidence.artifact}.{evidence.variable}"
     choose(evidence.variable, [str(name) for name in dataset.data_vars], f"{evidence.artifact}")
@@ -626,6 +577,7 @@ def observe(evidence: Evidence, check: Check, dataset: xr.Dataset) -> Observatio
         standard_error=None if errors is None else errors.values.astype(np.float64),
         labels=_labels(chosen),
         trials=None if trials is None or int(trials) < 1 else int(trials),
+        meaning=str(variable.attrs.get("long_name", "")),
     )
 
 
@@ -714,68 +666,69 @@ def _axis_labels(array: xr.DataArray, dimension: str) -> list[str]:
 # Decision
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What a check comes to, with its reason and what it rests on.
+class CheckResult(Strict):
+    """What a check comes to, and what it saw."""
 
-    Attributes
-    ----------
-    outcome : {"passed", "failed", "inconclusive", "untested"}
-    reason : str
-        Empty if it passed.
-    check : Check
-        With every bound that an artifact holds read.
-    observation : Observation or None
-        None if the check is untested.
-    noise : ndarray or None
-        Standard error of each element against what is expected, if there is one.
-    assessment : Assessment or None
-        None if the check has nothing to work on.
-    rejected : tuple
-        Observations that the check must refuse, as numbers.
-    trials_needed : int or None
-        Trials that would decide an inconclusive check, if that can be said.
-    """
+    # JSON has no infinity of its own.
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
+    label: str | None
     outcome: Outcome
     reason: str
-    check: Check
-    observation: Observation | None = None
-    noise: Floats | None = None
-    assessment: Assessment | None = None
-    rejected: tuple[Any, ...] = ()
+    observed: Shown = None
+    standard_error: Shown = None
+    labels: tuple[str, ...] = ()
+    expected: str
+    low: Shown = None
+    high: Shown = None
+    rejected: tuple[float | tuple[float, ...], ...] = ()
+    margin: float | None = None
+    margin_standard_error: float | None = None
+    z: float | None = None
+    at: str | None = None
+    trials: int | None = None
     trials_needed: int | None = None
+    artifact: str
+    variable: str
+    meaning: str = ""
+    select: str
+    digests: dict[str, str]
 
 
-def decide(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> Decision:
-    """Decide a check by its evidence.
+def decide(
+    probe: Probe, datasets: Mapping[str, xr.Dataset], digests: Mapping[str, str], scale: Scale
+) -> CheckResult:
+    """Decide a check by its evidence: the artifacts that it reads, and their files' digests.
 
-    Parameters
-    ----------
-    probe : Probe
-        The check.
-    datasets : mapping of str to xarray.Dataset
-        Each artifact that it reads. The attribute `stand_in` = 1 says that bundled data stands in
-        for the paper's: the check is then untested, with `stand_in_reason`.
-
-    Raises
-    ------
-    ValueError
-        One line: an artifact has no such variable or label, or of a shape that the check does not
-        take, the check takes what it must refuse, or it does not say what its noise must not hide.
+    Whatever is wrong with a check, or with what it reads, leaves it untested, with the reason.
     """
-    found = _weighed(probe, datasets)
-    if found.noise is not None and not (probe.resolves or probe.rejects or probe.wrong):
-        raise ValueError(
-            "one of resolves, rejects and wrong must be given, since the evidence has a standard"
-            " error"
-        )
-    if found.outcome == "passed":
-        for each in probe.falsifiers:
-            if _weighed(each, datasets).outcome != "failed":
+    try:
+        found, is_noisy = _weighed(probe, datasets)
+        if is_noisy and not (probe.resolves or probe.rejects or probe.wrong):
+            raise ValueError(
+                "one of resolves, rejects and wrong must be given, since the evidence has a"
+                " standard error"
+            )
+        for each in probe.falsifiers if found["outcome"] == "passed" else ():
+            if _weighed(each, datasets)[0]["outcome"] != "failed":
                 reason = f"the evidence does not refuse the wrong version: {each.label}"
-                return replace(found, outcome="inconclusive", reason=reason)
-    return found
+                found |= {"outcome": "inconclusive", "reason": reason}
+                break
+    except Exception as error:
+        # Another scale may leave out the very setting that a check is about; a message such as a
+        # missing key's says little without its error's name.
+        said = " ".join(str(error).split())
+        said = said if isinstance(error, ValueError) else f"{type(error).__name__}: {said}"
+        reason = f"left out of the reduced scale: {said}" if scale == "quick" else said
+        found = {"outcome": "untested", "reason": reason, "expected": describe(probe.check)}
+    return CheckResult(
+        **found,
+        label=probe.label,
+        artifact=probe.evidence.artifact,
+        variable=probe.evidence.variable,
+        select=selection(probe.evidence.select),
+        digests={name: digests[name] for name in probe.artifacts if name in digests},
+    )
 
 
 def is_stand_in(dataset: xr.Dataset) -> bool:
@@ -783,43 +736,45 @@ def is_stand_in(dataset: xr.Dataset) -> bool:
     return int(dataset.attrs.get("stand_in", 0)) == 1
 
 
-def _weighed(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> Decision:
-    """The decision without the wrong versions."""
+def _weighed(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> tuple[dict[str, Any], bool]:
+    """What a check comes to without its wrong versions, and whether its evidence is noisy."""
     for artifact in probe.artifacts:
         if is_stand_in(datasets[artifact]):
             reason = str(datasets[artifact].attrs.get("stand_in_reason", "stand-in data"))
-            return Decision("untested", reason, probe.check)
+            words = {"outcome": "untested", "reason": reason, "expected": describe(probe.check)}
+            return words, False
     check, expected_error = _resolved(probe.check, datasets)
     rejected = rejected_values(probe, check)
-    where = f"{probe.evidence.artifact}.{probe.evidence.variable}"
     observation = observe(probe.evidence, check, datasets[probe.evidence.artifact])
     if isinstance(check, Close) and isinstance(check.expected, tuple):
         observation = observation.flattened()
-    missing = np.flatnonzero(np.isnan(observation.values))
+    values, error, inner = observation.values, observation.standard_error, _inner(check)
+    is_noisy = error is not None or expected_error is not None
+    own, other = (0.0 if each is None else each for each in (error, expected_error))
+    noise = np.broadcast_to(np.hypot(own, other), values.shape)
+    missing = np.flatnonzero(np.isnan(values))
     if missing.size:
         place = observation.labels[int(missing[0])] or probe.evidence.variable
         more = f" and {missing.size - 1} more" if missing.size > 1 else ""
         reason = f"the evidence is not a number at {place}{more}"
-        return Decision("inconclusive", reason, check, observation)
-    errors = np.zeros_like(observation.values)
-    noise = None
-    if observation.standard_error is not None or expected_error is not None:
-        own = 0.0 if observation.standard_error is None else observation.standard_error
-        other = 0.0 if expected_error is None else expected_error
-        errors = noise = np.broadcast_to(np.hypot(own, other), observation.values.shape)
-    elif isinstance(inner := _inner(check), Close) and inner.absolute is inner.relative is None:
+        assessed: dict[str, Any] = {"outcome": "inconclusive", "reason": reason}
+    elif isinstance(inner, Close) and not is_noisy and inner.absolute is inner.relative is None:
         reason = "the tolerance counts standard errors and the evidence has none"
-        return Decision("inconclusive", reason, check, observation)
-    try:
-        assessment = assess(check, observation.values, errors)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-    outcome, reason = _outcome(check, observation, errors, assessment, rejected)
-    needed = None
-    if outcome == "inconclusive":
-        needed, advice = _advice(check, observation, errors, rejected)
-        reason = f"{reason}; {advice}"
-    return Decision(outcome, reason, check, observation, noise, assessment, rejected, needed)
+        assessed = {"outcome": "inconclusive", "reason": reason}
+    else:
+        assessed = _assessed(check, observation, noise, rejected, probe.evidence)
+    allowed = region(check, values, noise) or (None, None)
+    return assessed | {
+        "expected": describe(check),
+        "meaning": observation.meaning,
+        "observed": _plain(values),
+        "standard_error": _plain(error),
+        "labels": observation.labels if values.size > 1 else (),
+        "low": _plain(allowed[0]),
+        "high": _plain(allowed[1]),
+        "z": largest_z(check, values, noise),
+        "trials": observation.trials,
+    }, is_noisy
 
 
 def _resolved(check: Check, datasets: Mapping[str, xr.Dataset]) -> tuple[Check, Floats | None]:
@@ -848,47 +803,63 @@ def _resolved(check: Check, datasets: Mapping[str, xr.Dataset]) -> tuple[Check, 
     return (All(kind="all", of=inner) if isinstance(check, All) else inner), error
 
 
-def _outcome(
-    check: Check,
-    observation: Observation,
-    errors: Floats,
-    assessment: Assessment,
-    rejected: Sequence[Any],
-) -> tuple[Outcome, str]:
-    place = observation.place(check, assessment.index)
+def _assessed(
+    check: Check, seen: Observation, noise: Floats, rejected: Sequence[Any], evidence: Evidence
+) -> dict[str, Any]:
+    """Outcome of an observation, the reason, its margin, and the trials that would decide."""
+
+    def hidden(shrink: float) -> list[Any]:
+        return [value for value in rejected if not refuses(check, value, shrink * noise)]
+
+    def decided(shrink: float) -> bool:
+        decision = assess(check, seen.values, shrink * noise).decision
+        return decision == "refuted" or (decision == "passed" and not hidden(shrink))
+
+    try:
+        found = assess(check, seen.values, noise)
+    except ValueError as error:
+        raise ValueError(f"{evidence.artifact}.{evidence.variable}: {error}") from None
+    place = seen.place(check, found.index)
     at = f" {'' if place.startswith('from ') else 'at '}{place}" if place else ""
     sigmas = ""
-    if 0 < assessment.standard_error < math.inf:
-        sigmas = f" ({abs(assessment.margin) / assessment.standard_error:.2g} s.e.)"
-    if assessment.decision == "undecided":
-        return "inconclusive", f"the noise straddles the bound{sigmas}{at}"
-    if assessment.decision == "refuted":
-        if assessment.margin == 0:
-            return "failed", f"no strict step{at}"
-        return "failed", f"out of bounds by {number(-assessment.margin, 3)}{sigmas}{at}"
-    for value in rejected:
-        if not refuses(check, value, errors):
-            shown = series(np.asarray(value).ravel().tolist())
-            return "inconclusive", f"too noisy to tell what is claimed from {shown}"
-    return "passed", ""
+    if 0 < found.standard_error < math.inf:
+        sigmas = f" ({abs(found.margin) / found.standard_error:.2g} s.e.)"
+    outcome, reason, needed = "inconclusive", "", None
+    if found.decision == "refuted":
+        outcome = "failed"
+        excess = f"out of bounds by {number(-found.margin, 3)}{sigmas}"
+        reason = (excess if found.margin else "no strict step") + at
+    elif found.decision == "undecided":
+        reason = f"the noise straddles the bound{sigmas}{at}"
+    elif unrefused := hidden(1.0):
+        shown = series(np.asarray(unrefused[0]).ravel().tolist())
+        reason = f"too noisy to tell what is claimed from {shown}"
+    else:
+        outcome = "passed"
+    if outcome == "inconclusive":
+        needed = trials_to_decide(decided, seen.trials or 1)
+        if seen.trials is None:
+            advice = "no number" if needed is None else f"about {needed} times the number"
+            reason, needed = f"{reason}; {advice} of trials would decide", None
+        else:
+            advice = "no number of" if needed is None else f"{needed}"
+            reason = f"{reason}; {advice} trials would decide"
+    return {
+        "outcome": outcome,
+        "reason": reason,
+        "margin": found.margin,
+        "margin_standard_error": found.standard_error,
+        "at": place or None,
+        "rejected": tuple(_plain(np.asarray(value)) for value in rejected),
+        "trials_needed": needed,
+    }
 
 
-def _advice(
-    check: Check, observation: Observation, errors: Floats, rejected: Sequence[Any]
-) -> tuple[int | None, str]:
-    def decided(shrink: float) -> bool:
-        decision = assess(check, observation.values, shrink * errors).decision
-        if decision == "passed":
-            return all(refuses(check, value, shrink * errors) for value in rejected)
-        return decision == "refuted"
-
-    trials = observation.trials
-    if trials is None:
-        factor = trials_to_decide(decided, 1)
-        advice = "no number" if factor is None else f"about {factor} times the number"
-        return None, f"{advice} of trials would decide"
-    needed = trials_to_decide(decided, trials)
-    return needed, f"{'no number of' if needed is None else needed} trials would decide"
+def _plain(values: Any) -> Shown:
+    if values is None:
+        return None
+    found = np.asarray(values, dtype=np.float64)
+    return float(found) if found.ndim == 0 else tuple(found.ravel().tolist())
 
 
 def trials_to_decide(decided: Callable[[float], bool], trials: int) -> int | None:
@@ -897,17 +868,8 @@ def trials_to_decide(decided: Callable[[float], bool], trials: int) -> int | Non
     The standard error s of T trials is :math:`s \sqrt{T / T'}` at T'. For one bound at distance m
     the answer is :math:`T' = \lceil T (2 s / |m|)^2 \rceil`.
 
-    Parameters
-    ----------
-    decided : callable
-        Whether all is decided once standard errors are this factor, in (0, 1], of what they are.
-    trials : int
-        Trials so far, at least 1.
-
-    Returns
-    -------
-    int or None
-        None if no practicable number decides: the observation lies on a bound.
+    `decided` says whether all is decided once standard errors are this factor, in (0, 1], of what
+    they are. None if no practicable number decides: the observation lies on a bound.
     """
     low, high = trials, trials
     for _ in range(MOST_DOUBLINGS):
@@ -944,3 +906,46 @@ def series(values: Values) -> str:
     missing = len(values) - len(known)
     span = f" from {number(min(known))} to {number(max(known))}" if known else ""
     return f"{len(values)} values{span}" + (f", {missing} of them not a number" if missing else "")
+
+
+def describe(check: Check) -> str:
+    """What a check asks for."""
+    match check:
+        case Close():
+            tolerances = (
+                number(check.absolute) if check.absolute is not None else "",
+                f"{number(100 * check.relative)}%" if check.relative is not None else "",
+                f"{number(check.sigmas)} s.e." if check.sigmas is not None else "",
+            )
+            given = [text for text in tolerances if text]
+            size = given[0] if len(given) == 1 else f"max({', '.join(given)})"
+            return f"{_bound(check.expected)} ± {size}"
+        case Between():
+            return f"between {_bound(check.low)} and {_bound(check.high)}"
+        case Below():
+            return f"at most {_bound(check.high)}"
+        case Above():
+            return f"at least {_bound(check.low)}"
+        case Monotone():
+            words = ("strictly " if check.strict else "") + check.direction
+        case Ordered():
+            sign = " < " if check.strict else " ≤ "
+            words = f"{check.dimension}: {sign.join(map(str, check.labels))}"
+        case All():
+            return f"all {describe(check.of)}"
+    return words + (f" (slack {number(check.slack)})" if check.slack else "")
+
+
+def selection(labels: Mapping[str, object]) -> str:
+    """Labels of a selection, as `coordinate=label`."""
+    return ", ".join(
+        f"{name}={'|'.join(map(str, label)) if isinstance(label, tuple) else label}"
+        for name, label in labels.items()
+    )
+
+
+def _bound(bound: float | tuple[float, ...] | Evidence) -> str:
+    if isinstance(bound, Evidence):
+        at = f" at {selection(bound.select)}" if bound.select else ""
+        return f"{bound.artifact}.{bound.variable}{at}"
+    return series(bound)

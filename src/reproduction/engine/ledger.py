@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from math import prod
@@ -16,6 +16,8 @@ from pydantic import Field, model_validator
 
 from reproduction.engine.checks import BOUNDS, Probe, Text
 from reproduction.engine.parameters import ConfigError, Name, Strict, choose, validate
+from reproduction.engine.recipe import entries
+from reproduction.engine.registry import Recipe
 from reproduction.engine.yaml_files import read_mapping
 
 StatementKind = Literal["printed number", "theorem", "proof step", "figure", "prose"]
@@ -233,6 +235,20 @@ def load_ledger(folder: str | Path, paper: str, declared: Declared | None = None
     return ledger
 
 
+def read_ledger(folder: str | Path, paper: str) -> Ledger:
+    """A paper's ledger, with the entries that its identities declare; see `load_ledger`."""
+    return load_ledger(folder, paper, partial(declared_entries, paper))
+
+
+def declared_entries(paper: str, experiment: str) -> dict[str, list[Any]]:
+    """Entries that the theory of an experiment declares beside its functions, as in a ledger."""
+    theory = getattr(Recipe(paper, experiment).module, "theory", None)
+    found = entries(getattr(theory, "blocks", ()), f"theory/{experiment}")
+    if not any(found.values()):
+        raise ConfigError(f"{paper}.experiments.{experiment} must declare identities, got none")
+    return found
+
+
 def topic_files(folder: str | Path) -> list[Path]:
     """Files of a ledger in order."""
     return sorted(Path(folder).glob("*.yaml"))
@@ -431,12 +447,14 @@ def render_coverage(items: Sequence[Item], ledger: Ledger, *, title: str) -> str
     for name, entry in ledger.entries.items():
         if isinstance(entry, Statement):
             by_place.setdefault(entry.where, []).append(named[name])
+    narrower = sum(bool(item.narrower) for item in items)
+    unjudged = sum(bool(item.reason) for item in items)
     lines = [
         f"# Coverage of {ledger.paper}",
         "",
-        f"{title}. {sum(map(len, by_place.values()))} statements at {len(by_place)} places are in"
-        f" the ledger; {sum(bool(item.narrower) for item in items)} things that the paper says are"
-        f" judged more narrowly and {sum(bool(item.reason) for item in items)} are not.",
+        f"{title}. The ledger has {sum(map(len, by_place.values()))} statements at {len(by_place)}"
+        f" places; {narrower} things that the paper says are judged more narrowly and {unjudged}"
+        " are not.",
         "",
         "| place | judged by |",
         "|---|---|",

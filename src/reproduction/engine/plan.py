@@ -15,9 +15,8 @@ from typing import Any
 from privreg import data
 from reproduction.engine.code import code_of
 from reproduction.engine.config import Drawing, Experiment, read_configuration
-from reproduction.engine.ledger import Ledger, topic_files
-from reproduction.engine.ledgers import read_ledger
-from reproduction.engine.mistakes import MODULES, touched, wrong_versions
+from reproduction.engine.falsify import MODULES, touched, wrong_versions
+from reproduction.engine.ledger import Ledger, read_ledger, topic_files
 from reproduction.engine.parameters import ConfigError, Strict, choose, validate
 from reproduction.engine.recipe import structure
 from reproduction.engine.registry import STAGE_OF, STUDIES, Recipe, drawings, package

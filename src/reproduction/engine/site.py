@@ -13,7 +13,7 @@ from typing import Any
 
 from privreg.data import NAMES
 from reproduction.engine.config import read_configuration
-from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.ledger import read_ledger
 from reproduction.engine.recipe import Variables, structure
 from reproduction.engine.registry import STAGE_OF, Recipe, citation
 

@@ -199,8 +199,7 @@ def gate(job: Job) -> list[str]:
 
 def falsifier(job: Job) -> None:
     """Make a deliberate mistake, run what it touches and judge it; always succeeds."""
-    from reproduction.engine.falsify import turned, uncaught
-    from reproduction.engine.mistakes import retold, wrong_versions
+    from reproduction.engine.falsify import retold, turned, uncaught, wrong_versions
     from reproduction.engine.verdicts import judge
 
     paper = job.wildcards.paper
@@ -296,7 +295,7 @@ def _artifact(path: str) -> str:
 
 
 def _ledger(paper: str, files: Sequence[str]) -> Ledger:
-    from reproduction.engine.ledgers import read_ledger
+    from reproduction.engine.ledger import read_ledger
 
     (folder,) = {path.parent for path in map(Path, files) if path.parent.name == paper}
     return read_ledger(folder, paper)

@@ -9,16 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 
-from reproduction.engine import checks
 from reproduction.engine.checks import (
-    Check,
-    Decision,
-    Evidence,
+    SHORT,
+    CheckResult,
     Outcome,
-    Probe,
+    Scale,
     Values,
     decide,
     is_stand_in,
@@ -41,8 +38,6 @@ from reproduction.engine.parameters import Strict
 if TYPE_CHECKING:
     import xarray as xr
 
-Scale = Literal["paper", "quick"]
-Numbers = float | tuple[float, ...] | None
 STATEMENT_VERDICTS: tuple[str, ...] = get_args(StatementVerdict)
 CROSS_CHECK_VERDICTS: tuple[str, ...] = get_args(CrossCheckVerdict)
 SEVERITIES: tuple[str, ...] = get_args(Severity)
@@ -62,32 +57,6 @@ COLUMNS = (
 class _Result(Strict):
     # JSON has no infinity of its own.
     model_config = ConfigDict(ser_json_inf_nan="strings")
-
-
-class CheckResult(_Result):
-    """What one check saw."""
-
-    label: str | None
-    outcome: Outcome
-    reason: str
-    observed: Numbers = None
-    standard_error: Numbers = None
-    labels: tuple[str, ...] = ()
-    expected: str
-    low: Numbers = None
-    high: Numbers = None
-    rejected: tuple[float | tuple[float, ...], ...] = ()
-    margin: float | None = None
-    margin_standard_error: float | None = None
-    z: float | None = None
-    at: str | None = None
-    trials: int | None = None
-    trials_needed: int | None = None
-    artifact: str
-    variable: str
-    meaning: str = ""
-    select: str
-    digests: dict[str, str]
 
 
 class RunResult(_Result):
@@ -192,7 +161,10 @@ def judge(
     scale: Scale,
     only: Collection[str] | None = None,
 ) -> list[Record]:
-    """Judge a ledger's entries; what cannot be judged is untested, with the reason.
+    """Judge a ledger's entries, all or those with the ids of `only`.
+
+    Of an entry's checks the worst counts: failed, untested, inconclusive, passed. Runs at choices
+    of ours that contradict each other make the entry depend on our choice.
 
     Parameters
     ----------
@@ -202,17 +174,8 @@ def judge(
     digests : mapping of str to str
         SHA-256 of each artifact's file.
     scale : {"paper", "quick"}
-        Scale of the run that the evidence comes from.
+        Of the run that the evidence comes from.
     only : collection of str, optional
-        Ids of the entries; all by default.
-
-    Returns
-    -------
-    list of Record
-        A check is `inconclusive` if the noise straddles a bound, if it hides an observation that
-        the check must refuse, or if the evidence is not a number. Of an entry's checks the worst
-        counts: failed, untested, inconclusive, passed. Runs that contradict each other make the
-        entry depend on our choice.
     """
     return [
         _record(ledger.paper, topic, entry, datasets, digests, scale)
@@ -237,7 +200,7 @@ def _record(
 ) -> Record:
     runs = []
     for run in entry.runs:
-        found = tuple(_check(probe, datasets, digests, scale) for probe in run.checks)
+        found = tuple(decide(probe, datasets, digests, scale) for probe in run.checks)
         worst_of_run = worst(result.outcome for result in found)
         runs.append(RunResult(label=run.label, outcome=worst_of_run, checks=found))
     outcome = _over_runs({run.outcome for run in runs})
@@ -285,63 +248,6 @@ def _over_runs(outcomes: Collection[Outcome]) -> str:
     if {*outcomes} == {"passed", "failed"}:
         return "depends on our choice"
     return "untested" if not outcomes or "untested" in outcomes else "inconclusive"
-
-
-def _check(
-    probe: Probe, datasets: Mapping[str, xr.Dataset], digests: Mapping[str, str], scale: Scale
-) -> CheckResult:
-    try:
-        decision = decide(probe, datasets)
-    except Exception as error:
-        # Whatever is wrong with a check, those beside it are judged. Another scale may leave out
-        # the very setting that a check is about; a message such as a missing key's says little
-        # without its error's name.
-        said = " ".join(str(error).split())
-        said = said if isinstance(error, ValueError) else f"{type(error).__name__}: {said}"
-        elsewhere = "left out of the reduced scale: " if scale == "quick" else ""
-        decision = Decision("untested", f"{elsewhere}{said}", probe.check)
-    observation, assessment = decision.observation, decision.assessment
-    seen: dict[str, Any] = {}
-    if observation is not None:
-        noise = np.zeros_like(observation.values) if decision.noise is None else decision.noise
-        variable = datasets[probe.evidence.artifact][probe.evidence.variable]
-        allowed = checks.region(decision.check, observation.values, noise)
-        seen = {
-            "meaning": str(variable.attrs.get("long_name", "")),
-            "observed": _plain(observation.values),
-            "standard_error": _plain(observation.standard_error),
-            "labels": observation.labels if observation.values.size > 1 else (),
-            "low": None if allowed is None else _plain(allowed[0]),
-            "high": None if allowed is None else _plain(allowed[1]),
-            "rejected": tuple(_plain(np.asarray(value)) for value in decision.rejected),
-            "z": checks.largest_z(decision.check, observation.values, noise),
-            "trials": observation.trials,
-            "trials_needed": decision.trials_needed,
-        }
-    if observation is not None and assessment is not None:
-        seen |= {
-            "margin": assessment.margin,
-            "margin_standard_error": assessment.standard_error,
-            "at": observation.place(decision.check, assessment.index) or None,
-        }
-    return CheckResult(
-        label=probe.label,
-        outcome=decision.outcome,
-        reason=decision.reason,
-        expected=describe(decision.check),
-        artifact=probe.evidence.artifact,
-        variable=probe.evidence.variable,
-        select=selection(probe.evidence.select),
-        digests={name: digests[name] for name in probe.artifacts if name in digests},
-        **seen,
-    )
-
-
-def _plain(values: Any) -> Numbers:
-    if values is None:
-        return None
-    found = np.asarray(values, dtype=np.float64)
-    return float(found) if found.ndim == 0 else tuple(found.ravel().tolist())
 
 
 def join(ledgers: Iterable[Ledger], records: Iterable[Record]) -> Book:
@@ -540,49 +446,6 @@ def with_error(values: Values, errors: Values) -> str:
         return f"{number(values)} ± {number(errors, 2)}"
     if isinstance(values, int | float) or isinstance(errors, int | float):
         raise ValueError("values and errors: expected two numbers or two lists")
-    if len(values) <= checks.SHORT:
+    if len(values) <= SHORT:
         return ", ".join(with_error(*pair) for pair in zip(values, errors, strict=True))
     return f"{series(values)}, ± at most {number(max(errors), 2)}"
-
-
-def describe(check: Check) -> str:
-    """What a check asks for."""
-    match check:
-        case checks.Close():
-            tolerances = (
-                number(check.absolute) if check.absolute is not None else "",
-                f"{number(100 * check.relative)}%" if check.relative is not None else "",
-                f"{number(check.sigmas)} s.e." if check.sigmas is not None else "",
-            )
-            given = [text for text in tolerances if text]
-            size = given[0] if len(given) == 1 else f"max({', '.join(given)})"
-            return f"{_bound(check.expected)} ± {size}"
-        case checks.Between():
-            return f"between {_bound(check.low)} and {_bound(check.high)}"
-        case checks.Below():
-            return f"at most {_bound(check.high)}"
-        case checks.Above():
-            return f"at least {_bound(check.low)}"
-        case checks.Monotone():
-            words = ("strictly " if check.strict else "") + check.direction
-        case checks.Ordered():
-            sign = " < " if check.strict else " ≤ "
-            words = f"{check.dimension}: {sign.join(map(str, check.labels))}"
-        case checks.All():
-            return f"all {describe(check.of)}"
-    return words + (f" (slack {number(check.slack)})" if check.slack else "")
-
-
-def selection(labels: Mapping[str, object]) -> str:
-    """Labels of a selection, as `coordinate=label`."""
-    return ", ".join(
-        f"{name}={'|'.join(map(str, label)) if isinstance(label, tuple) else label}"
-        for name, label in labels.items()
-    )
-
-
-def _bound(bound: float | tuple[float, ...] | Evidence) -> str:
-    if isinstance(bound, Evidence):
-        at = f" at {selection(bound.select)}" if bound.select else ""
-        return f"{bound.artifact}.{bound.variable}{at}"
-    return series(bound)

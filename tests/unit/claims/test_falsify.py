@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import xarray as xr
 import yaml
+from reproduction.pipeline.falsify import wrong_versions
 
 from reproduction.engine.falsify import (
     Patch,
@@ -19,11 +20,9 @@ from reproduction.engine.falsify import (
     turned,
     uncaught,
 )
-from reproduction.engine.ledger import Statement
+from reproduction.engine.ledger import Statement, read_ledger
 from reproduction.engine.parameters import choose
 from reproduction.engine.verdicts import Record
-from reproduction.pipeline.falsify import wrong_versions
-from reproduction.engine.ledgers import read_ledger
 
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.ledger import read_ledger
 from reproduction.engine.page import typeset
 from reproduction.engine.registry import known_keys
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from reproduction.claims.checks import Check
-from reproduction.claims.records import Book
-from reproduction.claims.verdicts import CheckResult
-from reproduction.claims.wording import describe
+from reproduction.engine.checks import Check, describe
 from reproduction.engine.page import picture, render
+from reproduction.engine.verdicts import Book, CheckResult
 
 from .book import DRAWINGS, PAPERS, book, image, statement, topics
 

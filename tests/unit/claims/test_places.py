@@ -14,10 +14,10 @@ from reproduction.engine.ledger import (
     Statement,
     load_coverage,
     parse_topic,
+    read_ledger,
     render_coverage,
 )
 from reproduction.engine.parameters import ConfigError
-from reproduction.engine.ledgers import read_ledger
 
 from .book import topics
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reproduction.claims.summary import COUNTS, counts_table, render, with_counts
-from reproduction.engine.ledger import Ledger, parse_topic
-from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
+from reproduction.engine.results_docs import COUNTS, counts_table, render, with_counts
 
 from .book import DRAWINGS, topics
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reproduction.engine.ledger import load_ledger
+from reproduction.engine.ledger import declared_entries, load_ledger, read_ledger
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.recipe import (
     Axis,
@@ -15,7 +15,6 @@ from reproduction.engine.recipe import (
     identity,
     stage,
 )
-from reproduction.engine.ledgers import declared_entries, read_ledger
 
 AXES = {"size": Axis("size", "sizes")}
 PARAMETERS = SimpleNamespace(sizes=(1.0, 2.0))

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-
-from reproduction.engine.parameters import ConfigError
 from reproduction.pipeline import drawings, scales, targets
+
 from reproduction.engine.config import Paper, load, merge, read_configuration, with_arguments
+from reproduction.engine.parameters import ConfigError
 from reproduction.engine.plan import Plan, stop_in_one_line
 from reproduction.engine.registry import known_keys
 
