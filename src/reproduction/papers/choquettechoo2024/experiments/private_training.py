@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -16,7 +16,6 @@ from reproduction.engine.recipe import (
     Mean,
     Quantity,
     Trial,
-    kept,
     means,
     per,
     stage,
@@ -25,9 +24,6 @@ from reproduction.papers.choquettechoo2024.experiments import prefix_errors
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import MECHANISMS, Mechanism, Participation
 from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs
-
-if TYPE_CHECKING:
-    from reproduction.papers.choquettechoo2024.training import Schedule
 
 PLACE = "Section 4, Figure 4(a) and Appendix G"
 IMAGES = {"mnist_digits": "MNIST in place of CIFAR-10", "cifar10": "CIFAR-10"}
@@ -64,13 +60,8 @@ class Parameters(Strict):
         from privreg import data
         from privreg.data import splits, stand_ins
 
-        sizes = {
-            "train": self.sample_size,
-            "normalisation": self.validation,
-            "validation": self.test,
-        }
-        data.require_split(self.dataset, **sizes)
-        fitted = splits.shrunk(sizes, stand_ins.ROWS[self.dataset])["train"]
+        data.require_split(self.dataset, **self.sizes)
+        fitted = splits.shrunk(self.sizes, stand_ins.ROWS[self.dataset])["train"]
         if self.steps_per_epoch > fitted:
             raise ValueError(
                 f"steps_per_epoch must be at most {fitted}, the training images of the stand-in, "
@@ -79,11 +70,21 @@ class Parameters(Strict):
         return self
 
     @property
-    def participation(self) -> Participation:
-        return Participation(self.epochs * self.steps_per_epoch, self.epochs, self.steps_per_epoch)
+    def sizes(self) -> dict[str, int]:
+        """Images by their use, as `splits` calls these."""
+        return {
+            "train": self.sample_size,
+            "normalisation": self.validation,
+            "validation": self.test,
+        }
 
     @property
-    def settings(self) -> list[Participation]:
+    def participation(self) -> Participation:
+        visits, between = self.epochs, self.steps_per_epoch
+        return Participation(steps=visits * between, participations=visits, separation=between)
+
+    @property
+    def schedules(self) -> list[Participation]:
         return [self.participation]
 
     @property
@@ -94,27 +95,15 @@ class Parameters(Strict):
         """
         from privreg.privacy.budget import Budget
 
-        budgets = [
-            Budget.approximate(epsilon, self.delta, neighbours="zero-out")
-            for epsilon in self.epsilons
-        ]
+        budgets = [Budget.approximate(e, self.delta, neighbours="zero-out") for e in self.epsilons]
         return np.array([1 / budget.root for budget in budgets])
-
-    def schedule(self, batch_size: int) -> Schedule:
-        from reproduction.papers.choquettechoo2024.training import Schedule
-
-        return Schedule(batch_size, self.epochs, self.cooldown, self.final_rate, self.clip_norm)
 
 
 AXES = {
     "feature_map": Axis("features", FEATURE_MAPS),
     "mechanism": Axis("mechanism", TRAINED),
     "epsilon": Axis("privacy budget epsilon", "epsilons"),
-    "noise_multiplier": Axis(
-        "noise multiplier of the whole run", "noise_multipliers", along="epsilon"
-    ),
 }
-GRID = ("feature_map", "mechanism", "epsilon")
 
 
 @per(
@@ -132,35 +121,15 @@ def multi_epoch(mechanisms: list[list[Mechanism]]) -> dict:
 
 
 @per(
-    *GRID,
-    rate="learning rate over 1 less the momentum",
-    rate_factor="learning rate times the prefix error of the mean gradients",
-)
-def rates(runs: Runs, feature_map: str) -> dict:
-    """Of a run that is not reported."""
-    found = runs.rates[feature_map].private
-    return {"rate": found, "rate_factor": found * runs.noise_levels}
-
-
-@per(
-    "feature_map",
-    noiseless_rate="learning rate without noise",
-)
-def noiseless_rate(runs: Runs, feature_map: str) -> float:
-    return runs.rates[feature_map].noiseless
-
-
-@per(
     "feature_map",
     accuracy=Quantity("share of right test labels", "mechanism epsilon"),
     noiseless_accuracy="share of right test labels without noise",
 )
 def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
-    accuracy, noiseless = runs.accuracies(feature_map, trial.rng)
-    return {"accuracy": accuracy, "noiseless_accuracy": noiseless}
+    return runs.accuracies(feature_map, trial.rng)
 
 
-@per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's"))
+@per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL less this one's"))
 def lead(simulation: Dataset) -> DataArray:
     """By trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
@@ -169,17 +138,14 @@ def lead(simulation: Dataset) -> DataArray:
 theory = stage(
     prefix_errors.AXES,
     prefix_errors.errors,
-    prefix_errors.dampings,
     multi_epoch,
     shared={"mechanisms": prefix_errors.mechanisms},
 )
 simulate = stage(
     AXES,
-    rates,
-    noiseless_rate,
     run,
     shared={"runs": Runs},
     attributes=lambda parameters: {"images": IMAGES[parameters.dataset]},
     released="diagnostic",
 )
-summarise = stage(AXES, means(run), lead, kept(rates, noiseless_rate), released="diagnostic")
+summarise = stage(AXES, means(run), lead, released="diagnostic")
