@@ -31,8 +31,9 @@ AXES = {
 @per(
     error_distance=Quantity("relative distance of the two squared errors (3)", "step_count"),
     sensitivity_distance=Quantity("relative distance of the two sensitivities", "step_count"),
-    final_risk=Quantity("private excess risk of the last iterate", "matrix step_count"),
-    risk_slope=Quantity("log-log slope of that risk over the steps", "matrix"),
+    risk_slope=Quantity(
+        "log-log slope of the private excess risk of the last iterate over the steps", "matrix"
+    ),
 )
 def pairs(parameters: Parameters) -> dict:
     found = [_pair(parameters, int(steps)) for steps in parameters.step_counts]
@@ -40,7 +41,6 @@ def pairs(parameters: Parameters) -> dict:
     return {
         "error_distance": np.abs(errors[:, 0] / errors[:, 1] - 1),
         "sensitivity_distance": np.abs(sensitivities[:, 0] / sensitivities[:, 1] - 1),
-        "final_risk": risks.T,
         "risk_slope": regression.slope(parameters.step_counts, risks),
     }
 
