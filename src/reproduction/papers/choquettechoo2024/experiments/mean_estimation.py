@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from reproduction.engine import quantities as q
@@ -38,30 +37,14 @@ class Parameters(Strict):
         description="eta of the coefficients and of the runs; the paper states none."
     )
     coefficients: q.Plural[q.Count] = Field(description="Coefficients shown.")
-    frequencies: Annotated[q.Count, Field(ge=3)] = Field(
-        description="Frequencies shown, over (0, pi]."
-    )
+    frequencies: q.Count = Field(description="Frequencies shown, over (0, pi].")
     rho: q.Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: q.Deviation = Field(description="Standard deviation of a sample.")
     damping_factors: q.Some[q.Positive] = Field(
         description="nu over eta of other coefficients, none of them 1."
     )
     perturbations: q.Count = Field(description="Random changes of the optimal coefficients.")
-    memories: Annotated[q.Count, Field(ge=20)] = Field(
-        description="Length of a run in units of 1/eta."
-    )
-
-    _steps_contract = q.at_most("step_sizes.high", 1)
-
-    _other_coefficients = q.must(
-        "damping_factors must not hold 1, got {self.damping_factors}",
-        lambda self: 1 not in self.damping_factors,
-    )
-
-    @property
-    def derived_steps(self) -> float:
-        """Memories of the runs, in steps."""
-        return float(np.sum(1 / np.array(self.shown_step_sizes)))
+    memories: q.Count = Field(description="Length of a run in units of 1/eta.")
 
     @property
     def lags(self) -> np.ndarray:
@@ -75,6 +58,25 @@ class Parameters(Strict):
         """Standard deviation of the white noise."""
         noise = family_noise(FAMILIES[family], step_size)
         return float((noise.squared_sensitivity / (2 * self.rho)) ** 0.5)
+
+    def least_risk(self, step_size: ArrayLike) -> np.ndarray:
+        """Of all correlations, the private part."""
+        from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
+
+        return least_private_excess_risk(step_size, noise_multiplier=(2 * self.rho) ** -0.5)
+
+    def exact_risk(self, step_size: float, family: str) -> float:
+        """Stationary excess risk."""
+        from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+
+        return float(
+            stationary_excess_risk(
+                step_size,
+                noise=family_noise(FAMILIES[family], step_size),
+                gradient_noise_std=self.source_std(step_size, family),
+                sample_std=self.sample_std,
+            )
+        )
 
 
 AXES = {
@@ -95,13 +97,10 @@ SHOWN = ("shown_step_size", "family")
     log_squared_constant="optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
 )
 def private_risks(parameters: Parameters) -> dict:
-    from privreg.theory.correlated_noise.mean_estimation import (
-        least_private_excess_risk,
-        optimal_risk_ratio,
-    )
+    from privreg.theory.correlated_noise.mean_estimation import optimal_risk_ratio
 
     eta, multiplier = parameters.step_sizes.values(), (2 * parameters.rho) ** -0.5
-    least = least_private_excess_risk(eta, noise_multiplier=multiplier)
+    least = parameters.least_risk(eta)
     independent = 0.5 * eta / (2 - eta) * multiplier**2
     return {
         "ratio": optimal_risk_ratio(eta),
@@ -115,11 +114,9 @@ def private_risks(parameters: Parameters) -> dict:
     quadrature_error="relative distance of the integral's closed form from quadrature",
 )
 def quadrature_error(step_size: float) -> float:
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
 
-    grid, weights = integrals.frequency_rule(step_size)
-    by_rule = weights @ integrals.squared_distance(grid, step_size) ** -0.5
-    return float(np.abs(by_rule / integrals.inverse_distance_integral(step_size) - 1))
+    return float(np.abs(_by_rule(step_size) / inverse_distance_integral(step_size) - 1))
 
 
 @per(
@@ -152,9 +149,9 @@ def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
 
 @per("shown_step_size", power=Quantity("optimal power spectrum", "frequency"))
 def power(parameters: Parameters, shown_step_size: float) -> np.ndarray:
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise.spectral_integrals import squared_distance
 
-    return np.sqrt(integrals.squared_distance(parameters.shown_frequencies, shown_step_size))
+    return np.sqrt(squared_distance(parameters.shown_frequencies, shown_step_size))
 
 
 @per(
@@ -222,12 +219,9 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """With the logarithm as printed, which vanishes at step size 1."""
-    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
-
     eta = parameters.step_sizes.values()
     eta = np.append(eta[eta <= 0.5], 1.0)
-    least = least_private_excess_risk(eta, noise_multiplier=(2 * parameters.rho) ** -0.5)
-    share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / least
+    share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / parameters.least_risk(eta)
     return {
         "least_rate_share": share[:-1].min(),
         "largest_rate_share": share[:-1].max(),
@@ -274,11 +268,7 @@ def two_point_constant() -> float:
 )
 def printed_least_value(parameters: Parameters, shown_step_size: float) -> float:
     """Printed least value of (18) over the exact private squared error."""
-    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
-
-    exact = 2 * least_private_excess_risk(
-        shown_step_size, noise_multiplier=(2 * parameters.rho) ** -0.5
-    )
+    exact = 2 * parameters.least_risk(shown_step_size)
     printed = parameters.source_std(shown_step_size, "optimal") ** 2
     return float(_squared_integral(shown_step_size) * printed / exact)
 
@@ -292,25 +282,8 @@ def printed_least_value(parameters: Parameters, shown_step_size: float) -> float
 )
 def least_value_with_budget(parameters: Parameters, shown_step_size: float) -> float:
     """Least value of (18) with 1 / (2 rho) for sigma_dp^2, over the exact one."""
-    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
-
-    variance = 1 / (2 * parameters.rho)
-    exact = 2 * least_private_excess_risk(shown_step_size, noise_multiplier=variance**0.5)
-    return float(_squared_integral(shown_step_size) * variance / exact)
-
-
-@per(*SHOWN, exact_risk="stationary excess risk")
-def exact_risk(parameters: Parameters, shown_step_size: float, family: str) -> float:
-    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
-
-    return float(
-        stationary_excess_risk(
-            shown_step_size,
-            noise=family_noise(FAMILIES[family], shown_step_size),
-            gradient_noise_std=parameters.source_std(shown_step_size, family),
-            sample_std=parameters.sample_std,
-        )
-    )
+    exact = 2 * parameters.least_risk(shown_step_size)
+    return float(_squared_integral(shown_step_size) / (2 * parameters.rho) / exact)
 
 
 theory = stage(AXES, blocks_of=globals())
@@ -343,18 +316,21 @@ def deviation(
     parameters: Parameters, simulation: Dataset, shown_step_size: float, family: str
 ) -> np.ndarray:
     cell = simulation.risk.sel(shown_step_size=shown_step_size, family=family)
-    return deviations(trials_last(cell), exact_risk(parameters, shown_step_size, family))
+    return deviations(trials_last(cell), parameters.exact_risk(shown_step_size, family))
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run), exact_risk, deviation)
+summarise = stage(AXES, means(run), deviation)
 
 
 def _squared_integral(eta: float) -> float:
     """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
+    return float((eta * _by_rule(eta) / (2 * np.pi)) ** 2)
+
+
+def _by_rule(eta: float) -> float:
+    """The integral of 1 / |1 - eta - exp(i omega)| by quadrature."""
     from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     grid, weights = integrals.frequency_rule(eta)
-    return float(
-        (eta * (weights @ integrals.squared_distance(grid, eta) ** -0.5) / (2 * np.pi)) ** 2
-    )
+    return float(weights @ integrals.squared_distance(grid, eta) ** -0.5)
