@@ -42,10 +42,7 @@ class Parameters(Strict):
     deltas: q.Some[q.Delta] = Field(description="delta of the conversion.")
 
 
-AXES = {
-    "family": Axis("coefficients", FAMILIES),
-    "mechanism": Axis("row of Table 3", tuple(COSTS)),
-}
+AXES = {"family": Axis("coefficients", FAMILIES), "mechanism": Axis("row of Table 3", tuple(COSTS))}
 
 
 @per(

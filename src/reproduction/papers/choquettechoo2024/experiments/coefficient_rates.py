@@ -96,24 +96,25 @@ def rates(parameters: Parameters, damped_family: str) -> dict:
     }
 
 
-@per("damped_family", "damping", vanishing_risk="risk as the damping tends to 0")
-def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -> float:
-    return parameters.risk(damped_family, parameters.step_sizes.values()[0], damping)
-
-
-@per("damped_family", "damping", vanishing_response="that risk over the squared sensitivity")
-def vanishing_response(parameters: Parameters, damped_family: str, damping: float) -> float:
-    """Remainder at a given noise multiplier."""
-    found = vanishing_risk(parameters, damped_family, damping)
-    return found / regression.family_noise(FAMILIES[damped_family], damping).squared_sensitivity
+@per(
+    "damped_family",
+    "damping",
+    vanishing_risk="risk as the damping tends to 0",
+    vanishing_response="that risk over the squared sensitivity",
+)
+def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dict:
+    """The response is what remains at a given noise multiplier."""
+    found = parameters.risk(damped_family, parameters.step_sizes.low, damping)
+    noise = regression.family_noise(FAMILIES[damped_family], damping)
+    return {"vanishing_risk": found, "vanishing_response": found / noise.squared_sensitivity}
 
 
 @per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
     """At the least step size, for dampings as small as they are tried."""
-    eta = parameters.step_sizes.values()[0]
+    eta = parameters.step_sizes.low
     rate = eta**2 * parameters.eigenvalues.sum() * np.log(1 / damping) ** 2 / parameters.rho
-    return vanishing_risk(parameters, "nu_noisy_ftrl", damping) / rate
+    return parameters.risk("nu_noisy_ftrl", eta, damping) / rate
 
 
 theory = stage(AXES, blocks_of=globals())

@@ -40,15 +40,9 @@ class Parameters(Strict):
     frequencies: q.Count = Field(description="Frequencies shown, over (0, pi].")
     rho: q.Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: q.Deviation = Field(description="Standard deviation of a sample.")
-    damping_factors: q.Some[q.Positive] = Field(
-        description="nu over eta of other coefficients, none of them 1."
-    )
+    damping_factors: q.Some[q.Positive] = Field(description="nu over eta elsewhere, never 1.")
     perturbations: q.Count = Field(description="Random changes of the optimal coefficients.")
     memories: q.Count = Field(description="Length of a run in units of 1/eta.")
-
-    @property
-    def lags(self) -> np.ndarray:
-        return np.arange(self.coefficients)
 
     @property
     def shown_frequencies(self) -> np.ndarray:
@@ -82,7 +76,7 @@ class Parameters(Strict):
 AXES = {
     "step_size": Axis("step size eta", "step_sizes"),
     "shown_step_size": Axis("step size eta", "shown_step_sizes"),
-    "time": Axis("lag in steps", "lags"),
+    "time": Axis("lag in steps", lambda parameters: np.arange(parameters.coefficients)),
     "frequency": Axis("frequency", "shown_frequencies", units="rad"),
     "family": Axis("how the noise is correlated", tuple(FAMILIES)),
     "damping_factor": Axis("nu / eta", "damping_factors"),
@@ -110,8 +104,7 @@ def private_risks(parameters: Parameters) -> dict:
 
 
 @per(
-    "step_size",
-    quadrature_error="relative distance of the integral's closed form from quadrature",
+    "step_size", quadrature_error="relative distance of the integral's closed form from quadrature"
 )
 def quadrature_error(step_size: float) -> float:
     from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
@@ -132,7 +125,7 @@ def quadrature_error(step_size: float) -> float:
 def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
     from privreg.noise.toeplitz import mean_estimation_optimal
 
-    eta, time = shown_step_size, parameters.lags
+    eta, time = shown_step_size, np.arange(parameters.coefficients)
     beta = mean_estimation_optimal(parameters.coefficients, step_size=eta)
     with np.errstate(divide="ignore"):
         tail = -(time**-1.5) * (1 - eta) ** time / (2 * np.sqrt(np.pi))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -34,16 +34,12 @@ class Parameters(Strict):
 
     dataset: Literal["mnist_digits", "cifar10"] = Field(description="Table of images.")
     sample_size: q.SampleSize = Field(description="Training images n.")
-    validation: q.Plural[q.SampleSize] = Field(
-        description="Images that the learning rates are chosen with."
-    )
+    validation: q.SampleSize = Field(description="Images that learning rates are chosen with.")
     test: q.SampleSize = Field(description="Test images.")
     epochs: q.Steps = Field(description="Epochs, in one order.")
     steps_per_epoch: q.Steps = Field(description="Steps of an epoch.")
     clip_norm: q.ClipNorm = Field(description="Norm that gradients are clipped to.")
-    momentum: Annotated[q.NonNegative, Field(lt=1)] = Field(
-        description="Momentum; DP-SGD has none."
-    )
+    momentum: q.Probability = Field(description="Momentum; DP-SGD has none.")
     cooldown: q.Share = Field(description="Share of the steps with a falling rate.")
     final_rate: q.Share = Field(description="Last learning rate over the first.")
     epsilons: q.Rising[q.Epsilon] = Field(description="Budgets epsilon.")
@@ -52,8 +48,6 @@ class Parameters(Strict):
         description="Rates tried, times the prefix error of the mean gradients."
     )
     noiseless_rates: q.Some[q.StepSize] = Field(description="Rates tried without noise.")
-
-    _a_step_has_a_record = q.at_most("steps_per_epoch", "sample_size")
 
     @model_validator(mode="after")
     def _the_table_has_the_rows(self) -> Self:

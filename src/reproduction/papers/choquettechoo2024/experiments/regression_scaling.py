@@ -31,14 +31,8 @@ class Parameters(regression.Covariance):
 
     @property
     def settings(self) -> list[regression.Setting]:
-        fixed = self.model_dump(include={"dimension", "decay", "step_size"})
-        cases = [fixed | {self.varied: value} for value in self.values]
-        return [
-            regression.Setting(
-                regression.power_law(int(case["dimension"]), case["decay"]), case["step_size"]
-            )
-            for case in cases
-        ]
+        cases = [self.model_copy(update={self.varied: value}) for value in self.values]
+        return [regression.Setting(case.eigenvalues, case.step_size) for case in cases]
 
     @property
     def dimensions(self) -> list[int]:
@@ -57,9 +51,8 @@ class Parameters(regression.Covariance):
     @property
     def abscissa(self) -> Sequence[float]:
         """What the slopes are over."""
-        if self.varied == "dimension":
-            return self.dimensions
-        return self.effective_dimensions if self.varied == "decay" else self.step_sizes
+        along = {"dimension": "dimensions", "decay": "effective_dimensions"}
+        return getattr(self, along.get(self.varied, "step_sizes"))
 
 
 AXES = {
@@ -139,10 +132,8 @@ def _mean_risk(
     memory = 1 / regression.damping(setting)
     burn_in = int(parameters.burn_in_memories * memory)
     steps = burn_in + max(int(parameters.averaged_memories * memory), parameters.least_averaged)
-    family = regression.ALGORITHMS[algorithm]
-    decoder = regression.coefficients(
-        family, 1 if family == "independent" else steps, regression.damping(setting)
-    )
+    family, count = regression.ALGORITHMS[algorithm], 1 if algorithm == "noisy_sgd" else steps
+    decoder = regression.coefficients(family, count, regression.damping(setting))
     found = simulate_ftrl(
         setting.eigenvalues,
         step_size=setting.step_size,
@@ -159,7 +150,6 @@ def _scalings(setting: regression.Setting, *, logarithm: bool = True) -> tuple[f
     from privreg.theory.correlated_noise.bounds import effective_dimension
 
     eta, d = setting.step_size, setting.eigenvalues.size
-    effective = effective_dimension(setting.eigenvalues)
-    squared = np.log(1 / regression.damping(setting)) ** 2
-    ftrl = eta**2 * effective * squared
-    return eta * d, ftrl if logarithm else ftrl / float(squared)
+    squared = float(np.log(1 / regression.damping(setting)) ** 2)
+    ftrl = eta**2 * effective_dimension(setting.eigenvalues) * squared
+    return eta * d, ftrl if logarithm else ftrl / squared

@@ -43,9 +43,7 @@ AXES = {
 
 
 @per(
-    "rule",
-    "dimension",
-    over_printed="risk of Noisy-SGD over that of nu-Noisy-FTRL, over d / log d",
+    "rule", "dimension", over_printed="risk of Noisy-SGD over that of nu-Noisy-FTRL, over d / log d"
 )
 def over_printed(parameters: Parameters, rule: str, dimension: int) -> float:
     logarithm = np.log(dimension)

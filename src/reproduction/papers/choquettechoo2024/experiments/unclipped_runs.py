@@ -95,10 +95,7 @@ def growths(parameters: Parameters, simulation: Dataset) -> dict:
     """What no constant in the bound can change."""
     quantile = quantiles(parameters, simulation)
     plain = quantile * _logarithms(parameters)[:, :, None] ** POWERS
-    return {
-        "bound_growth": quantile[-1] / quantile[0],
-        "plain_bound_growth": plain[-1] / plain[0],
-    }
+    return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
 
 
 @per(
