@@ -9,9 +9,10 @@ them.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from reproduction.engine.recipe import Dataset, Trials
@@ -24,13 +25,6 @@ TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "
 CLASSES = 10
 # The generator that rates are chosen with; reported trials count from 0.
 TUNING_TRIAL = 1_000_000
-
-
-class Rates(NamedTuple):
-    """Learning rates by mechanism and budget, and the one without noise."""
-
-    private: FloatArray
-    noiseless: float
 
 
 class Runs:
@@ -62,24 +56,21 @@ class Runs:
         return np.asarray(change * self.parameters.noise_multipliers)
 
     @cached_property
-    def rates(self) -> dict[str, Rates]:
-        """By feature map, those of the best validation accuracy in one run; not private."""
+    def rates(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Of the best validation accuracy in one run, by feature map; not private."""
         return {
             name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
         }
 
-    def accuracies(self, name: str, rng: np.random.Generator) -> dict[str, Any]:
+    def accuracies(self, name: str, rng: Generator) -> dict[str, Any]:
         """Test accuracies by mechanism and budget, and the one without noise."""
-        rates, rows = self.rates[name], self._rows(name, rng)
-        without = np.array([rates.noiseless])
-        found = self._trained(rows["train"], rng, self.noise_std, rates.private, without)
+        (rates, without), rows = self.rates[name], self._rows(name, rng)
+        found = self._trained(rows["train"], rng, self.noise_std, rates, without)
         *private, noiseless = accuracy(*rows["test"], found)
-        return {
-            "accuracy": np.reshape(private, rates.private.shape),
-            "noiseless_accuracy": noiseless,
-        }
+        return {"accuracy": np.reshape(private, rates.shape), "noiseless_accuracy": noiseless}
 
-    def _chosen(self, name: str, rng: np.random.Generator) -> Rates:
+    def _chosen(self, name: str, rng: Generator) -> tuple[FloatArray, FloatArray]:
+        """Rates by mechanism and budget, and the one without noise."""
         errors = self._theory.mean_error.isel(schedule=0).sel(mechanism=[*TRAINED]).values
         # Noise of the mean gradients' prefix sums, (mechanisms, budgets, 1).
         levels = (errors[:, None] * self._changes)[..., None]
@@ -91,12 +82,12 @@ class Runs:
         scores = accuracy(*rows["validation"], found)
         private = scores[: rates.size].reshape(rates.shape)
         best = np.take_along_axis(rates, private.argmax(axis=-1)[..., None], axis=-1)[..., 0]
-        return Rates(best, float(without[scores[rates.size :].argmax()]))
+        return best, without[[scores[rates.size :].argmax()]]
 
     def _trained(
         self,
         rows: Rows,
-        rng: np.random.Generator,
+        rng: Generator,
         noise_std: FloatArray,
         rates: FloatArray,
         without: FloatArray,
@@ -128,7 +119,7 @@ class Runs:
             name: feature_map(name, images, dataset=dataset, scale=scale) for name in FEATURE_MAPS
         }
 
-    def _rows(self, name: str, rng: np.random.Generator) -> dict[str, Rows]:
+    def _rows(self, name: str, rng: Generator) -> dict[str, Rows]:
         """Features and labels in the order of a run, and those that it is measured on."""
         from privreg.data.splits import split
 

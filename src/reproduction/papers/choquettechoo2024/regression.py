@@ -139,3 +139,11 @@ def slope(abscissa: ArrayLike, values: ArrayLike) -> np.ndarray:
 def deviations(runs: np.ndarray, exact: ArrayLike) -> np.ndarray:
     """Distance of the means over the last axis from exact values, in standard errors."""
     return (runs.mean(axis=-1) - exact) / error_of_mean(runs)
+
+
+def inverse_distance_by_rule(rate: float) -> float:
+    """The integral of 1 / |1 - rate - exp(i omega)| over frequencies by quadrature."""
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
+
+    grid, weights = integrals.frequency_rule(rate)
+    return float(weights @ integrals.squared_distance(grid, rate) ** -0.5)

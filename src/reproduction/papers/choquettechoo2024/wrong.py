@@ -19,7 +19,7 @@ from reproduction.claims.falsify import (
 MECHANISM = "privreg.algorithms.dp_ftrl"
 HERE = "reproduction.papers.choquettechoo2024.experiments"
 INTEGRALS = "privreg.theory.correlated_noise.spectral_integrals"
-HALF, OTHER_WAY = times(2.0), times(-1.0)
+OTHER_WAY = times(-1.0)
 
 
 def _uncorrelated(_: Any) -> Any:
@@ -36,6 +36,11 @@ def _positive(right: Any) -> Any:
 
 def _listed(names: str) -> tuple[str, ...]:
     return tuple(names.split())
+
+
+def _halved(names: str) -> dict[str, Any]:
+    """Ratios to bounds of half the size."""
+    return dict.fromkeys(names.split(), times(2.0))
 
 
 WRONG_VERSIONS = (
@@ -179,33 +184,21 @@ WRONG_STATEMENTS = (
         says="Every bound is half of the printed one; of a lower bound, twice.",
         observes={
             "theory/regression_bounds": {
-                "largest_integral_share": HALF,
+                "largest_integral_share": times(2.0),
                 "doubled_over_printed_lower": times(0.5),
             },
-            "theory/special_integrals": {
-                "equal_rates_ratio": HALF,
-                "unequal_rates_ratio": HALF,
-                "quadratic_form_ratio": HALF,
-            },
-            "theory/decomposition": {"drive": HALF, "response": HALF, "base": HALF},
-            "theory/transfer_functions": {"correlated_share_constant": HALF},
-            "theory/gaussian_moments": {
-                "fourth_moment_ratio": HALF,
-                "trace_ratio": HALF,
-                "shrinkage_ratio": HALF,
-            },
-            "theory/finite_time_steps": {
-                "label_response_ratio": HALF,
-                "absolute_response_ratio": HALF,
-            },
-            "theory/helper_lemmas": {
-                "half_exponential_constant": HALF,
-                "coefficient_sum": HALF,
-                "trace_ratio": HALF,
-                "tail_sum_ratio": HALF,
-                "tail_constant": times(0.5),
-            },
-            "theory/spectrum_rates": {"effective_dimension": HALF},
+            "theory/special_integrals": _halved(
+                "equal_rates_ratio unequal_rates_ratio quadratic_form_ratio"
+            ),
+            "theory/decomposition": _halved("drive response base"),
+            "theory/transfer_functions": _halved("correlated_share_constant"),
+            "theory/gaussian_moments": _halved("fourth_moment_ratio trace_ratio shrinkage_ratio"),
+            "theory/finite_time_steps": _halved("label_response_ratio absolute_response_ratio"),
+            "theory/helper_lemmas": _halved(
+                "half_exponential_constant coefficient_sum trace_ratio tail_sum_ratio"
+            )
+            | {"tail_constant": times(0.5)},
+            "theory/spectrum_rates": _halved("effective_dimension"),
         },
         turns=_listed("""
             integral-bounds-c4 lower-bound-c18 integral-bounds-c21 quadratic-form-f17

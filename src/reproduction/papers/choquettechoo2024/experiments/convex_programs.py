@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -25,9 +25,7 @@ class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
     condition_numbers: q.SizeAxis = Field(description="kappa = L / mu.")
-    step_sizes: q.Some[Annotated[q.StepSize, Field(ge=1e-3, lt=2)]] = Field(
-        description="eta in units of 1/L, less than 2; the paper states none."
-    )
+    step_sizes: q.Some[q.StepSize] = Field(description="eta in units of 1/L, less than 2.")
     lags: q.Count = Field(description="Longest lag T_max of the multiplier; not stated.")
 
 
@@ -43,19 +41,12 @@ OF_ALL = "condition_number multiplier algorithm"
 @per(
     "step_size",
     bound=Quantity("bound on the excess risk, equation (10)", OF_ALL),
-    quadratic_envelope=Quantity(
-        "the least that any valid response gives for this correlation", OF_ALL
-    ),
+    quadratic_envelope=Quantity("least that any valid response gives for the correlation", OF_ALL),
     over_envelope=Quantity("bound over what quadratics alone force", OF_ALL),
-    over_quadratic=Quantity(
-        "bound over the largest suboptimality of a quadratic in the class", OF_ALL
-    ),
+    over_quadratic=Quantity("bound over the largest suboptimality of a quadratic", OF_ALL),
     gap=Quantity("bound of DP-SGD less that of nu-DP-FTRL", "condition_number multiplier"),
     ratio=Quantity("bound of DP-SGD over that of nu-DP-FTRL", "condition_number multiplier"),
-    growth=Quantity(
-        "log-log slope of the bound over the condition number, between the ends",
-        "multiplier algorithm",
-    ),
+    growth=Quantity("log-log slope of the bound over kappa, end to end", "multiplier algorithm"),
 )
 def bounds(parameters: Parameters, step_size: float) -> dict:
     """For each multiplier, and what a quadratic in the class makes of them."""

@@ -23,7 +23,11 @@ from reproduction.engine.recipe import (
     stated,
 )
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
+from reproduction.papers.choquettechoo2024.regression import (
+    deviations,
+    family_noise,
+    inverse_distance_by_rule,
+)
 
 PLACE = "Theorem 2.1, Figure 1 and Appendix B"
 FAMILIES = {"independent": "independent", "optimal": "damped_square_root"}
@@ -33,9 +37,7 @@ class Parameters(Strict):
     """Step sizes of the curve, and those whose coefficients are drawn and simulated."""
 
     step_sizes: q.StepSizeAxis = Field(description="eta of the ratio.")
-    shown_step_sizes: q.Some[q.SmallStep] = Field(
-        description="eta of the coefficients and of the runs; the paper states none."
-    )
+    shown_step_sizes: q.Some[q.SmallStep] = Field(description="eta of coefficients and runs.")
     coefficients: q.Plural[q.Count] = Field(description="Coefficients shown.")
     frequencies: q.Count = Field(description="Frequencies shown, over (0, pi].")
     rho: q.Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
@@ -109,7 +111,9 @@ def private_risks(parameters: Parameters) -> dict:
 def quadrature_error(step_size: float) -> float:
     from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
 
-    return float(np.abs(_by_rule(step_size) / inverse_distance_integral(step_size) - 1))
+    return float(
+        np.abs(inverse_distance_by_rule(step_size) / inverse_distance_integral(step_size) - 1)
+    )
 
 
 @per(
@@ -318,12 +322,4 @@ summarise = stage(AXES, means(run), deviation)
 
 def _squared_integral(eta: float) -> float:
     """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
-    return float((eta * _by_rule(eta) / (2 * np.pi)) ** 2)
-
-
-def _by_rule(eta: float) -> float:
-    """The integral of 1 / |1 - eta - exp(i omega)| by quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
-
-    grid, weights = integrals.frequency_rule(eta)
-    return float(weights @ integrals.squared_distance(grid, eta) ** -0.5)
+    return float((eta * inverse_distance_by_rule(eta) / (2 * np.pi)) ** 2)

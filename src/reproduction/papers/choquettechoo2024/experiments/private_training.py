@@ -44,9 +44,7 @@ class Parameters(Strict):
     final_rate: q.Share = Field(description="Last learning rate over the first.")
     epsilons: q.Rising[q.Epsilon] = Field(description="Budgets epsilon.")
     delta: q.Delta = Field(description="delta of all budgets.")
-    rate_factors: q.Some[q.Positive] = Field(
-        description="Rates tried, times the prefix error of the mean gradients."
-    )
+    rate_factors: q.Some[q.Positive] = Field(description="Rates tried, times the prefix error.")
     noiseless_rates: q.Some[q.StepSize] = Field(description="Rates tried without noise.")
 
     @model_validator(mode="after")

@@ -23,9 +23,7 @@ class Parameters(regression.Covariance):
     values: q.Several[q.Positive] = Field(description="Its values.")
     step_size: q.SmallStep = Field(description="eta where it does not vary.")
     rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
-    burn_in_memories: q.Positive = Field(
-        description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
-    )
+    burn_in_memories: q.Positive = Field(description="Steps before averaging, times eta mu.")
     averaged_memories: q.Positive = Field(description="Steps averaged, in the same units.")
     least_averaged: q.Steps = Field(1, description="Averaged steps at least.")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -19,9 +17,7 @@ class Parameters(regression.Covariance):
     """Dimensions of the spectrum (1, 1/d, ..., 1/d), and one covariance for anti-PGD."""
 
     dimensions: q.Grid[q.Plural[q.Dimension]] = Field(description="Dimensions d, increasing.")
-    step_size: Annotated[q.StepSize, Field(le=0.5)] = Field(
-        description="eta, constant or times 1/log d."
-    )
+    step_size: q.SmallStep = Field(description="eta, constant or times 1/log d.")
     step_sizes: q.SmallStepAxis = Field(description="eta of anti-PGD.")
     dampings: q.SmallStepAxis = Field(description="nu of anti-PGD, below 1.")
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import below, close, identity, per, stage
+from reproduction.papers.choquettechoo2024.regression import inverse_distance_by_rule
 
 PLACE = "Lemmas C.21 and F.12 to F.17, Properties F.8 to F.11"
 # Quadrature agrees with a closed form to this relative distance.
@@ -22,9 +23,7 @@ class Parameters(Strict):
     lags: q.Some[q.Index] = Field(description="l of the cosine in Lemma F.12.")
     sequences: q.Count = Field(description="Random sequences for Lemma F.17.")
     moduli: q.Some[q.Probability] = Field(description="m of Properties F.8 and F.9, below 1.")
-    characteristics: q.Some[q.Finite] = Field(
-        description="alpha^2 of Property F.9, below 1 and not -m; of F.11 those above 0."
-    )
+    characteristics: q.Some[q.Finite] = Field(description="alpha^2 of F.9; of F.11 if positive.")
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +45,6 @@ def cosine_integral_error(parameters: Parameters) -> float:
     from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     def error(rate: float, lag: int) -> float:
-        """With a = 1 and b = 1 - rate."""
         grid, weights = integrals.frequency_rule(rate, nodes_per_panel=20 + 4 * lag)
         found = weights @ (np.cos(lag * grid) / integrals.squared_distance(grid, rate))
         return float(abs(found - _cosine_form(rate, lag)) * rate * (2 - rate) / (2 * np.pi))
@@ -67,7 +65,6 @@ def rational_integral_error(parameters: Parameters) -> float:
     from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
 
     def error(rate: float) -> float:
-        """With a = rate - 1."""
         grid, weights = frequency_rule(float(np.sqrt(rate)))
         found = weights @ (1 / (rate + 2 * (1 - rate) * np.sin(grid / 2) ** 2))
         return float(abs(found / _rational_form(rate) - 1))
@@ -109,15 +106,11 @@ def divergence_slope(parameters: Parameters) -> float:
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
-
-    def by_rule(rate: float) -> float:
-        grid, weights = integrals.frequency_rule(rate)
-        return float(weights @ integrals.squared_distance(grid, rate) ** -0.5)
+    from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
 
     rates = parameters.rates.values()
-    found = np.array([by_rule(rate) for rate in rates])
-    return float(np.abs(found / integrals.inverse_distance_integral(rates) - 1).max())
+    found = np.array([inverse_distance_by_rule(rate) for rate in rates])
+    return float(np.abs(found / inverse_distance_integral(rates) - 1).max())
 
 
 @identity(
@@ -211,12 +204,10 @@ def first_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.8 from quadrature."""
     from scipy.special import ellipk
 
-    def error(m: float) -> float:
-        grid, weights = _quarter_rule()
-        found = weights @ (1 / np.sqrt(1 + m * np.sin(grid) ** 2))
-        return float(abs(ellipk(m / (1 + m)) / np.sqrt(1 + m) / found - 1))
-
-    return max(map(error, parameters.moduli))
+    grid, weights = _quarter_rule()
+    moduli = np.array(parameters.moduli)
+    found = [weights @ (1 / np.sqrt(1 + m * np.sin(grid) ** 2)) for m in moduli]
+    return float(np.abs(ellipk(moduli / (1 + moduli)) / np.sqrt(1 + moduli) / found - 1).max())
 
 
 @identity(

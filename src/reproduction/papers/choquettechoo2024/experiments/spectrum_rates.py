@@ -132,12 +132,7 @@ def steep_row_distance() -> float:
     )
 
 
-@per(
-    rank_slope=Quantity(
-        "log-log slope of the risk over the stable rank of H^(1/2), eigenvalues (1, e, ..., e)",
-        "algorithm",
-    )
-)
+@per(rank_slope=Quantity("log-log slope of the risk over the stable rank of H^(1/2)", "algorithm"))
 def rank_slopes(parameters: Parameters) -> np.ndarray:
     """From equal eigenvalues to nearly rank one, the dimension staying what it is."""
     ranks, risks = [], []
