@@ -14,6 +14,7 @@ from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import error_of_mean
 
 if TYPE_CHECKING:
+    from privreg.algorithms.dp_ftrl import FTRLMechanism
     from privreg.theory.correlated_noise.linear_regression import StationaryError
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
@@ -79,6 +80,28 @@ def coefficients(family: str, steps: int, damping: float) -> np.ndarray:
     name = "identity" if family == "independent" else family
     options = {"damping": damping} if "damped" in family else {}
     return np.asarray(getattr(toeplitz, name)(steps, **options))
+
+
+def matrix(family: str, steps: int, damping: float) -> np.ndarray:
+    """The coefficient matrix of a family."""
+    from privreg.noise.toeplitz import dense_matrix
+
+    return dense_matrix(coefficients(family, steps, damping))
+
+
+def mechanism(
+    family: str, steps: int, damping: float, *, clip_norm: float, rho: float
+) -> FTRLMechanism:
+    """DP-FTRL with one record a step at a zCDP budget for zero-out neighbours."""
+    from privreg.algorithms.dp_ftrl import FTRLMechanism
+    from privreg.privacy.budget import Budget
+
+    return FTRLMechanism.for_budget(
+        coefficients(family, steps, damping),
+        clip_norm=clip_norm,
+        budget=Budget.zcdp(rho, neighbours="zero-out"),
+        sample_size=steps,
+    )
 
 
 def stationary(

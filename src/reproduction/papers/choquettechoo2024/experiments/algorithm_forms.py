@@ -20,8 +20,8 @@ from reproduction.engine.recipe import (
     stage,
     stated,
 )
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.mechanisms import toeplitz_or_tree
-from reproduction.papers.choquettechoo2024.regression import coefficients
 from reproduction.papers.choquettechoo2024.tables import COSTS
 
 PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Remark 1.2, Table 3, Section A.2"
@@ -70,21 +70,19 @@ def iterates(parameters: Parameters, family: str) -> dict:
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.samples import ArraySamples
     from privreg.noise.streams import WhiteNoise
-    from privreg.noise.toeplitz import dense_matrix
 
     count, d, std = parameters.steps, parameters.dimension, parameters.gradient_noise_std
-    beta = coefficients(family, count, parameters.damping)
-    rng = _generator(0)
+    matrix, rng = regression.matrix(family, count, parameters.damping), _generator(0)
     features, labels = rng.standard_normal((count, d)), rng.standard_normal(count)
     run = dp_ftrl(
         ArraySamples(features, labels),
-        mechanism=FTRLMechanism(beta, std, parameters.clip_norm, count),
+        mechanism=FTRLMechanism(matrix[:, 0], std, parameters.clip_norm, count),
         step_size=STEP_SIZE,
         rng=_generator(1),
         ridge=RIDGE,
         times=np.arange(1, count + 1),
     )
-    matrix, white = dense_matrix(beta), WhiteNoise(d, rng=_generator(1), std=std).draw(count)
+    white = WhiteNoise(d, rng=_generator(1), std=std).draw(count)
     theta, path, gradients = np.zeros(d), [], []
     for t, x in enumerate(features):
         gradient = x * (x @ theta - labels[t])
@@ -127,28 +125,24 @@ def iterates(parameters: Parameters, family: str) -> dict:
 )
 def equation_3(parameters: Parameters, family: str) -> dict:
     from privreg.noise.errors import step_variances
-    from privreg.noise.toeplitz import dense_matrix
 
     count = parameters.steps
-    beta = coefficients(family, count, parameters.damping)
-    matrix = dense_matrix(beta)
+    matrix = regression.matrix(family, count, parameters.damping)
     frobenius = float(np.sum((_sums(count) @ matrix) ** 2))
     # With the index t the inner sum is t + 1 times the noise of the last step.
     printed = float(np.arange(1, count + 1) ** 2 @ np.sum(matrix**2, axis=1))
     return {
-        "squared_error_ratio": step_variances(beta).sum() / frobenius,
+        "squared_error_ratio": step_variances(matrix[:, 0]).sum() / frobenius,
         "printed_error_ratio": printed / frobenius,
     }
 
 
 def _unclipped_loss(parameters: Parameters, label: float) -> float:
     """Squared distance that a first record of a large label moves the releases, over 2 sigma^2."""
-    from privreg.noise.toeplitz import dense_matrix
-
-    beta = coefficients("damped_square_root", parameters.steps, parameters.damping)
+    matrix = regression.matrix("damped_square_root", parameters.steps, parameters.damping)
     # From an iterate of 0 the first gradient is the label's negative, and no other one differs.
     change = np.append(-label, np.zeros(parameters.steps - 1))
-    white = np.linalg.solve(dense_matrix(beta), change)
+    white = np.linalg.solve(matrix, change)
     return float(0.5 * (white @ white) / parameters.gradient_noise_std**2)
 
 
@@ -177,9 +171,7 @@ def unclipped_exponent(parameters: Parameters) -> float:
 )
 def root_error(parameters: Parameters) -> float:
     """Distance of B B A from the identity at nu = 0."""
-    from privreg.noise.toeplitz import dense_matrix
-
-    root = dense_matrix(coefficients("damped_square_root", parameters.steps, 0.0))
+    root = regression.matrix("damped_square_root", parameters.steps, 0.0)
     found = root @ root @ _sums(parameters.steps)
     return float(np.abs(found - np.eye(parameters.steps)).max())
 
@@ -199,10 +191,11 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         covariance = decoder[:steps] @ decoder[:steps].T
         scale = np.sqrt(np.diag(covariance))
         correlations.append(covariance / np.outer(scale, scale))
+    draws = [float((np.abs(each) > 1e-12).sum(axis=1).max()) for each in decoders]
     return {
         "leading_block_change": np.abs(correlations[0] - correlations[1]).max(),
-        "draws_a_step": _most_draws(decoders[0]),
-        "draws_at_twice_the_steps": _most_draws(decoders[1]),
+        "draws_a_step": draws[0],
+        "draws_at_twice_the_steps": draws[1],
     }
 
 
@@ -238,10 +231,6 @@ def conversion_ratios(parameters: Parameters) -> dict[str, float]:
 
 
 theory = stage(AXES, attributes=lambda parameters: {"steps": parameters.steps}, blocks_of=globals())
-
-
-def _most_draws(decoder: np.ndarray) -> float:
-    return float((np.abs(decoder) > 1e-12).sum(axis=1).max())
 
 
 def _generator(seed: int) -> np.random.Generator:

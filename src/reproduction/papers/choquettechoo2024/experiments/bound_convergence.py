@@ -31,7 +31,6 @@ class Parameters(Strict):
 AXES = {
     "step_size": Axis("step size eta, in units of 1/L", "step_sizes"),
     "condition_number": Axis("condition number L/mu", "condition_numbers"),
-    "points": Axis("number k of frequencies", "points"),
     "coarse_points": Axis("number k of frequencies", lambda parameters: parameters.points[:-1]),
 }
 

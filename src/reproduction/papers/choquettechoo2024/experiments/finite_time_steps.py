@@ -340,22 +340,21 @@ def _largest_gradient(
 ) -> float:
     """Quantile of a run's largest gradient norm, nu-DP-FTRL with D.13's values, unclipped."""
     from privreg.noise.sensitivity import damped_square_root_limit
-    from privreg.noise.toeplitz import dense_matrix
 
     rho, d = 0.5, eigenvalues.size
     log, moment = np.log(steps / failure), float(2 * eigenvalues.max() + eigenvalues.sum())
     least, eta = float(eigenvalues.min()), 1 / (16 * moment * log)
     # The second limit on eta has the coefficients, whose damping is eta mu, on its right.
     for _ in range(20):
-        beta = regression.coefficients("damped_square_root", steps, eta * least)
+        matrix = regression.matrix("damped_square_root", steps, eta * least)
         variance = damped_square_root_limit(eta * least) ** 2
-        limit = 8 * 16**2 * moment**2 * d * variance * np.abs(beta).sum() ** 2 * log**5
+        limit = 8 * 16**2 * moment**2 * d * variance * np.abs(matrix[:, 0]).sum() ** 2 * log**5
         eta = min(eta, least * rho / limit)
     clip = 64 * moment * log**2.5
     clip *= max(distance, (eta * moment / least) ** 0.5 * zeta, zeta / moment**0.5)
     rng = np.random.Generator(np.random.SFC64(5))
     white = rng.standard_normal((steps, runs * d)) * (variance / (2 * rho)) ** 0.5 * clip
-    noise = (dense_matrix(beta) @ white).reshape(steps, runs, d)
+    noise = (matrix @ white).reshape(steps, runs, d)
     error, largest = np.zeros((runs, d)), np.zeros(runs)
     error[:, 0] = distance
     for injected in noise:

@@ -23,11 +23,8 @@ from reproduction.engine.recipe import (
     stated,
 )
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.choquettechoo2024.regression import (
-    deviations,
-    family_noise,
-    inverse_distance_by_rule,
-)
+from reproduction.papers.choquettechoo2024 import regression
+from reproduction.papers.choquettechoo2024.regression import family_noise
 
 PLACE = "Theorem 2.1, Figure 1 and Appendix B"
 FAMILIES = {"independent": "independent", "optimal": "damped_square_root"}
@@ -112,7 +109,10 @@ def quadrature_error(step_size: float) -> float:
     from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
 
     return float(
-        np.abs(inverse_distance_by_rule(step_size) / inverse_distance_integral(step_size) - 1)
+        np.abs(
+            regression.inverse_distance_by_rule(step_size) / inverse_distance_integral(step_size)
+            - 1
+        )
     )
 
 
@@ -313,7 +313,7 @@ def deviation(
     parameters: Parameters, simulation: Dataset, shown_step_size: float, family: str
 ) -> np.ndarray:
     cell = simulation.risk.sel(shown_step_size=shown_step_size, family=family)
-    return deviations(trials_last(cell), parameters.exact_risk(shown_step_size, family))
+    return regression.deviations(trials_last(cell), parameters.exact_risk(shown_step_size, family))
 
 
 simulate = stage(AXES, run)
@@ -322,4 +322,4 @@ summarise = stage(AXES, means(run), deviation)
 
 def _squared_integral(eta: float) -> float:
     """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
-    return float((eta * inverse_distance_by_rule(eta) / (2 * np.pi)) ** 2)
+    return float((eta * regression.inverse_distance_by_rule(eta) / (2 * np.pi)) ** 2)

@@ -190,11 +190,10 @@ class NoisyRun(_Run):
         }
 
     def path(self, normals: np.ndarray) -> _Path:
-        from privreg.noise.toeplitz import dense_matrix
-
         d, eta, beta = self.eigenvalues.size, self.step_size, self.coefficients
         features, labels = normals[:, :d] * np.sqrt(self.eigenvalues), normals[:, d]
-        drawn = dense_matrix(beta) @ (self.parameters.gradient_noise_std * normals[:, d + 1 :])
+        matrix = regression.matrix("damped_square_root", self.steps, self.damping)
+        drawn = matrix @ (self.parameters.gradient_noise_std * normals[:, d + 1 :])
         moves = eta * features
         pushes = np.stack([np.zeros_like(drawn), moves * labels[:, None], -eta * drawn], axis=1)
         parts = np.zeros((self.steps + 1, 3, d))
@@ -285,20 +284,15 @@ class PrivateRun(_Run):
 
     def outcome(self, rng: np.random.Generator) -> dict[str, float]:
         """Share of clipped gradients, and the excess risk of the last iterate."""
-        from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
+        from privreg.algorithms.dp_ftrl import dp_ftrl
         from privreg.algorithms.samples import ArraySamples
-        from privreg.privacy.budget import Budget
 
         features = rng.standard_normal((self.steps, self.eigenvalues.size))
         features *= np.sqrt(self.eigenvalues)
         labels = features @ self.distance + self.label_noise_std * rng.standard_normal(self.steps)
+        limits = {"clip_norm": self.clip_norm, "rho": self.parameters.rho}
         damping = self.step_size * self.least
-        mechanism = FTRLMechanism.for_budget(
-            regression.coefficients("damped_square_root", self.steps, damping),
-            clip_norm=self.clip_norm,
-            budget=Budget.zcdp(self.parameters.rho, neighbours="zero-out"),
-            sample_size=self.steps,
-        )
+        mechanism = regression.mechanism("damped_square_root", self.steps, damping, **limits)
         samples = ArraySamples(features, labels)
         run = dp_ftrl(samples, mechanism=mechanism, step_size=self.step_size, rng=rng)
         error = run.iterates[-1] - self.distance
