@@ -95,7 +95,7 @@ def test_rates_fall_over_the_last_steps_and_momentum_is_that_of_heavy_ball(rng):
     noise = rng.standard_normal((8, 2, 1, 3)).astype(np.float32)
     std, rates, momentum = np.array([[0.5], [0.0]]), np.full(2, 2.0), np.full(2, 0.9)
     records = np.zeros((8, 3), np.float32), np.zeros(8, int)
-    found = train(*records, parameters, noise, std, rates=rates, momentum=momentum)
+    found = train(records, parameters, noise, std, rates, momentum)
     theta, velocity = np.zeros((2, 3)), np.zeros((2, 3))
     for share, draw in zip(shares, noise[:, :, 0], strict=True):
         velocity = 0.9 * velocity + 0.5 * draw
@@ -115,7 +115,7 @@ def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(run
     rows = runs.batch_size * PARAMETERS.steps_per_epoch
     records = np.zeros((rows, dimension), np.float32), np.zeros(rows, int)
     rates, momentum = np.ones(std.size), np.zeros(std.size)
-    found = train(*records, PARAMETERS, noise, spread, rates=rates, momentum=momentum)
+    found = train(records, PARAMETERS, noise, spread, rates, momentum)
     found = found.reshape(classes, *std.shape, dimension)
     weights = rate_shares(PARAMETERS)
     count = dimension * classes

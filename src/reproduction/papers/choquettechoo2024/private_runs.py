@@ -19,7 +19,7 @@ from reproduction.engine.recipe import Dataset, Trials
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS, Floats
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
 
-FloatArray = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 Rows = tuple[Floats, NDArray[np.intp]]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
 CLASSES = 10
@@ -45,18 +45,18 @@ class Runs:
         return [self._mechanism(name) for name in TRAINED]
 
     @cached_property
-    def noise_std(self) -> FloatArray:
+    def noise_std(self) -> Doubles:
         """Standard deviation of the draws before they are correlated, (mechanisms, budgets)."""
         return np.array([[sensitivity] for _, sensitivity in self.mechanisms]) * self._changes
 
     @property
-    def _changes(self) -> FloatArray:
+    def _changes(self) -> Doubles:
         """Change of a mean gradient by a record times the noise multiplier, by budget."""
         change = self.parameters.clip_norm / self.batch_size
         return np.asarray(change * self.parameters.noise_multipliers)
 
     @cached_property
-    def rates(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+    def rates(self) -> dict[str, tuple[Doubles, Doubles]]:
         """Of the best validation accuracy in one run, by feature map; not private."""
         return {
             name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
@@ -69,7 +69,7 @@ class Runs:
         *private, noiseless = accuracy(*rows["test"], found)
         return {"accuracy": np.reshape(private, rates.shape), "noiseless_accuracy": noiseless}
 
-    def _chosen(self, name: str, rng: Generator) -> tuple[FloatArray, FloatArray]:
+    def _chosen(self, name: str, rng: Generator) -> tuple[Doubles, Doubles]:
         """Rates by mechanism and budget, and the one without noise."""
         errors = self._theory.mean_error.isel(schedule=0).sel(mechanism=[*TRAINED]).values
         # Noise of the mean gradients' prefix sums, (mechanisms, budgets, 1).
@@ -85,12 +85,7 @@ class Runs:
         return best, without[[scores[rates.size :].argmax()]]
 
     def _trained(
-        self,
-        rows: Rows,
-        rng: Generator,
-        noise_std: FloatArray,
-        rates: FloatArray,
-        without: FloatArray,
+        self, rows: Rows, rng: Generator, noise_std: Doubles, rates: Doubles, without: Doubles
     ) -> Floats:
         """Models of each mechanism, in the order of their rates, and then those without noise."""
         dimension, count = rows[0].shape[1], len(self.mechanisms)
@@ -107,7 +102,7 @@ class Runs:
         momentum[: rates.size][owner == TRAINED.index("dp_sgd")] = 0.0
         spread = np.zeros((every.size, count))
         spread[np.arange(rates.size), owner] = noise_std.ravel()
-        return train(*rows, self.parameters, noise, spread, rates=every, momentum=momentum)
+        return train(rows, self.parameters, noise, spread, every, momentum)
 
     @cached_property
     def _features(self) -> dict[str, Floats]:
@@ -154,14 +149,12 @@ def correlate(decoder: Floats, white: Floats, *, into: Floats, block: int = 250)
 
 
 def train(
-    features: Floats,
-    labels: NDArray[np.intp],
+    rows: Rows,
     parameters: Any,
     noise: Floats,
-    noise_std: FloatArray,
-    *,
-    rates: FloatArray,
-    momentum: FloatArray,
+    noise_std: Doubles,
+    rates: Doubles,
+    momentum: Doubles,
 ) -> Floats:
     r"""Last iterates of all models, shape (classes, models, features).
 
@@ -172,7 +165,8 @@ def train(
     mechanisms, features), times `noise_std`, shape (models, mechanisms). The factor 1 - β lets
     equal rates move equally far whatever the momentum; a framework's rate is (1 - β) η.
     """
-    per_epoch, classes = parameters.steps_per_epoch, noise.shape[1]
+    (features, labels), per_epoch = rows, parameters.steps_per_epoch
+    classes = noise.shape[1]
     batch = len(features) // per_epoch
     theta = np.zeros((classes, rates.size, features.shape[1]), np.float32)
     velocity = np.zeros_like(theta)
@@ -183,10 +177,10 @@ def train(
     norms = np.linalg.norm(features, axis=1)
     one_hot = np.eye(classes, dtype=np.float32)[:, labels]
     for step, share in enumerate(rate_shares(parameters)):
-        rows = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
+        now = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
         velocity *= kept
         velocity += clipped_mean_gradient(
-            features[rows], one_hot[:, rows], theta, parameters.clip_norm, norms[rows]
+            features[now], one_hot[:, now], theta, parameters.clip_norm, norms[now]
         )
         velocity += spread @ noise[step]
         theta -= moved * share * velocity
@@ -223,7 +217,7 @@ def clipped_mean_gradient(
     return (residual.reshape(-1, len(features)) @ features).reshape(theta.shape)
 
 
-def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> FloatArray:
+def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> Doubles:
     """Share of the rows whose largest score is the label's, by model."""
     return np.asarray((_scores(features, theta).argmax(axis=0) == labels).mean(axis=-1))
 

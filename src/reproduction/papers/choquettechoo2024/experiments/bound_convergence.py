@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -11,9 +11,6 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.choquettechoo2024.regression import family_noise
-
-if TYPE_CHECKING:
-    from privreg.theory.correlated_noise.convex_bound import SectorProgram
 
 PLACE = "Section 3, the discretisation and the alternating minimisation"
 
@@ -71,7 +68,7 @@ def bounds(parameters: Parameters, step_size: float, condition_number: float) ->
 theory = stage(AXES, bounds)
 
 
-def _uniform_bound(program: SectorProgram, points: int) -> float:
+def _uniform_bound(program: Any, points: int) -> float:
     """With k points uniformly over [-pi, pi], of which the even problem needs a half."""
     half = points // 2
     program.frequencies = np.pi * (np.arange(half) + 0.5) / half

@@ -43,10 +43,8 @@ AXES = {
     "family",
     id="sensitivity-is-the-largest-column",
     where="Theorem 1.1, equation (24)",
-    compares=(
-        "The library's sensitivity, the norm of the inverse's first column, with the largest "
-        "column norm, which is the definition."
-    ),
+    compares="The library's sensitivity, the norm of the inverse's first column, with the largest "
+    "column norm, which is the definition.",
     check=every(below(1e-12)),
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:

@@ -58,19 +58,6 @@ class Parameters(Strict):
 
         return least_private_excess_risk(step_size, noise_multiplier=(2 * self.rho) ** -0.5)
 
-    def exact_risk(self, step_size: float, family: str) -> float:
-        """Stationary excess risk."""
-        from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
-
-        return float(
-            stationary_excess_risk(
-                step_size,
-                noise=family_noise(FAMILIES[family], step_size),
-                gradient_noise_std=self.source_std(step_size, family),
-                sample_std=self.sample_std,
-            )
-        )
-
 
 AXES = {
     "step_size": Axis("step size eta", "step_sizes"),
@@ -312,8 +299,16 @@ def run(parameters: Parameters, trial: Trial, shown_step_size: float) -> list[fl
 def deviation(
     parameters: Parameters, simulation: Dataset, shown_step_size: float, family: str
 ) -> np.ndarray:
+    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+
+    exact = stationary_excess_risk(
+        shown_step_size,
+        noise=family_noise(FAMILIES[family], shown_step_size),
+        gradient_noise_std=parameters.source_std(shown_step_size, family),
+        sample_std=parameters.sample_std,
+    )
     cell = simulation.risk.sel(shown_step_size=shown_step_size, family=family)
-    return regression.deviations(trials_last(cell), parameters.exact_risk(shown_step_size, family))
+    return regression.deviations(trials_last(cell), exact)
 
 
 simulate = stage(AXES, run)

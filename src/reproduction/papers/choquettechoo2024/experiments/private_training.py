@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import (
-    Axis,
-    DataArray,
-    Dataset,
-    Mean,
-    Quantity,
-    Trial,
-    means,
-    per,
-    stage,
-)
+from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.papers.choquettechoo2024.experiments import prefix_errors
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import MECHANISMS, Mechanism, Participation
@@ -122,7 +112,7 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
 
 
 @per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL less this one's"))
-def lead(simulation: Dataset) -> DataArray:
+def lead(simulation: Dataset) -> Any:
     """By trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 

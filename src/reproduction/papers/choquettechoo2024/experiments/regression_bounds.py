@@ -55,11 +55,9 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     over_trace=stated(
         "exact excess risk over the bound from the trace of equation (83)",
         where="Theorem C.14, equation (83)",
-        compares=(
-            "The suboptimality with eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / (2 (2 - eta "
-            "R^2)), the limit of the trace of equation (83), which needs no kurtosis and holds up "
-            "to a learning rate of 2 / R^2."
-        ),
+        compares="The suboptimality with eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / (2 (2 - "
+        "eta R^2)), the limit of the trace of equation (83), which needs no kurtosis and holds up "
+        "to a learning rate of 2 / R^2.",
         check=every(below(1.0)),
         id="suboptimality-by-the-trace-of-83",
     ),

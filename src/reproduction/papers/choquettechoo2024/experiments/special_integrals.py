@@ -95,10 +95,8 @@ def divergence_slope(parameters: Parameters) -> float:
 @identity(
     id="integral-f15",
     where="Lemma F.15",
-    statement=(
-        "The integral of 1 / |1 - a - exp(i omega)| has the printed closed form, a complete "
-        "elliptic integral of the first kind."
-    ),
+    statement="The integral of 1 / |1 - a - exp(i omega)| has the printed closed form, a complete "
+    "elliptic integral of the first kind.",
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
     note="With the roots and fractions that the text at hand has lost; by Landen's transformation "
@@ -116,10 +114,8 @@ def inverse_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f16",
     where="Lemma F.16",
-    statement=(
-        "The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed closed "
-        "form, a complete elliptic integral of the third kind."
-    ),
+    statement="The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed "
+    "closed form, a complete elliptic integral of the third kind.",
     ours=[RATES],
     check=AGREES,
 )

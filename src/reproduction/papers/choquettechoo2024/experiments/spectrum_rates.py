@@ -71,9 +71,7 @@ AXES = {
     "dimension",
     risk=Quantity("stationary excess risk", "algorithm"),
     constant=Quantity("risk over the printed rate", "algorithm"),
-    printed_ratio_constant=(
-        "printed ratio over that of the two printed rates; 1 if the row agrees with itself"
-    ),
+    printed_ratio_constant="printed ratio over that of the two printed rates",
     effective_dimension="effective dimension",
     over_lower=Quantity("risk over the lower bound for any correlation", "algorithm"),
     lower_constant="lower bound over eta^2 d_eff / rho",

@@ -100,9 +100,7 @@ def growths(parameters: Parameters, simulation: Dataset) -> dict:
 
 @per(
     "label_noise_std",
-    least_label_constant=(
-        "quantile of the label part over D.7 as printed, without the label variance"
-    ),
+    least_label_constant="quantile of the label part over D.7 as printed, without the variance",
 )
 def least_label_constant(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     part = quantiles(parameters, simulation)[-1, :, BOUNDS.index("label part")]
