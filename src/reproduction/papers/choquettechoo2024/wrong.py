@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,13 @@ from reproduction.claims.falsify import (
 )
 
 MECHANISM = "privreg.algorithms.dp_ftrl"
-HERE = "reproduction.papers.choquettechoo2024.experiments"
 INTEGRALS = "privreg.theory.correlated_noise.spectral_integrals"
 OTHER_WAY = times(-1.0)
+
+
+def _in(place: str, wrong: Callable[[Any], Any]) -> Patch:
+    """A mistake in one of the paper's recipes."""
+    return Patch(f"reproduction.papers.choquettechoo2024.experiments.{place}", wrong)
 
 
 def _uncorrelated(_: Any) -> Any:
@@ -87,11 +92,11 @@ WRONG_VERSIONS = (
         says="F.12 has the next lag, F.13, F.15, F.16 are a per cent off, F.8 and F.9 have K(m).",
         runs={"special_integrals": ("theory",)},
         patches=(
-            Patch(
-                f"{HERE}.special_integrals:_cosine_form",
+            _in(
+                "special_integrals:_cosine_form",
                 lambda right: lambda rate, lag: right(rate, lag + 1),
             ),
-            Patch(f"{HERE}.special_integrals:_rational_form", scaled(1.01)),
+            _in("special_integrals:_rational_form", scaled(1.01)),
             Patch(f"{INTEGRALS}:inverse_distance_integral", scaled(1.01)),
             Patch(f"{INTEGRALS}:distance_ratio_integral", scaled(1.01)),
             Patch("scipy.special:ellipk", lambda right: lambda m: right(np.sqrt(m))),
@@ -104,7 +109,7 @@ WRONG_VERSIONS = (
         name="base-recursion-with-features",
         says="The base recursion contracts with the feature's own matrix in place of H.",
         runs={"decomposition": ("theory",)},
-        patches=(Patch(f"{HERE}.decomposition:_base_matrix", lambda _: lambda mean, outer: outer),),
+        patches=(_in("decomposition:_base_matrix", lambda _: lambda mean, outer: outer),),
         turns=_listed("orders-and-remainder-add-up parts-uncorrelated-c19"),
     ),
     WrongVersion(
@@ -112,10 +117,7 @@ WRONG_VERSIONS = (
         says="The features' matrices fluctuate around something a tenth larger than H.",
         runs={"decomposition": ("theory",)},
         patches=(
-            Patch(
-                f"{HERE}.decomposition:_fluctuation",
-                lambda _: lambda mean, outer: 1.1 * mean - outer,
-            ),
+            _in("decomposition:_fluctuation", lambda _: lambda mean, outer: 1.1 * mean - outer),
         ),
         turns=_listed("remainder-uncorrelated-with-noise-c20 parts-uncorrelated-c19"),
     ),
@@ -124,13 +126,13 @@ WRONG_VERSIONS = (
         says="Systems answer with -eta in M, B has a larger damping, variances are a per cent off.",
         runs={"transfer_functions": ("theory",)},
         patches=(
-            Patch(
-                f"{HERE}.transfer_functions:_response",
+            _in(
+                "transfer_functions:_response",
                 lambda right: lambda frequency, eta, values: right(frequency, -eta, values),
             ),
-            Patch(
-                f"{HERE}.transfer_functions:family_noise",
-                lambda right: lambda family, damping: right(family, 1.1 * damping),
+            _in(
+                "transfer_functions:family_noise",
+                lambda right: lambda name, damping: right(name, 1.1 * damping),
             ),
             Patch("scipy.linalg:solve_discrete_lyapunov", scaled(1.01)),
         ),
@@ -144,8 +146,8 @@ WRONG_VERSIONS = (
         says="The correlated noise of a step has no draw of its own.",
         runs={"finite_time_steps": ("theory",)},
         patches=(
-            Patch(
-                f"{HERE}.finite_time_steps:_injected",
+            _in(
+                "finite_time_steps:_injected",
                 lambda _: lambda beta, white, t: beta[1 : t + 1] @ white[:t][::-1],
             ),
         ),
@@ -156,10 +158,7 @@ WRONG_VERSIONS = (
         says="A of Section A.1 sums the vectors before each step.",
         runs={"algorithm_forms": ("theory",)},
         patches=(
-            Patch(
-                f"{HERE}.algorithm_forms:_sums",
-                lambda right: lambda steps: right(steps) - np.eye(steps),
-            ),
+            _in("algorithm_forms:_sums", lambda right: lambda steps: right(steps) - np.eye(steps)),
         ),
         turns=_listed("""
             matrix-form-of-the-update prefix-error-is-a-frobenius-norm
