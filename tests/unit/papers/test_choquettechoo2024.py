@@ -5,14 +5,12 @@ import pytest
 from scipy.linalg import circulant, sqrtm
 
 from reproduction.papers.choquettechoo2024 import mechanisms
+from reproduction.papers.choquettechoo2024.experiments.unclipped_runs import NoisyRun, Parameters
 from reproduction.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Participation,
     prefix_errors,
-    tuned_damping,
 )
-from reproduction.papers.choquettechoo2024.noisy_runs import NoisyRun
-from reproduction.papers.choquettechoo2024.regression import Covariance
 
 EPOCHS = Participation(steps=24, participations=3, separation=8)
 ONCE = Participation(steps=24, participations=1, separation=1)
@@ -41,7 +39,6 @@ def test_no_mechanism_beats_the_dense_optimum_and_damping_helps(setting):
     assert all(best <= error * (1 + 1e-3) for error in errors.values())
     assert errors["nu_dp_ftrl"] <= errors["optimal_cc"]
     assert errors["nu_dp_ftrl"] < errors["dp_sgd"]
-    assert 0 < tuned_damping(setting) < 1
 
 
 def test_restarts_of_the_fft_mechanism_are_block_diagonal():
@@ -60,26 +57,35 @@ STEPS, DIMENSION = 7, 3
 
 @pytest.fixture
 def run() -> NoisyRun:
-    return NoisyRun(Covariance(dimension=DIMENSION, decay=1.0), STEPS, 0.1, 0.7)
+    parameters = Parameters(
+        dimension=DIMENSION,
+        decay=1.0,
+        step_counts=[STEPS, 2 * STEPS],
+        failure_probability=0.1,
+        label_noise_stds=[0.5, 5.0],
+        gradient_noise_std=0.7,
+        rho=0.5,
+    )
+    return NoisyRun(parameters, STEPS)
 
 
 def test_responses_are_what_a_unit_of_a_draw_moves(run, rng):
     normals = rng.standard_normal((STEPS, 2 * DIMENSION + 1))
-    path = run._path(normals)
+    path = run.path(normals)
     squares = np.zeros((2, STEPS, STEPS))
     for drawn in range(STEPS):
         for column in range(DIMENSION, 2 * DIMENSION + 1):
             part = int(column > DIMENSION)
             changed = normals.copy()
             changed[drawn, column] += 1.0
-            moved = (run._path(changed).parts - path.parts)[1:, 1 + part] / run.step_size
+            moved = (run.path(changed).parts - path.parts)[1:, 1 + part] / run.step_size
             # Columns hold the label, and white noise in units of its standard deviation.
-            moved /= run.gradient_noise_std if part else 1.0
+            moved /= run.parameters.gradient_noise_std if part else 1.0
             squares[part, :, drawn] += np.sum(moved**2, axis=1)
     np.testing.assert_allclose(path.sums, squares.sum(axis=2).T, rtol=1e-9)
-    sums = np.cumsum(np.abs(run._coefficients))
+    sums = np.cumsum(np.abs(run.coefficients))
     decay = (1 - run.step_size * run.least) ** np.arange(STEPS)
-    halves = [np.dot(np.abs(run._coefficients[: t + 1]), decay[t::-1] ** 0.5) for t in range(STEPS)]
+    halves = [np.dot(np.abs(run.coefficients[: t + 1]), decay[t::-1] ** 0.5) for t in range(STEPS)]
     for step in range(STEPS):
         labels, noise = squares[:, step, : step + 1]
         ages = np.arange(step, -1, -1)
@@ -93,14 +99,14 @@ def test_responses_are_what_a_unit_of_a_draw_moves(run, rng):
 
 def test_parts_add_up_to_the_recursion_and_sizes_are_of_its_gradients(run, rng):
     normals = rng.standard_normal((STEPS, 2 * DIMENSION + 1))
-    path, zeta = run._path(normals), 5.0
-    sizes = run._sizes(path, np.array([[[zeta]]]))[0]
+    path, zeta = run.path(normals), 5.0
+    sizes = run.sizes(path, np.array([[[zeta]]]))[0]
     features = normals[:, :DIMENSION] * np.sqrt(run.eigenvalues)
-    white = run.gradient_noise_std * normals[:, DIMENSION + 1 :]
+    white = run.parameters.gradient_noise_std * normals[:, DIMENSION + 1 :]
     error = run.distance
     for step, x in enumerate(features):
         gradient = (x @ error - zeta * normals[step, DIMENSION]) * x
-        noise = run._coefficients[: step + 1] @ white[step::-1]
+        noise = run.coefficients[: step + 1] @ white[step::-1]
         error = error - run.step_size * (gradient + noise)
         np.testing.assert_allclose(path.parts[step + 1].T @ [1.0, zeta, 1.0], error, rtol=1e-9)
         np.testing.assert_allclose(sizes[step, :2], [error @ error, gradient @ gradient], rtol=1e-9)

@@ -17,11 +17,12 @@ from reproduction.papers.choquettechoo2024.features import (
     feature_map,
 )
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
-from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlate
-from reproduction.papers.choquettechoo2024.training import (
-    Schedule,
-    Settings,
+from reproduction.papers.choquettechoo2024.private_runs import (
+    TRAINED,
+    Runs,
     clipped_mean_gradient,
+    correlate,
+    rate_shares,
     train,
 )
 
@@ -67,8 +68,8 @@ def test_clipped_gradients_equal_a_loop_over_records(rng):
         features,
         np.eye(classes, dtype=np.float32)[:, labels],
         theta,
-        clip_norm=0.9,
-        norms=np.linalg.norm(features, axis=1),
+        0.9,
+        np.linalg.norm(features, axis=1),
     )
     clipped = 0
     for model in range(models):
@@ -86,14 +87,15 @@ def test_clipped_gradients_equal_a_loop_over_records(rng):
 
 
 def test_rates_fall_over_the_last_steps_and_momentum_is_that_of_heavy_ball(rng):
-    schedule = Schedule(batch_size=2, epochs=2, cooldown=0.5, final_rate=0.1, clip_norm=1.0)
-    shares = schedule.rate_shares(8)
+    settings = {"epochs": 2, "steps_per_epoch": 4, "cooldown": 0.5, "final_rate": 0.1}
+    parameters = PARAMETERS.model_copy(update=settings)
+    shares = rate_shares(parameters)
     np.testing.assert_allclose(shares, [1, 1, 1, 1, 0.775, 0.55, 0.325, 0.1], rtol=1e-6)
     # Records without features have no gradient, so that only the noise moves.
     noise = rng.standard_normal((8, 2, 1, 3)).astype(np.float32)
     std, rates, momentum = np.array([[0.5], [0.0]]), np.full(2, 2.0), np.full(2, 0.9)
-    to = Settings(noise, std, rates, momentum)
-    found = train(np.zeros((8, 3), np.float32), np.zeros(8, int), schedule=schedule, to=to)
+    records = np.zeros((8, 3), np.float32), np.zeros(8, int)
+    found = train(records, parameters, noise, std, rates, momentum)
     theta, velocity = np.zeros((2, 3)), np.zeros((2, 3))
     for share, draw in zip(shares, noise[:, :, 0], strict=True):
         velocity = 0.9 * velocity + 0.5 * draw
@@ -106,20 +108,16 @@ def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(run
     steps, dimension, classes = 30, 40, 10
     white = rng.standard_normal((steps, dimension * classes), dtype=np.float32)
     noise = np.empty((steps, classes, len(TRAINED), dimension), np.float32)
-    for at, mechanism in enumerate(runs.mechanisms):
-        correlate(mechanism.decoder, white, into=noise[:, :, at])
+    for at, (decoder, _) in enumerate(runs.mechanisms):
+        correlate(decoder, white, into=noise[:, :, at])
     std = runs.noise_std
     spread = np.einsum("mb,mk->mbk", std, np.eye(len(TRAINED))).reshape(std.size, -1)
-    schedule = PARAMETERS.schedule(runs.batch_size)
-    to = Settings(noise, spread, np.ones(std.size), np.zeros(std.size))
     rows = runs.batch_size * PARAMETERS.steps_per_epoch
-    found = train(
-        np.zeros((rows, dimension), np.float32),
-        np.zeros(rows, int),
-        schedule=schedule,
-        to=to,
-    ).reshape(classes, *std.shape, dimension)
-    weights = schedule.rate_shares(steps)
+    records = np.zeros((rows, dimension), np.float32), np.zeros(rows, int)
+    rates, momentum = np.ones(std.size), np.zeros(std.size)
+    found = train(records, PARAMETERS, noise, spread, rates, momentum)
+    found = found.reshape(classes, *std.shape, dimension)
+    weights = rate_shares(PARAMETERS)
     count = dimension * classes
     low, high = chi2.ppf([1e-6, 1 - 1e-6], count)
     for at, name in enumerate(TRAINED):

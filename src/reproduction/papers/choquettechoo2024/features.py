@@ -30,21 +30,9 @@ _BLOCK = 4096
 def feature_map(name: str, images: NDArray[np.uint8], *, dataset: str, scale: float) -> Floats:
     """Features of images given as rows of channels of square pictures, and a constant.
 
-    Parameters
-    ----------
-    name : {"pixels", "wavelets"}
-        Pixels averaged over the smallest blocks that leave at most 200; or the moduli of complex
-        wavelets in 4 directions and the brightness, averaged over blocks of 4 x 4.
-    images : ndarray, shape (n, channels × side²)
-    dataset : str
-        Whose constants are used.
-    scale : float
-        Largest grey value.
-
-    Returns
-    -------
-    ndarray, shape (n, features), float32
-        Rows of norm 1, so that clipping treats all alike.
+    Pixels averaged over the smallest blocks that leave at most 200; or the moduli of complex
+    wavelets in 4 directions and the brightness, averaged over blocks of 4 x 4. Rows have norm 1,
+    so that clipping treats all alike; `scale` is the largest grey value.
     """
     means, stds = PUBLIC_CONSTANTS[dataset]
     channels = len(means)
@@ -81,11 +69,8 @@ def _normalised(rows: Floats) -> Floats:
 
 def _pixel_weights(side: int, channels: int) -> Floats:
     """Averages over blocks of each channel, shape (channels × side², features)."""
-    block = next(
-        b
-        for b in range(1, side + 1)
-        if side % b == 0 and channels * (side // b) ** 2 <= MOST_PIXELS
-    )
+    blocks = (size for size in range(1, side + 1) if side % size == 0)
+    block = next(size for size in blocks if channels * (side // size) ** 2 <= MOST_PIXELS)
     one = np.kron(np.eye(side // block), np.ones((block, 1)) / block)
     return np.kron(np.eye(channels), np.kron(one, one)).astype(np.float32)
 

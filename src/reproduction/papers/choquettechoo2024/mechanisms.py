@@ -6,36 +6,36 @@ number of stretches with the least mean error is taken, from those that divide t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
+
+from reproduction.engine import quantities as q
+from reproduction.engine.parameters import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from privreg.noise.errors import Errors
 
-MechanismName = Literal[
-    "dp_sgd",
-    "tree_aggregation",
-    "full_honaker",
-    "optimal_cc",
-    "nu_dp_ftrl",
-    "fft",
-    "banded",
-    "multi_epoch",
-]
-MECHANISMS: tuple[MechanismName, ...] = get_args(MechanismName)
-# A dense optimum beyond this many steps takes more than minutes.
-DENSE_STEPS = 2100
+TREES = ("tree_aggregation", "full_honaker")
+RESTARTED = (*TREES, "optimal_cc", "fft")
+MECHANISMS = ("dp_sgd", *TREES, "optimal_cc", "nu_dp_ftrl", "fft", "banded", "multi_epoch")
 
 
-class Participation(NamedTuple):
-    """A record takes part in so many steps, `separation` apart, in a fixed order."""
+class Participation(Strict):
+    """How often a record takes part, in a fixed order, and how far apart."""
 
-    steps: int
-    participations: int
-    separation: int
+    steps: q.Steps = Field(description="Steps T.")
+    participations: q.Steps = Field(description="Steps in which a record takes part.")
+    separation: q.Steps = Field(description="Steps between two of them.")
+
+
+class Matrices(NamedTuple):
+    """Decoder as Toeplitz coefficients or as a matrix, and the encoder that it belongs to."""
+
+    decoder: np.ndarray
+    encoder: np.ndarray
+    sensitivity: float
 
 
 class Mechanism(NamedTuple):
@@ -51,74 +51,71 @@ class Mechanism(NamedTuple):
     matrices: Matrices | None = None
 
 
-class Matrices(NamedTuple):
-    """Decoder as Toeplitz coefficients or as a matrix, and the encoder that it belongs to."""
-
-    decoder: np.ndarray
-    encoder: np.ndarray
-    sensitivity: float
-
-
-def prefix_errors(
-    mechanism: str, setting: Participation, stretches: int | None = None
-) -> Mechanism:
+def prefix_errors(name: str, setting: Participation, stretches: int | None = None) -> Mechanism:
     """Errors of a mechanism, a baseline with its best number of stretches or the one given."""
-    maker = _MAKERS.get(mechanism)
-    if maker is not None:
-        return maker(setting)
-    k = setting.participations
-    counts = [count for count in range(1, k + 1) if k % count == 0 and setting.steps % count == 0]
-    if stretches is not None:
-        counts = [stretches]
+    most = setting.participations if name in RESTARTED else 1
+    counts = [
+        count
+        for count in range(1, most + 1)
+        if setting.participations % count == 0 and setting.steps % count == 0
+    ]
     # One after another: each holds its matrices.
-    tried = (_RESTARTED[mechanism](setting, count) for count in counts)
+    tried = (_mechanism(name, setting, count) for count in ([stretches] if stretches else counts))
     return min(tried, key=lambda found: found.errors.mean)
 
 
-def _dp_sgd(setting: Participation) -> Mechanism:
-    from privreg.noise.toeplitz import identity
+def toeplitz_or_tree(name: str, steps: int, damping: float) -> tuple[np.ndarray, np.ndarray]:
+    """Encoder and decoder of a mechanism in closed form; `damping` is that of nu-DP-FTRL."""
+    from privreg.noise import toeplitz
+    from privreg.noise.tree import full_honaker, tree_matrices
 
-    return _toeplitz(identity(setting.steps), identity(setting.steps), setting)
+    if name == "tree_aggregation":
+        return tree_matrices(steps)
+    if name == "full_honaker":
+        return full_honaker(steps)
+    if name == "dp_sgd":
+        return toeplitz.identity(steps), toeplitz.identity(steps)
+    nu = damping if name == "nu_dp_ftrl" else 0.0
+    encoder = toeplitz.damped_square_root_encoder(steps, damping=nu)
+    return encoder, toeplitz.damped_square_root(steps, damping=nu)
 
 
-def _optimal_cc(setting: Participation, stretches: int) -> Mechanism:
-    from privreg.noise.toeplitz import damped_square_root_encoder, dense_matrix, square_root
+def _mechanism(name: str, setting: Participation, stretches: int) -> Mechanism:
+    from privreg.noise.errors import workload_errors
 
-    length = setting.steps // stretches
-    decoder, encoder = square_root(length), damped_square_root_encoder(length, damping=0.0)
-    if stretches == 1:
-        return _toeplitz(decoder, encoder, setting)
-    return _dense(dense_matrix(encoder), dense_matrix(decoder), setting, stretches)
+    if name == "fft":
+        return _fft(setting, stretches)
+    matrices = _matrices(name, setting, stretches)
+    errors = workload_errors(matrices.decoder, sensitivity=matrices.sensitivity)
+    return Mechanism(errors, stretches, matrices)
 
 
-def _nu_dp_ftrl(setting: Participation) -> Mechanism:
-    from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
+def _matrices(name: str, setting: Participation, stretches: int) -> Matrices:
+    from privreg.noise.dense import dense_optimum
+    from privreg.noise.optimal import best_damping, toeplitz_optimum
+    from privreg.noise.sensitivity import fixed_order_sensitivity, multi_participation_sensitivity
+    from privreg.noise.toeplitz import dense_matrix, restarted
 
-    steps, damping = setting.steps, tuned_damping(setting)
-    return _toeplitz(
-        damped_square_root(steps, damping=damping),
-        damped_square_root_encoder(steps, damping=damping),
-        setting,
+    steps, visits = setting.steps, setting.participations
+    taking_part: dict[str, Any] = {"participations": visits, "separation": setting.separation}
+    if name == "multi_epoch":
+        best = dense_optimum(steps, epochs=visits)
+        return Matrices(best.decoder, best.encoder, 1.0)
+    if name == "banded":
+        # As many bands as steps lie between two participations.
+        banded = toeplitz_optimum(steps, bands=setting.separation if visits > 1 else steps)
+        sensitivity = float(np.linalg.norm(banded.encoder) * np.sqrt(visits))
+        return Matrices(banded.decoder, banded.encoder, sensitivity)
+    # The paper tunes it by the mean error.
+    damping = best_damping(steps, **taking_part) if name == "nu_dp_ftrl" else 0.0
+    encoder, decoder = toeplitz_or_tree(name, steps // stretches, damping)
+    if encoder.ndim == 1 and stretches == 1:
+        return Matrices(decoder, encoder, multi_participation_sensitivity(encoder, **taking_part))
+    encoder, decoder = (
+        restarted(each if each.ndim == 2 else dense_matrix(each), copies=stretches)
+        for each in (encoder, decoder)
     )
-
-
-def tuned_damping(setting: Participation) -> float:
-    """The damping of least mean error, which is how the paper tunes it."""
-    from privreg.noise.optimal import best_damping
-
-    return best_damping(
-        setting.steps, participations=setting.participations, separation=setting.separation
-    )
-
-
-def _banded(setting: Participation) -> Mechanism:
-    """Best Toeplitz encoder with as many bands as steps lie between two participations."""
-    from privreg.noise.optimal import toeplitz_optimum
-
-    bands = setting.separation if setting.participations > 1 else setting.steps
-    found = toeplitz_optimum(setting.steps, bands=bands)
-    sensitivity = np.linalg.norm(found.encoder) * np.sqrt(setting.participations)
-    return _mechanism(Matrices(found.decoder, found.encoder, float(sensitivity)))
+    return Matrices(decoder, encoder, fixed_order_sensitivity(encoder, **taking_part))
 
 
 def _fft(setting: Participation, stretches: int) -> Mechanism:
@@ -135,67 +132,3 @@ def _fft(setting: Participation, stretches: int) -> Mechanism:
     mean, largest = np.sqrt(square * (stretches + 1) / 2), np.sqrt(square * stretches)
     errors = Errors(mean=float(mean), largest=float(largest), last=float(largest))
     return Mechanism(errors, stretches)
-
-
-def _tree(setting: Participation, stretches: int) -> Mechanism:
-    from privreg.noise.tree import tree_matrices
-
-    return _dense(*tree_matrices(setting.steps // stretches), setting, stretches)
-
-
-def _full_honaker(setting: Participation, stretches: int) -> Mechanism:
-    from privreg.noise.tree import full_honaker
-
-    return _dense(*full_honaker(setting.steps // stretches), setting, stretches)
-
-
-def _multi_epoch(setting: Participation) -> Mechanism:
-    from privreg.noise.dense import dense_optimum
-
-    if setting.steps > DENSE_STEPS:
-        raise ValueError(f"steps must be at most {DENSE_STEPS}, got {setting.steps}")
-    found = dense_optimum(setting.steps, epochs=setting.participations, tolerance=1e-4)
-    return _mechanism(Matrices(found.decoder, found.encoder, 1.0))
-
-
-def _toeplitz(decoder: np.ndarray, encoder: np.ndarray, setting: Participation) -> Mechanism:
-    from privreg.noise.sensitivity import multi_participation_sensitivity
-
-    sensitivity = multi_participation_sensitivity(
-        encoder, participations=setting.participations, separation=setting.separation
-    )
-    return _mechanism(Matrices(decoder, encoder, sensitivity))
-
-
-def _dense(
-    encoder: np.ndarray, decoder: np.ndarray, setting: Participation, stretches: int
-) -> Mechanism:
-    from privreg.noise.sensitivity import fixed_order_sensitivity
-    from privreg.noise.toeplitz import restarted
-
-    whole = restarted(encoder, copies=stretches)
-    sensitivity = fixed_order_sensitivity(
-        whole, participations=setting.participations, separation=setting.separation
-    )
-    return _mechanism(Matrices(restarted(decoder, copies=stretches), whole, sensitivity), stretches)
-
-
-def _mechanism(matrices: Matrices, stretches: int = 1) -> Mechanism:
-    from privreg.noise.errors import workload_errors
-
-    errors = workload_errors(matrices.decoder, sensitivity=matrices.sensitivity)
-    return Mechanism(errors, stretches, matrices)
-
-
-_MAKERS: dict[str, Callable[[Participation], Mechanism]] = {
-    "dp_sgd": _dp_sgd,
-    "nu_dp_ftrl": _nu_dp_ftrl,
-    "banded": _banded,
-    "multi_epoch": _multi_epoch,
-}
-_RESTARTED: dict[str, Callable[[Participation, int], Mechanism]] = {
-    "tree_aggregation": _tree,
-    "full_honaker": _full_honaker,
-    "optimal_cc": _optimal_cc,
-    "fft": _fft,
-}

@@ -1,46 +1,30 @@
-"""Private training of all mechanisms and budgets on one table of images, and its rates."""
+"""Private training of linear softmax models on one table of images, many settings side by side.
+
+The gradient of the cross-entropy of one record is the outer product of its features x and of
+p - y, predicted less true probabilities, so that its norm is the product of theirs and clipping
+takes one factor a record. Settings that share an order of the records share the products with
+them.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from reproduction.engine.recipe import Dataset, Trials
-from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
+from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS, Floats
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
-from reproduction.papers.choquettechoo2024.training import Floats, Settings, accuracy, train
 
-FloatArray = NDArray[np.float64]
+Doubles = NDArray[np.float64]
+Rows = tuple[Floats, NDArray[np.intp]]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
 CLASSES = 10
 # The generator that rates are chosen with; reported trials count from 0.
 TUNING_TRIAL = 1_000_000
-
-
-class _Mechanism(NamedTuple):
-    """Noise of a run: its decoder, the encoder's sensitivity and the error per noise multiplier."""
-
-    decoder: Floats
-    sensitivity: float
-    error: float
-
-
-class Rates(NamedTuple):
-    """Learning rates by mechanism and budget, and the one without noise."""
-
-    private: FloatArray
-    noiseless: float
-
-
-class _Parts(NamedTuple):
-    """Features and labels in the order of a run, and those that it is measured on."""
-
-    features: Floats
-    labels: NDArray[np.intp]
-    measured: dict[str, tuple[Floats, NDArray[np.intp]]]
 
 
 class Runs:
@@ -50,131 +34,108 @@ class Runs:
         from privreg.data.splits import sizes_that_fit
         from reproduction.engine.artifacts import from_dataset
 
-        self.parameters, self._trials = parameters, trials
+        self.parameters, self._trials, self._theory = parameters, trials, theory
         self.table = from_dataset(data)
-        self.sizes = sizes_that_fit(
-            self.table,
-            train=parameters.sample_size,
-            normalisation=parameters.validation,
-            validation=parameters.test,
-        )
+        self.sizes = sizes_that_fit(self.table, **parameters.sizes)
         self.batch_size = self.sizes["train"] // parameters.steps_per_epoch
-        self._features: dict[str, Floats] = {}
-        self._theory = theory
 
     @cached_property
-    def mechanisms(self) -> list[_Mechanism]:
-        errors = self._theory.mean_error.isel(schedule=0)
-        return [self._mechanism(name, float(errors.sel(mechanism=name))) for name in TRAINED]
+    def mechanisms(self) -> list[tuple[Floats, float]]:
+        """The decoder of each mechanism, and its encoder's sensitivity."""
+        return [self._mechanism(name) for name in TRAINED]
 
     @cached_property
-    def noise_std(self) -> FloatArray:
+    def noise_std(self) -> Doubles:
         """Standard deviation of the draws before they are correlated, (mechanisms, budgets)."""
-        return np.array([each.sensitivity for each in self.mechanisms])[:, None] * self._changes
+        return np.array([[sensitivity] for _, sensitivity in self.mechanisms]) * self._changes
 
-    @cached_property
-    def noise_levels(self) -> FloatArray:
-        """Prefix error of the mean gradients, (mechanisms, budgets)."""
-        return np.array([each.error for each in self.mechanisms])[:, None] * self._changes
-
-    @cached_property
-    def _changes(self) -> FloatArray:
-        """What a record may change of a mean gradient, times the noise multiplier, by budget."""
+    @property
+    def _changes(self) -> Doubles:
+        """Change of a mean gradient by a record times the noise multiplier, by budget."""
         change = self.parameters.clip_norm / self.batch_size
         return np.asarray(change * self.parameters.noise_multipliers)
 
     @cached_property
-    def rates(self) -> dict[str, Rates]:
-        """By feature map, those of the best validation accuracy in one run; not private."""
+    def rates(self) -> dict[str, tuple[Doubles, Doubles]]:
+        """Of the best validation accuracy in one run, by feature map; not private."""
         return {
             name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
         }
 
-    def _chosen(self, name: str, rng: np.random.Generator) -> Rates:
-        factors = np.array(self.parameters.rate_factors)
-        rates = factors / self.noise_levels[..., None]
+    def accuracies(self, name: str, rng: Generator) -> dict[str, Any]:
+        """Test accuracies by mechanism and budget, and the one without noise."""
+        (rates, without), rows = self.rates[name], self._rows(name, rng)
+        found = self._trained(rows["train"], rng, self.noise_std, rates, without)
+        *private, noiseless = accuracy(*rows["test"], found)
+        return {"accuracy": np.reshape(private, rates.shape), "noiseless_accuracy": noiseless}
+
+    def _chosen(self, name: str, rng: Generator) -> tuple[Doubles, Doubles]:
+        """Rates by mechanism and budget, and the one without noise."""
+        errors = self._theory.mean_error.isel(schedule=0).sel(mechanism=[*TRAINED]).values
+        # Noise of the mean gradients' prefix sums, (mechanisms, budgets, 1).
+        levels = (errors[:, None] * self._changes)[..., None]
+        rates = np.array(self.parameters.rate_factors) / levels
         without = np.array(self.parameters.noiseless_rates)
-        parts = self._parts(name, rng)
+        rows = self._rows(name, rng)
         noise_std = np.broadcast_to(self.noise_std[..., None], rates.shape)
-        found = self._trained(parts, rng, noise_std, rates, without)
-        scores = accuracy(*parts.measured["validation"], found)
+        found = self._trained(rows["train"], rng, noise_std, rates, without)
+        scores = accuracy(*rows["validation"], found)
         private = scores[: rates.size].reshape(rates.shape)
         best = np.take_along_axis(rates, private.argmax(axis=-1)[..., None], axis=-1)[..., 0]
-        return Rates(best, float(without[scores[rates.size :].argmax()]))
-
-    def accuracies(self, name: str, rng: np.random.Generator) -> tuple[FloatArray, float]:
-        """Test accuracies by mechanism and budget, and the one without noise."""
-        rates, parts = self.rates[name], self._parts(name, rng)
-        without = np.array([rates.noiseless])
-        found = self._trained(parts, rng, self.noise_std, rates.private, without)
-        *private, noiseless = accuracy(*parts.measured["test"], found)
-        return np.reshape(private, rates.private.shape), float(noiseless)
+        return best, without[[scores[rates.size :].argmax()]]
 
     def _trained(
-        self,
-        parts: _Parts,
-        rng: np.random.Generator,
-        noise_std: FloatArray,
-        rates: FloatArray,
-        without: FloatArray,
+        self, rows: Rows, rng: Generator, noise_std: Doubles, rates: Doubles, without: Doubles
     ) -> Floats:
         """Models of each mechanism, in the order of their rates, and then those without noise."""
-        dimension = parts.features.shape[1]
-        steps, count = self.parameters.participation.steps, len(self.mechanisms)
+        dimension, count = rows[0].shape[1], len(self.mechanisms)
+        steps = self.parameters.participation.steps
         # Mechanisms share their draws, so that they are compared on common noise.
         drawn = rng.standard_normal((steps, dimension, CLASSES), dtype=np.float32)
         white = drawn.transpose(0, 2, 1).reshape(steps, -1)
         noise = np.empty((steps, CLASSES, count, dimension), np.float32)
-        for at, mechanism in enumerate(self.mechanisms):
-            correlate(mechanism.decoder, white, into=noise[:, :, at])
-        momentum = np.full(rates.size + without.size, self.parameters.momentum)
-        momentum[: rates.size][np.repeat(np.array(TRAINED) == "dp_sgd", rates[0].size)] = 0.0
-        spread = np.zeros((momentum.size, count))
-        owner = np.repeat(np.arange(count), rates[0].size)
-        spread[np.arange(rates.size), owner] = noise_std.ravel()
+        for at, (decoder, _) in enumerate(self.mechanisms):
+            correlate(decoder, white, into=noise[:, :, at])
         every = np.concatenate([rates.ravel(), without])
-        schedule = self.parameters.schedule(self.batch_size)
-        to = Settings(noise, spread, every, momentum)
-        return train(parts.features, parts.labels, schedule=schedule, to=to)
+        owner = np.repeat(np.arange(count), rates[0].size)
+        momentum = np.full(every.size, self.parameters.momentum)
+        momentum[: rates.size][owner == TRAINED.index("dp_sgd")] = 0.0
+        spread = np.zeros((every.size, count))
+        spread[np.arange(rates.size), owner] = noise_std.ravel()
+        return train(rows, self.parameters, noise, spread, every, momentum)
 
-    def _parts(self, name: str, rng: np.random.Generator) -> _Parts:
-        from privreg.data.splits import split
+    @cached_property
+    def _features(self) -> dict[str, Floats]:
         from reproduction.papers.choquettechoo2024.features import feature_map
 
-        if name not in self._features:
-            self._features[name] = feature_map(
-                name,
-                self.table.features,
-                dataset=self.parameters.dataset,
-                scale=self.table.feature_scale,
-            )
+        images, scale = self.table.features, self.table.feature_scale
+        dataset = self.parameters.dataset
+        return {
+            name: feature_map(name, images, dataset=dataset, scale=scale) for name in FEATURE_MAPS
+        }
+
+    def _rows(self, name: str, rng: Generator) -> dict[str, Rows]:
+        """Features and labels in the order of a run, and those that it is measured on."""
+        from privreg.data.splits import split
+
         features, labels = self._features[name], self.table.labels.astype(np.intp)
         rows = split(self.table, **self.sizes, rng=rng)
         # A few rows are left over where the steps do not divide them.
         used = rows.train[: self.batch_size * self.parameters.steps_per_epoch]
-        return _Parts(
-            features[used],
-            labels[used],
-            {
-                "validation": (features[rows.normalisation], labels[rows.normalisation]),
-                "test": (features[rows.validation], labels[rows.validation]),
-            },
-        )
+        parts = {"train": used, "validation": rows.normalisation, "test": rows.validation}
+        return {part: (features[chosen], labels[chosen]) for part, chosen in parts.items()}
 
-    def _mechanism(self, name: str, error: float) -> _Mechanism:
+    def _mechanism(self, name: str) -> tuple[Floats, float]:
         from privreg.noise.toeplitz import dense_matrix
 
         if name == "multi_epoch":
-            return _Mechanism(
-                self._theory.multi_epoch_decoder.values,
-                float(self._theory.multi_epoch_sensitivity),
-                error,
-            )
+            sensitivity = float(self._theory.multi_epoch_sensitivity)
+            return self._theory.multi_epoch_decoder.values, sensitivity
         stretches = int(self._theory.stretches.isel(schedule=0).sel(mechanism=name))
         matrices = prefix_errors(name, self.parameters.participation, stretches).matrices
         assert matrices is not None
         decoder = matrices.decoder if matrices.decoder.ndim == 2 else dense_matrix(matrices.decoder)
-        return _Mechanism(decoder.astype(np.float32), matrices.sensitivity, error)
+        return decoder.astype(np.float32), matrices.sensitivity
 
 
 def correlate(decoder: Floats, white: Floats, *, into: Floats, block: int = 250) -> None:
@@ -185,3 +146,83 @@ def correlate(decoder: Floats, white: Floats, *, into: Floats, block: int = 250)
         columns = slice(used[0], used[-1] + 1)
         found = decoder[rows, columns] @ white[columns]
         into[rows] = found.reshape(into[rows].shape)
+
+
+def train(
+    rows: Rows,
+    parameters: Any,
+    noise: Floats,
+    noise_std: Doubles,
+    rates: Doubles,
+    momentum: Doubles,
+) -> Floats:
+    r"""Last iterates of all models, shape (classes, models, features).
+
+    .. math:: v_{t+1} = \beta v_t + \bar g_t + \tilde w_t, \qquad
+        \theta_{t+1} = \theta_t - (1 - \beta) \eta_t v_{t+1}
+
+    with the mean clipped gradient of a batch and correlated noise: `noise`, shape (steps, classes,
+    mechanisms, features), times `noise_std`, shape (models, mechanisms). The factor 1 - β lets
+    equal rates move equally far whatever the momentum; a framework's rate is (1 - β) η.
+    """
+    (features, labels), per_epoch = rows, parameters.steps_per_epoch
+    classes = noise.shape[1]
+    batch = len(features) // per_epoch
+    theta = np.zeros((classes, rates.size, features.shape[1]), np.float32)
+    velocity = np.zeros_like(theta)
+    moved = (rates * (1 - momentum)).astype(np.float32)[:, None]
+    kept = momentum.astype(np.float32)[:, None]
+    # One product spreads a step's noise over the models of each mechanism.
+    spread = noise_std.astype(np.float32)
+    norms = np.linalg.norm(features, axis=1)
+    one_hot = np.eye(classes, dtype=np.float32)[:, labels]
+    for step, share in enumerate(rate_shares(parameters)):
+        now = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
+        velocity *= kept
+        velocity += clipped_mean_gradient(
+            features[now], one_hot[:, now], theta, parameters.clip_norm, norms[now]
+        )
+        velocity += spread @ noise[step]
+        theta -= moved * share * velocity
+    return theta
+
+
+def rate_shares(parameters: Any) -> Floats:
+    """Learning rate over the initial one, by step; in the last steps it falls linearly."""
+    steps = parameters.participation.steps
+    falling = round(parameters.cooldown * steps)
+    shares = np.ones(steps)
+    shares[steps - falling :] = np.linspace(1.0, parameters.final_rate, falling + 1)[1:]
+    return shares.astype(np.float32)
+
+
+def clipped_mean_gradient(
+    features: Floats, one_hot: Floats, theta: Floats, clip_norm: float, norms: Floats
+) -> Floats:
+    r"""Mean over a batch of the clipped cross-entropy gradients, for models side by side.
+
+    .. math:: \frac1m \sum_i \min\Bigl(1, \frac{G}{\|x_i\| \|p_i - y_i\|}\Bigr) x_i (p_i - y_i)^T
+
+    of shape (classes, models, d) as theta, for one-hot labels of shape (classes, m).
+    """
+    # Classes come first and records last, so that a class's numbers are contiguous.
+    residual = _scores(features, theta)
+    residual -= residual.max(axis=0)
+    np.exp(residual, out=residual)
+    residual /= residual.sum(axis=0)
+    residual -= one_hot[:, None]
+    length = np.sqrt(np.einsum("cmi,cmi->mi", residual, residual))
+    length *= norms
+    residual *= np.float32(clip_norm / len(features)) / np.maximum(length, np.float32(clip_norm))
+    return (residual.reshape(-1, len(features)) @ features).reshape(theta.shape)
+
+
+def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> Doubles:
+    """Share of the rows whose largest score is the label's, by model."""
+    return np.asarray((_scores(features, theta).argmax(axis=0) == labels).mean(axis=-1))
+
+
+def _scores(features: Floats, theta: Floats) -> Floats:
+    """Shape (classes, models, rows)."""
+    found: Floats = theta.reshape(-1, features.shape[1]) @ features.T
+    return found.reshape(*theta.shape[:2], -1)

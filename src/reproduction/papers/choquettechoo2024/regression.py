@@ -1,4 +1,4 @@
-"""What the experiments share: covariances, correlations of the noise, exact stationary risks."""
+"""Covariances, correlations of the noise and exact stationary risks that the experiments share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import error_of_mean
 
 if TYPE_CHECKING:
+    from privreg.algorithms.dp_ftrl import FTRLMechanism
     from privreg.theory.correlated_noise.linear_regression import StationaryError
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-ALGORITHMS = ("noisy_sgd", "noisy_ftrl")
-ALGORITHM = Axis("algorithm", ALGORITHMS)
+ALGORITHMS = {"noisy_sgd": "independent", "noisy_ftrl": "damped_square_root"}
+ALGORITHM = Axis("algorithm", tuple(ALGORITHMS))
 FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
 FAMILY = Axis("how the noise is correlated", FAMILIES)
 
@@ -53,16 +54,9 @@ def power_law(dimension: int, exponent: float) -> np.ndarray:
     return np.arange(1, dimension + 1, dtype=float) ** -exponent
 
 
-def require_stationary(name: str, eigenvalues: np.ndarray, step_size: float) -> None:
-    r"""Refuse a step size at which second moments under normal features grow without bound.
-
-    .. math:: \sum_j \frac{\eta\lambda_j}{2(1-\eta\lambda_j)} < 1
-    """
-    rates = step_size * eigenvalues
-    if rates.max() >= 1 or np.sum(rates / (2 * (1 - rates))) >= 1:
-        raise ValueError(
-            f"{name} must be small enough for second moments to stay finite, got {step_size:g}"
-        )
+def two_levels(dimension: int) -> np.ndarray:
+    """Eigenvalues (1, 1/d, ..., 1/d)."""
+    return np.append(1.0, np.full(dimension - 1, 1 / dimension))
 
 
 def damping(setting: Setting) -> float:
@@ -88,30 +82,47 @@ def coefficients(family: str, steps: int, damping: float) -> np.ndarray:
     return np.asarray(getattr(toeplitz, name)(steps, **options))
 
 
+def matrix(family: str, steps: int, damping: float) -> np.ndarray:
+    """The coefficient matrix of a family."""
+    from privreg.noise.toeplitz import dense_matrix
+
+    return dense_matrix(coefficients(family, steps, damping))
+
+
+def mechanism(
+    family: str, steps: int, damping: float, *, clip_norm: float, rho: float
+) -> FTRLMechanism:
+    """DP-FTRL with one record a step at a zCDP budget for zero-out neighbours."""
+    from privreg.algorithms.dp_ftrl import FTRLMechanism
+    from privreg.privacy.budget import Budget
+
+    return FTRLMechanism.for_budget(
+        coefficients(family, steps, damping),
+        clip_norm=clip_norm,
+        budget=Budget.zcdp(rho, neighbours="zero-out"),
+        sample_size=steps,
+    )
+
+
 def stationary(
     eigenvalues: np.ndarray,
     step_size: float,
     noise: StationaryNoise,
     *,
     rho: float = 1.0,
+    clip_norm: float = 1.0,
     label_noise_std: float = 0.0,
 ) -> StationaryError:
-    """Stationary error at unit clip norm, in closed form."""
+    """Stationary error in closed form."""
     from privreg.theory.correlated_noise.linear_regression import stationary_error
 
     return stationary_error(
         eigenvalues,
         step_size=step_size,
         noise=noise,
-        gradient_noise_std=float((noise.squared_sensitivity / (2 * rho)) ** 0.5),
+        gradient_noise_std=clip_norm * float((noise.squared_sensitivity / (2 * rho)) ** 0.5),
         label_noise_std=label_noise_std,
     )
-
-
-def stationary_noise(setting: Setting, algorithm: str) -> StationaryNoise:
-    """Correlation of an algorithm."""
-    family = "independent" if algorithm == "noisy_sgd" else "damped_square_root"
-    return family_noise(family, damping(setting))
 
 
 def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
@@ -119,10 +130,10 @@ def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
     from privreg.privacy.budget import Budget
     from privreg.theory.correlated_noise.stationary_noise import calibrated_noise_std
 
+    noise = family_noise(ALGORITHMS[algorithm], damping(setting))
+    budget = Budget.zcdp(rho, neighbours="zero-out")
     return calibrated_noise_std(
-        squared_sensitivity=stationary_noise(setting, algorithm).squared_sensitivity,
-        clip_norm=1.0,
-        budget=Budget.zcdp(rho, neighbours="zero-out"),
+        squared_sensitivity=noise.squared_sensitivity, clip_norm=1.0, budget=budget
     )
 
 
@@ -133,7 +144,7 @@ def exact_risk(setting: Setting, algorithm: str, *, rho: float) -> float:
     return stationary_error(
         setting.eigenvalues,
         step_size=setting.step_size,
-        noise=stationary_noise(setting, algorithm),
+        noise=family_noise(ALGORITHMS[algorithm], damping(setting)),
         gradient_noise_std=source_std(setting, algorithm, rho=rho),
     ).excess_risk
 
@@ -148,6 +159,14 @@ def slope(abscissa: ArrayLike, values: ArrayLike) -> np.ndarray:
     return np.polyfit(np.log(abscissa), np.log(values), 1)[0]
 
 
-def deviations(runs: np.ndarray, exact: np.ndarray) -> np.ndarray:
+def deviations(runs: np.ndarray, exact: ArrayLike) -> np.ndarray:
     """Distance of the means over the last axis from exact values, in standard errors."""
     return (runs.mean(axis=-1) - exact) / error_of_mean(runs)
+
+
+def inverse_distance_by_rule(rate: float) -> float:
+    """The integral of 1 / |1 - rate - exp(i omega)| over frequencies by quadrature."""
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
+
+    grid, weights = integrals.frequency_rule(rate)
+    return float(weights @ integrals.squared_distance(grid, rate) ** -0.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from pydantic import Field
 
@@ -18,19 +20,12 @@ from reproduction.engine.recipe import (
     stage,
     stated,
 )
-from reproduction.papers.choquettechoo2024.regression import coefficients
+from reproduction.papers.choquettechoo2024 import regression
+from reproduction.papers.choquettechoo2024.mechanisms import toeplitz_or_tree
+from reproduction.papers.choquettechoo2024.tables import COSTS
 
 PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Remark 1.2, Table 3, Section A.2"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd")
-MECHANISMS = (
-    "dp_sgd",
-    "tree_aggregation",
-    "optimal_cc",
-    "nu_dp_ftrl",
-    "fft",
-    "full_honaker",
-    "multi_epoch",
-)
 STEP_SIZE, RIDGE = 0.05, 0.3
 
 
@@ -47,10 +42,7 @@ class Parameters(Strict):
     deltas: q.Some[q.Delta] = Field(description="delta of the conversion.")
 
 
-AXES = {
-    "family": Axis("coefficients", FAMILIES),
-    "mechanism": Axis("row of Table 3", MECHANISMS),
-}
+AXES = {"family": Axis("coefficients", FAMILIES), "mechanism": Axis("row of Table 3", tuple(COSTS))}
 
 
 @per(
@@ -78,24 +70,22 @@ def iterates(parameters: Parameters, family: str) -> dict:
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.samples import ArraySamples
     from privreg.noise.streams import WhiteNoise
-    from privreg.noise.toeplitz import dense_matrix
 
     count, d, std = parameters.steps, parameters.dimension, parameters.gradient_noise_std
-    beta = coefficients(family, count, parameters.damping)
-    rng = _generator(0)
+    matrix, rng = regression.matrix(family, count, parameters.damping), _generator(0)
     features, labels = rng.standard_normal((count, d)), rng.standard_normal(count)
     run = dp_ftrl(
         ArraySamples(features, labels),
-        mechanism=FTRLMechanism(beta, std, parameters.clip_norm, count),
+        mechanism=FTRLMechanism(matrix[:, 0], std, parameters.clip_norm, count),
         step_size=STEP_SIZE,
         rng=_generator(1),
         ridge=RIDGE,
         times=np.arange(1, count + 1),
     )
-    matrix, white = dense_matrix(beta), WhiteNoise(d, rng=_generator(1), std=std).draw(count)
+    white = WhiteNoise(d, rng=_generator(1), std=std).draw(count)
     theta, path, gradients = np.zeros(d), [], []
-    for t in range(count):
-        gradient = features[t] * (features[t] @ theta - labels[t])
+    for t, x in enumerate(features):
+        gradient = x * (x @ theta - labels[t])
         norm = float(np.linalg.norm(gradient))
         gradient = gradient * min(1.0, parameters.clip_norm / norm) + RIDGE * theta
         noise = sum(matrix[t, tau] * white[tau] for tau in range(t + 1))
@@ -135,34 +125,24 @@ def iterates(parameters: Parameters, family: str) -> dict:
 )
 def equation_3(parameters: Parameters, family: str) -> dict:
     from privreg.noise.errors import step_variances
-    from privreg.noise.toeplitz import dense_matrix
 
     count = parameters.steps
-    beta = coefficients(family, count, parameters.damping)
-    matrix = dense_matrix(beta)
+    matrix = regression.matrix(family, count, parameters.damping)
     frobenius = float(np.sum((_sums(count) @ matrix) ** 2))
     # With the index t the inner sum is t + 1 times the noise of the last step.
     printed = float(np.arange(1, count + 1) ** 2 @ np.sum(matrix**2, axis=1))
     return {
-        "squared_error_ratio": step_variances(beta).sum() / frobenius,
+        "squared_error_ratio": step_variances(matrix[:, 0]).sum() / frobenius,
         "printed_error_ratio": printed / frobenius,
     }
 
 
 def _unclipped_loss(parameters: Parameters, label: float) -> float:
     """Squared distance that a first record of a large label moves the releases, over 2 sigma^2."""
-    from privreg.noise.toeplitz import dense_matrix
-
-    beta = coefficients("damped_square_root", parameters.steps, parameters.damping)
-    eta, paths = 0.1, []
-    for present in (True, False):
-        theta, path = 0.0, []
-        for t in range(parameters.steps):
-            theta -= eta * (theta - label) if present and t == 0 else 0.0
-            path.append(theta)
-        paths.append(np.array(path))
-    change = np.diff(paths[0] - paths[1], prepend=0.0) / eta
-    white = np.linalg.solve(dense_matrix(beta), change)
+    matrix = regression.matrix("damped_square_root", parameters.steps, parameters.damping)
+    # From an iterate of 0 the first gradient is the label's negative, and no other one differs.
+    change = np.append(-label, np.zeros(parameters.steps - 1))
+    white = np.linalg.solve(matrix, change)
     return float(0.5 * (white @ white) / parameters.gradient_noise_std**2)
 
 
@@ -191,11 +171,9 @@ def unclipped_exponent(parameters: Parameters) -> float:
 )
 def root_error(parameters: Parameters) -> float:
     """Distance of B B A from the identity at nu = 0."""
-    from privreg.noise.toeplitz import damped_square_root, dense_matrix
-
-    root = dense_matrix(damped_square_root(parameters.steps, damping=0.0))
-    product = root @ root @ _sums(parameters.steps)
-    return float(np.abs(product - np.eye(parameters.steps)).max())
+    root = regression.matrix("damped_square_root", parameters.steps, 0.0)
+    found = root @ root @ _sums(parameters.steps)
+    return float(np.abs(found - np.eye(parameters.steps)).max())
 
 
 @per(
@@ -213,10 +191,11 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         covariance = decoder[:steps] @ decoder[:steps].T
         scale = np.sqrt(np.diag(covariance))
         correlations.append(covariance / np.outer(scale, scale))
+    draws = [float((np.abs(each) > 1e-12).sum(axis=1).max()) for each in decoders]
     return {
         "leading_block_change": np.abs(correlations[0] - correlations[1]).max(),
-        "draws_a_step": _most_draws(decoders[0]),
-        "draws_at_twice_the_steps": _most_draws(decoders[1]),
+        "draws_a_step": draws[0],
+        "draws_at_twice_the_steps": draws[1],
     }
 
 
@@ -242,21 +221,16 @@ def conversion_ratios(parameters: Parameters) -> dict[str, float]:
 
     def least(power: int) -> float:
         found = np.inf
-        for rho in parameters.rhos:
-            for delta in parameters.deltas:
-                logarithm = power * np.log(orders) + np.log(delta)
-                terms = rho * orders - logarithm / (orders - 1) + np.log1p(-1 / orders)
-                found = min(found, float(terms.min() / gaussian_epsilon(rho, delta=delta)))
+        for rho, delta in product(parameters.rhos, parameters.deltas):
+            logarithm = power * np.log(orders) + np.log(delta)
+            terms = rho * orders - logarithm / (orders - 1) + np.log1p(-1 / orders)
+            found = min(found, float(terms.min() / gaussian_epsilon(rho, delta=delta)))
         return found
 
     return {"conversion_ratio": least(1), "squared_order_ratio": least(2)}
 
 
 theory = stage(AXES, attributes=lambda parameters: {"steps": parameters.steps}, blocks_of=globals())
-
-
-def _most_draws(decoder: np.ndarray) -> float:
-    return float((np.abs(decoder) > 1e-12).sum(axis=1).max())
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -270,14 +244,9 @@ def _sums(steps: int) -> np.ndarray:
 
 def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
     """Normal vectors to injected noise."""
-    from privreg.noise import toeplitz
     from privreg.noise.dense import dense_optimum
-    from privreg.noise.tree import full_honaker, tree_matrices
+    from privreg.noise.toeplitz import dense_matrix
 
-    if name == "tree_aggregation":
-        return tree_matrices(steps)[1]
-    if name == "full_honaker":
-        return full_honaker(steps)[1]
     if name == "multi_epoch":
         return dense_optimum(steps).decoder
     if name == "fft":
@@ -285,7 +254,5 @@ def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
         root = np.fft.irfft(np.sqrt(np.fft.rfft(np.ones(steps), 2 * steps)), 2 * steps)
         prefixes = np.array([np.roll(root, t) for t in range(steps)])
         return np.diff(prefixes, axis=0, prepend=0.0)
-    if name == "dp_sgd":
-        return np.eye(steps)
-    nu = 0.0 if name == "optimal_cc" else damping
-    return toeplitz.dense_matrix(toeplitz.damped_square_root(steps, damping=nu))
+    _, decoder = toeplitz_or_tree(name, steps, damping)
+    return decoder if decoder.ndim == 2 else dense_matrix(decoder)

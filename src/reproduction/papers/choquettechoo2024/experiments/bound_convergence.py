@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +10,7 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
+from reproduction.papers.choquettechoo2024.regression import family_noise
 
 PLACE = "Section 3, the discretisation and the alternating minimisation"
 
@@ -18,32 +18,17 @@ PLACE = "Section 3, the discretisation and the alternating minimisation"
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: q.Some[Annotated[q.Positive, Field(ge=1, le=1e6)]] = Field(
-        description="kappa = L / mu."
-    )
-    step_sizes: q.Some[Annotated[q.StepSize, Field(ge=1e-3, lt=2)]] = Field(
-        description="eta in units of 1/L."
-    )
-    points: q.Grid[q.Count] = Field(description="k, even, each twice the one before.")
+    condition_numbers: q.Some[q.Positive] = Field(description="kappa = L / mu, at least 1.")
+    step_sizes: q.Some[q.StepSize] = Field(description="eta in units of 1/L, less than 2.")
+    points: q.Grid[q.Plural[q.Count]] = Field(description="k, even, each twice the one before.")
     lags: q.Count = Field(description="Longest lag of the multiplier.")
     rounds: q.Plural[q.Count] = Field(description="Rounds of the alternating minimisation.")
-
-    _points_double = q.must(
-        "points must be even, each twice the one before, got {self.points}",
-        lambda self: (
-            self.points[0] % 2 == 0 and all(high == 2 * low for low, high in pairwise(self.points))
-        ),
-    )
 
 
 AXES = {
     "step_size": Axis("step size eta, in units of 1/L", "step_sizes"),
     "condition_number": Axis("condition number L/mu", "condition_numbers"),
-    "points": Axis("number k of frequencies", "points"),
     "coarse_points": Axis("number k of frequencies", lambda parameters: parameters.points[:-1]),
-    "rounds_made": Axis(
-        "rounds of minimisation", lambda parameters: np.arange(1, parameters.rounds + 1)
-    ),
 }
 
 
@@ -51,24 +36,22 @@ AXES = {
     "step_size",
     "condition_number",
     change=Quantity("relative change when the points are doubled", "coarse_points"),
-    bound=Quantity("bound after that many rounds", "rounds_made"),
     least_gain="least relative decrease of all rounds",
     last_gain="relative decrease by the last round",
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
     """Of DP-SGD on uniform grids over that on a graded one; of the optimum after each round."""
     from privreg.theory.correlated_noise.convex_bound import SectorProgram
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-    options: dict[str, Any] = {
-        "strong_convexity": 1 / condition_number,
-        "step_size": step_size,
-        "lags": parameters.lags,
-    }
-    program = SectorProgram(**options)
+    def program_of() -> SectorProgram:
+        convexity, lags = 1 / condition_number, parameters.lags
+        return SectorProgram(strong_convexity=convexity, step_size=step_size, lags=lags)
+
+    program = program_of()
     graded = program.bound(np.ones_like(program.frequencies)).excess_risk
-    uniform = np.array([_uniform_bound(points, options) / graded for points in parameters.points])
-    noise = StationaryNoise.damped_square_root(min(1.0, step_size / condition_number))
+    bounds = [_uniform_bound(program_of(), points) for points in parameters.points]
+    uniform = np.array(bounds) / graded
+    noise = family_noise("damped_square_root", min(1.0, step_size / condition_number))
     power, rounds = noise.power(program.frequencies), []
     for _ in range(parameters.rounds):
         found = program.bound(power)
@@ -77,7 +60,6 @@ def bounds(parameters: Parameters, step_size: float, condition_number: float) ->
     gains = 1 - np.array(rounds[1:]) / rounds[:-1]
     return {
         "change": np.abs(uniform[:-1] / uniform[1:] - 1),
-        "bound": rounds,
         "least_gain": gains.min(),
         "last_gain": gains[-1],
     }
@@ -86,11 +68,8 @@ def bounds(parameters: Parameters, step_size: float, condition_number: float) ->
 theory = stage(AXES, bounds)
 
 
-def _uniform_bound(points: int, options: dict[str, Any]) -> float:
+def _uniform_bound(program: Any, points: int) -> float:
     """With k points uniformly over [-pi, pi], of which the even problem needs a half."""
-    from privreg.theory.correlated_noise.convex_bound import SectorProgram
-
-    program = SectorProgram(**options)
     half = points // 2
     program.frequencies = np.pi * (np.arange(half) + 0.5) / half
     program.weights = np.full(half, 2 * np.pi / half)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.choquettechoo2024 import regression
-from reproduction.papers.choquettechoo2024.regression import Covariance, slope, stationary
-
-if TYPE_CHECKING:
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 PLACE = "Table 2, Propositions C.22 and C.24"
-FAMILIES = ("fichtenberger", "nu_noisy_ftrl", "anti_pgd", "damped_anti_pgd")
+# Undamped families are damped ones at nu = 0.
+FAMILIES = {
+    "fichtenberger": "damped_square_root",
+    "nu_noisy_ftrl": "damped_square_root",
+    "anti_pgd": "damped_anti_pgd",
+    "damped_anti_pgd": "damped_anti_pgd",
+}
 DAMPED = ("nu_noisy_ftrl", "damped_anti_pgd")
 
 
-class Parameters(Covariance):
+class Parameters(regression.Covariance):
     """One covariance; steps for the sensitivities, step sizes and dampings for the risks."""
 
     steps: q.Grid[q.Steps] = Field(description="Steps T of the sensitivities.")
@@ -29,18 +29,13 @@ class Parameters(Covariance):
     dampings: q.ShareAxis = Field(description="nu as it tends to 0, at the least step size.")
     rho: q.Rho = Field(description="zCDP budget.")
 
-    @model_validator(mode="after")
-    def _there_is_a_stationary_state(self) -> Self:
-        regression.require_stationary("step_sizes", self.eigenvalues, self.step_sizes.high)
-        return self
-
     def risk(self, family: str, step_size: float, damping: float) -> float:
-        noise = _noise(family, damping)
-        return stationary(self.eigenvalues, step_size, noise, rho=self.rho).excess_risk
+        noise = regression.family_noise(FAMILIES[family], damping if family in DAMPED else 0.0)
+        return regression.stationary(self.eigenvalues, step_size, noise, rho=self.rho).excess_risk
 
 
 AXES = {
-    "family": Axis("coefficients", FAMILIES),
+    "family": Axis("coefficients", tuple(FAMILIES)),
     "damped_family": Axis("damped coefficients", DAMPED),
     "steps": Axis("steps T", "steps"),
     "step_size": Axis("step size eta", "step_sizes"),
@@ -57,7 +52,7 @@ AXES = {
 def sensitivities(parameters: Parameters, family: str) -> dict:
     from privreg.noise.toeplitz import damped_square_root_encoder, inverse_coefficients
 
-    counts, nu = np.asarray(parameters.steps), _damping(family, parameters.damping)
+    counts, nu = np.asarray(parameters.steps), parameters.damping if family in DAMPED else 0.0
     if family.endswith("anti_pgd"):
         decoder = regression.coefficients(family, int(counts.max()), nu)
         encoder = inverse_coefficients(decoder)
@@ -67,7 +62,7 @@ def sensitivities(parameters: Parameters, family: str) -> dict:
     return {
         "squared_sensitivity": squared,
         "sensitivity_slope": np.polyfit(np.log(counts), squared, 1)[0],
-        "limiting_sensitivity": _noise(family, nu).squared_sensitivity,
+        "limiting_sensitivity": regression.family_noise(FAMILIES[family], nu).squared_sensitivity,
     }
 
 
@@ -95,40 +90,31 @@ def rates(parameters: Parameters, damped_family: str) -> dict:
         printed = eta**2 * trace * np.log(1 / (eta * eigenvalues.min())) ** 2
     else:
         printed = eta**1.5 * np.sqrt(parameters.dimension * trace)
-    return {"risk_constant": risks * parameters.rho / printed, "risk_slope": slope(eta, risks)}
+    return {
+        "risk_constant": risks * parameters.rho / printed,
+        "risk_slope": regression.slope(eta, risks),
+    }
 
 
-@per("damped_family", "damping", vanishing_risk="risk as the damping tends to 0")
-def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -> float:
-    return parameters.risk(damped_family, parameters.step_sizes.values()[0], damping)
-
-
-@per("damped_family", "damping", vanishing_response="that risk over the squared sensitivity")
-def vanishing_response(parameters: Parameters, damped_family: str, damping: float) -> float:
-    """Remainder at a given noise multiplier."""
-    found = vanishing_risk(parameters, damped_family, damping)
-    return found / _noise(damped_family, damping).squared_sensitivity
+@per(
+    "damped_family",
+    "damping",
+    vanishing_risk="risk as the damping tends to 0",
+    vanishing_response="that risk over the squared sensitivity",
+)
+def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dict:
+    """The response is what remains at a given noise multiplier."""
+    found = parameters.risk(damped_family, parameters.step_sizes.low, damping)
+    noise = regression.family_noise(FAMILIES[damped_family], damping)
+    return {"vanishing_risk": found, "vanishing_response": found / noise.squared_sensitivity}
 
 
 @per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
     """At the least step size, for dampings as small as they are tried."""
-    eta = parameters.step_sizes.values()[0]
+    eta = parameters.step_sizes.low
     rate = eta**2 * parameters.eigenvalues.sum() * np.log(1 / damping) ** 2 / parameters.rho
-    return vanishing_risk(parameters, "nu_noisy_ftrl", damping) / rate
+    return parameters.risk("nu_noisy_ftrl", eta, damping) / rate
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _damping(family: str, damping: float) -> float:
-    return damping if family in DAMPED else 0.0
-
-
-def _noise(family: str, damping: float) -> StationaryNoise:
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
-
-    value = _damping(family, damping)
-    if family.endswith("anti_pgd"):
-        return StationaryNoise.damped_anti_pgd(value)
-    return StationaryNoise.damped_square_root(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, above, identity, per, stage
 from reproduction.engine.trials import track
+from reproduction.papers.choquettechoo2024.regression import family_noise
 
 if TYPE_CHECKING:
     from privreg.theory.correlated_noise.convex_bound import ConvexBound
@@ -20,25 +21,12 @@ ALGORITHMS = ("dp_sgd", "dp_ftrl", "optimised")
 MULTIPLIERS = ("sound", "printed")
 
 
-class ConditionNumbers(q.SizeAxis):
-    """Log-spaced condition numbers."""
-
-    high: Annotated[q.Real, Field(gt=1, le=1e6)] = Field(
-        description="Largest condition number, more than the smallest."
-    )
-
-
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: ConditionNumbers = Field(description="kappa = L / mu.")
-    step_sizes: q.Some[Annotated[q.StepSize, Field(ge=1e-3, lt=2)]] = Field(
-        description="eta in units of 1/L, less than 2; the paper states none."
-    )
+    condition_numbers: q.SizeAxis = Field(description="kappa = L / mu.")
+    step_sizes: q.Some[q.StepSize] = Field(description="eta in units of 1/L, less than 2.")
     lags: q.Count = Field(description="Longest lag T_max of the multiplier; not stated.")
-    damping_factors: q.Some[q.Positive] = Field(
-        description="nu of nu-DP-FTRL over eta mu; the first is the one drawn."
-    )
 
 
 AXES = {
@@ -46,35 +34,19 @@ AXES = {
     "step_size": Axis("step size eta, in units of 1/L", "step_sizes"),
     "condition_number": Axis("condition number L/mu", "condition_numbers"),
     "algorithm": Axis("algorithm", ALGORITHMS),
-    "damping_factor": Axis("nu / (eta mu)", "damping_factors"),
 }
+OF_ALL = "condition_number multiplier algorithm"
 
 
 @per(
     "step_size",
-    bound=Quantity(
-        "bound on the excess risk, equation (10)", "condition_number multiplier algorithm"
-    ),
-    quadratic_envelope=Quantity(
-        "the least that any valid response gives for this correlation",
-        "condition_number multiplier algorithm",
-    ),
-    over_envelope=Quantity(
-        "bound over what quadratics alone force", "condition_number multiplier algorithm"
-    ),
-    over_quadratic=Quantity(
-        "bound over the largest suboptimality of a quadratic in the class",
-        "condition_number multiplier algorithm",
-    ),
-    damped_bound=Quantity(
-        "bound of nu-DP-FTRL, sound multipliers", "condition_number damping_factor"
-    ),
+    bound=Quantity("bound on the excess risk, equation (10)", OF_ALL),
+    quadratic_envelope=Quantity("least that any valid response gives for the correlation", OF_ALL),
+    over_envelope=Quantity("bound over what quadratics alone force", OF_ALL),
+    over_quadratic=Quantity("bound over the largest suboptimality of a quadratic", OF_ALL),
     gap=Quantity("bound of DP-SGD less that of nu-DP-FTRL", "condition_number multiplier"),
     ratio=Quantity("bound of DP-SGD over that of nu-DP-FTRL", "condition_number multiplier"),
-    growth=Quantity(
-        "log-log slope of the bound over the condition number, between the ends",
-        "multiplier algorithm",
-    ),
+    growth=Quantity("log-log slope of the bound over kappa, end to end", "multiplier algorithm"),
 )
 def bounds(parameters: Parameters, step_size: float) -> dict:
     """For each multiplier, and what a quadratic in the class makes of them."""
@@ -84,12 +56,12 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
         _solve(parameters, step_size, 1 / float(each))
         for each in track(kappa, total=len(kappa), label=label)
     ]
-    found = {name: np.array([each[name] for each in programs]) for name in programs[0]}
-    bound = found["bound"]
+    bound, envelope, risk = np.moveaxis(np.array(programs), -1, 0)
     sgd, ftrl = bound[..., 0], bound[..., 1]
-    risk = found.pop("quadratic_risk")
-    return found | {
-        "over_envelope": bound / found["quadratic_envelope"],
+    return {
+        "bound": bound,
+        "quadratic_envelope": envelope,
+        "over_envelope": bound / envelope,
         "over_quadratic": bound / risk,
         "gap": sgd - ftrl,
         "ratio": sgd / ftrl,
@@ -148,10 +120,7 @@ theory = stage(AXES, bounds, printed_multiplier_value, sound_multiplier_value)
 
 
 def _constraint(
-    signal: np.ndarray,
-    gradient: np.ndarray,
-    multiplier: np.ndarray,
-    curvatures: tuple[float, ...],
+    signal: np.ndarray, gradient: np.ndarray, multiplier: np.ndarray, curvatures: tuple[float, ...]
 ) -> float:
     """The left side of (91) for periodic signals, over their energy."""
     mu, smoothness = curvatures
@@ -162,41 +131,27 @@ def _constraint(
     return float(form.sum() / (np.abs(theta) ** 2).sum() / multiplier[0])
 
 
-def _solve(parameters: Parameters, step_size: float, strong_convexity: float) -> dict:
+def _solve(parameters: Parameters, step_size: float, strong_convexity: float) -> list:
+    """Bound, envelope and risk of a quadratic, by multiplier and algorithm."""
     from privreg.theory.correlated_noise.convex_bound import SectorProgram, quadratic_envelope
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-    bounds, envelopes, risks = [], [], []
+    curvatures: dict[str, Any] = {"strong_convexity": strong_convexity, "step_size": step_size}
+    rows = []
     for multiplier in MULTIPLIERS:
-        program = SectorProgram(
-            strong_convexity=strong_convexity,
-            step_size=step_size,
-            lags=parameters.lags,
-            multiplier=multiplier,
-        )
+        program = SectorProgram(**curvatures, lags=parameters.lags, multiplier=multiplier)
         grid = program.frequencies
-        powers = [
-            StationaryNoise.damped_square_root(
-                min(1.0, factor * step_size * strong_convexity)
-            ).power(grid)
-            for factor in parameters.damping_factors
-        ]
-        found = [program.bound(np.ones_like(grid)), program.bound(powers[0])]
-        if multiplier == "sound":
-            damped = [found[1], *map(program.bound, powers[1:])]
-        found.append(program.optimise(powers[0], tolerance=1e-4, most_rounds=6))
-        least = quadratic_envelope(
-            grid, strong_convexity=strong_convexity, smoothness=1.0, step_size=step_size
+        noise = family_noise("damped_square_root", min(1.0, step_size * strong_convexity))
+        power = noise.power(grid)
+        least = quadratic_envelope(grid, smoothness=1.0, **curvatures)
+        optimised = program.optimise(power, tolerance=1e-4, most_rounds=6)
+        found = (program.bound(np.ones_like(grid)), program.bound(power), optimised)
+        rows.append(
+            [
+                (each.excess_risk, _envelope(each, least), _quadratic_risk(each, **curvatures))
+                for each in found
+            ]
         )
-        bounds.append([result.excess_risk for result in found])
-        envelopes.append([_envelope(result, least) for result in found])
-        risks.append([_quadratic_risk(result, step_size, strong_convexity) for result in found])
-    return {
-        "bound": bounds,
-        "quadratic_envelope": envelopes,
-        "quadratic_risk": risks,
-        "damped_bound": [result.excess_risk for result in damped],
-    }
+    return rows
 
 
 def _envelope(result: ConvexBound, least: np.ndarray) -> float:

@@ -6,20 +6,14 @@ each other by 𝔼[(H - xxᵀ)S(H - xxᵀ)] = HSH + tr(SH)H, so that the printed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import Axis, Quantity, below, every, identity, per, stage, stated
+from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.choquettechoo2024 import regression
-
-if TYPE_CHECKING:
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20, Theorem F.3"
 KURTOSIS = 3.0
@@ -31,105 +25,11 @@ class Parameters(regression.Covariance):
 
     step_shares: q.Some[q.Probability] = Field(description="Step size times R^2, below 1.")
     orders: q.Plural[q.Count] = Field(description="Highest order r.")
-    label_noise_std: q.PositiveDeviation = Field(
-        description="Standard deviation of the label noise."
-    )
+    label_noise_std: q.PositiveDeviation = Field(description="Deviation of the label noise.")
     sequence_steps: q.Plural[q.Steps] = Field(description="Steps of all sequences of features.")
 
-    @property
-    def derived_steps(self) -> float:
-        """Memories of the recursions, in steps up to a factor."""
-        return float(np.sum(1 / (np.array(self.step_shares) * self.eigenvalues.min())))
 
-
-AXES = {
-    "family": regression.FAMILY,
-    "step_share": Axis("step size times R^2", "step_shares"),
-    "order": Axis("order m", lambda parameters: np.arange(parameters.orders + 1)),
-}
-
-
-@dataclass(frozen=True)
-class _Orders:
-    """Variances of all orders by direction, and the bounds' common factors."""
-
-    parameters: Parameters
-    family: str
-    step_share: float
-
-    @cached_property
-    def eigenvalues(self) -> np.ndarray:
-        return self.parameters.eigenvalues
-
-    @cached_property
-    def moment(self) -> float:
-        return self.parameters.moment
-
-    @cached_property
-    def eta(self) -> float:
-        return self.step_share / self.moment
-
-    @cached_property
-    def noise(self) -> StationaryNoise:
-        return regression.family_noise(self.family, float(self.eta * self.eigenvalues.min()))
-
-    @property
-    def label_variance(self) -> float:
-        return self.parameters.label_noise_std**2
-
-    @property
-    def noise_variance(self) -> float:
-        return self.noise.squared_sensitivity / 2
-
-    @cached_property
-    def relative(self) -> np.ndarray:
-        return self.noise.relative_variance(self.eta * self.eigenvalues)
-
-    @cached_property
-    def source(self) -> float:
-        total = float(self.relative.sum())
-        return self.label_variance + KURTOSIS * self.noise_variance * total / self.moment
-
-    @cached_property
-    def orders(self) -> list[np.ndarray]:
-        """From the base recursion to the highest order."""
-        base = self.noise_variance * self._impulses()
-        base += self.eta * self.label_variance / (2 - self.eta * self.eigenvalues)
-        found = [base]
-        for _ in range(self.parameters.orders):
-            found.append(self.respond(found[-1]))
-        return found
-
-    @cached_property
-    def rest(self) -> list[np.ndarray]:
-        """What all orders above each one leave."""
-        return [self.summed(self.respond(order)) for order in self.orders]
-
-    def driven(self, variances: np.ndarray) -> np.ndarray:
-        """Variances of the input that the fluctuation of the features makes of these."""
-        eigenvalues = self.eigenvalues
-        return eigenvalues**2 * variances + eigenvalues * (eigenvalues @ variances)
-
-    def respond(self, variances: np.ndarray) -> np.ndarray:
-        """Variances of the next order."""
-        damping = self.eigenvalues * (2 - self.eta * self.eigenvalues)
-        return self.eta * self.driven(variances) / damping
-
-    def summed(self, order: np.ndarray) -> np.ndarray:
-        """Variances of this order and all that follow from it."""
-        eigenvalues = self.eigenvalues
-        gain = self.eta / (eigenvalues * (2 - self.eta * eigenvalues))
-        transport = np.diag(gain * eigenvalues**2) + np.outer(gain * eigenvalues, eigenvalues)
-        return np.linalg.solve(np.eye(len(order)) - transport, order)
-
-    def _impulses(self) -> np.ndarray:
-        """Variances of the base recursion for white noise of deviation 1."""
-        from scipy.signal import lfilter
-
-        damping = float(self.eta * self.eigenvalues.min())
-        beta = regression.coefficients(self.family, int(25 / damping), damping)
-        responses = [lfilter([self.eta], [1.0, self.eta * v - 1.0], beta) for v in self.eigenvalues]
-        return np.array([np.sum(response**2) for response in responses])
+AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
 
 
 @per(
@@ -164,31 +64,54 @@ class _Orders:
         check=every(below(1e-9)),
         id="orders-sum-to-the-stationary-error",
     ),
-    remainder_share=Quantity("squared error of the remainder over that of the iterate", "order"),
     remainder_decline="largest squared error of the remainder over that of the order before",
 )
 def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
-    at = _Orders(parameters, family, step_share)
-    eigenvalues, eta, power = at.eigenvalues, at.eta, at.eta * at.moment
-    limits = eta * at.label_variance + eta * at.noise_variance * at.relative / eigenvalues
-    total = float(at.relative.sum())
-    bounded = eta * (at.label_variance * at.moment + KURTOSIS * at.noise_variance * total)
-    base, *higher = at.orders
-    order_bounds = [eta * power**r * at.source for r in range(1, len(at.orders))]
-    rest_bounds = [eta / (1 - power) * power ** (m + 1) * at.source for m in range(len(at.rest))]
-    whole = at.summed(base)
+    """Exact ones of all orders, by direction."""
+    eigenvalues, moment = parameters.eigenvalues, parameters.moment
+    eta, label = step_share / moment, parameters.label_noise_std**2
+    power, noise = eta * moment, regression.family_noise(family, float(eta * eigenvalues.min()))
+    variance, relative = noise.squared_sensitivity / 2, noise.relative_variance(eta * eigenvalues)
+    total = float(relative.sum())
+    source = label + KURTOSIS * variance * total / moment
+    limits = eta * label + eta * variance * relative / eigenvalues
+    bounded = eta * (label * moment + KURTOSIS * variance * total)
+
+    def driven(variances: np.ndarray) -> np.ndarray:
+        """Of the input that the fluctuation of the features makes of these."""
+        return eigenvalues**2 * variances + eigenvalues * (eigenvalues @ variances)
+
+    def respond(variances: np.ndarray) -> np.ndarray:
+        """Of the next order."""
+        return eta * driven(variances) / (eigenvalues * (2 - eta * eigenvalues))
+
+    def summed(order: np.ndarray) -> np.ndarray:
+        """Of this order and all that follow from it."""
+        gain = eta / (eigenvalues * (2 - eta * eigenvalues))
+        transport = np.diag(gain * eigenvalues**2) + np.outer(gain * eigenvalues, eigenvalues)
+        return np.linalg.solve(np.eye(len(order)) - transport, order)
+
+    base = variance * _impulses(family, eigenvalues, eta)
+    base += eta * label / (2 - eta * eigenvalues)
+    orders = [base]
+    for _ in range(parameters.orders):
+        orders.append(respond(orders[-1]))
+    # What all orders above each one leave.
+    rest = [summed(respond(order)) for order in orders]
+    order_bounds = [eta * power**r * source for r in range(1, len(orders))]
+    rest_bounds = [eta / (1 - power) * power ** (m + 1) * source for m in range(len(rest))]
+    whole = summed(base)
     exact = regression.stationary(
-        eigenvalues, eta, at.noise, label_noise_std=parameters.label_noise_std
+        eigenvalues, eta, noise, label_noise_std=parameters.label_noise_std
     ).variances
-    shares = np.array([rest @ eigenvalues for rest in at.rest]) / (whole @ eigenvalues)
+    shares = np.array([each @ eigenvalues for each in rest]) / (whole @ eigenvalues)
     return {
         "base": (base / limits).max(),
-        "orders": max(order.max() / b for order, b in zip(higher, order_bounds, strict=True)),
-        "drive": (at.driven(limits) / (bounded * eigenvalues)).max(),
-        "response": at.respond(limits).max() / (eta * bounded),
-        "remainder": max(rest.max() / b for rest, b in zip(at.rest, rest_bounds, strict=True)),
+        "orders": max(each.max() / b for each, b in zip(orders[1:], order_bounds, strict=True)),
+        "drive": (driven(limits) / (bounded * eigenvalues)).max(),
+        "response": respond(limits).max() / (eta * bounded),
+        "remainder": max(each.max() / b for each, b in zip(rest, rest_bounds, strict=True)),
         "orders_sum_error": np.abs(whole / exact - 1).max(),
-        "remainder_share": shares,
         "remainder_decline": (shares[1:] / shares[:-1]).max(),
     }
 
@@ -206,15 +129,9 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
 )
 def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
     """Largest variance of SGD from label noise alone over the bound of Theorem F.3."""
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
-
-    eta = step_share / parameters.moment
-    exact = stationary_error(
-        parameters.eigenvalues,
-        step_size=eta,
-        noise=regression.family_noise("independent", 1.0),
-        gradient_noise_std=0.0,
-        label_noise_std=1.0,
+    eta, noise = step_share / parameters.moment, regression.family_noise("independent", 1.0)
+    exact = regression.stationary(
+        parameters.eigenvalues, eta, noise, clip_norm=0.0, label_noise_std=1.0
     ).variances
     return float(exact.max() * (1 - eta * parameters.moment) / eta)
 
@@ -227,19 +144,15 @@ def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
     check=below(1e-11),
 )
 def decomposition_error() -> float:
-    """Relative distance of the parts' sum from the iterates.
-
-    Equation (36) run beside the iterates, three orders and a remainder.
-    """
-    from privreg.noise.toeplitz import damped_square_root
-
+    """Relative distance of the parts' sum from the iterates."""
     rng = np.random.Generator(np.random.SFC64(0))
     steps, d, m, eta = 200, 4, 3, 0.1
     root = rng.standard_normal((d, d)) / 2
     mean = root @ root.T
     features = rng.standard_normal((steps, d)) @ root.T
     label = 0.5 * rng.standard_normal(steps)
-    beta, white = damped_square_root(steps, damping=0.05), rng.standard_normal((steps, d))
+    beta = regression.coefficients("damped_square_root", steps, 0.05)
+    white = rng.standard_normal((steps, d))
     iterate = rng.standard_normal(d)
     orders, remainder = [iterate, *np.zeros((m, d))], np.zeros(d)
     worst = 0.0
@@ -278,17 +191,12 @@ def decomposition_error() -> float:
     ),
 )
 def correlations(parameters: Parameters) -> dict:
-    """By summing over all sequences of three equally likely features.
-
-    Base and remainder are linear in the noise and in the label noise, whose impulses are columns.
-    """
-    from privreg.noise.toeplitz import damped_square_root
-
+    """By summing over all sequences of three equally likely features; columns are impulses."""
     eta, d, steps = 0.2, 2, parameters.sequence_steps
     points = np.array([[1.2, 0.3], [-0.4, 0.9], [0.5, -0.7]])
     outers = points[:, :, None] * points[:, None, :]
     mean = outers.mean(axis=0)
-    beta = damped_square_root(steps, damping=0.1)
+    beta = regression.coefficients("damped_square_root", steps, 0.1)
     columns = steps * (d + 1)
     remainders, product_mean, sizes = np.zeros((d, columns)), np.zeros((d, d)), np.zeros(3)
     sequences = list(product(range(len(points)), repeat=steps))
@@ -313,6 +221,16 @@ def correlations(parameters: Parameters) -> dict:
 
 
 theory = stage(AXES, blocks_of=globals())
+
+
+def _impulses(family: str, eigenvalues: np.ndarray, eta: float) -> np.ndarray:
+    """Variances of the base recursion for white noise of deviation 1."""
+    from scipy.signal import lfilter
+
+    damping = float(eta * eigenvalues.min())
+    beta = regression.coefficients(family, int(25 / damping), damping)
+    responses = [lfilter([eta], [1.0, eta * v - 1.0], beta) for v in eigenvalues]
+    return np.array([np.sum(response**2) for response in responses])
 
 
 def _fluctuation(mean: np.ndarray, outer: np.ndarray) -> np.ndarray:

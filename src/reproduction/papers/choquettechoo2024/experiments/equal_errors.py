@@ -31,16 +31,17 @@ AXES = {
 @per(
     error_distance=Quantity("relative distance of the two squared errors (3)", "step_count"),
     sensitivity_distance=Quantity("relative distance of the two sensitivities", "step_count"),
-    final_risk=Quantity("private excess risk of the last iterate", "matrix step_count"),
-    risk_slope=Quantity("log-log slope of that risk over the steps", "matrix"),
+    risk_slope=Quantity("log-log slope of the last private excess risk over the steps", "matrix"),
 )
 def pairs(parameters: Parameters) -> dict:
-    found = [_pair(parameters, int(steps)) for steps in parameters.step_counts]
-    errors, sensitivities, risks = (np.array(each) for each in zip(*found, strict=True))
+    found = [
+        [_matrix(parameters, int(steps), which) for which in MATRICES]
+        for steps in parameters.step_counts
+    ]
+    errors, sensitivities, risks = np.moveaxis(np.array(found), -1, 0)
     return {
         "error_distance": np.abs(errors[:, 0] / errors[:, 1] - 1),
         "sensitivity_distance": np.abs(sensitivities[:, 0] / sensitivities[:, 1] - 1),
-        "final_risk": risks.T,
         "risk_slope": regression.slope(parameters.step_counts, risks),
     }
 
@@ -48,21 +49,16 @@ def pairs(parameters: Parameters) -> dict:
 theory = stage(AXES, pairs)
 
 
-def _pair(parameters: Parameters, steps: int) -> tuple[list[float], list[float], list[float]]:
-    """Squared errors, sensitivities and risks of two diagonal matrices.
+def _matrix(parameters: Parameters, steps: int, which: str) -> tuple[float, float, float]:
+    """Squared error, sensitivity and risk of a diagonal matrix.
 
     A draw at the first step is in all T prefix sums, one at the last step in one: a variance of
     1 + T²/4 there and one of 1 + T/4 here add the same to the squared error.
     """
-    sums, eta = np.tril(np.ones((steps, steps))), parameters.step_size
-    left = (1 - eta) ** np.arange(steps)[::-1]
-    errors, sensitivities, risks = [], [], []
-    for place, variance in ((-1, 1 + steps**2 / 4), (0, 1 + steps / 4)):
-        matrix = np.eye(steps)
-        matrix[place, place] = variance**0.5
-        sensitivity = float(np.linalg.norm(np.linalg.inv(matrix), axis=0).max())
-        errors.append(float(np.sum((sums @ matrix) ** 2)))
-        sensitivities.append(sensitivity)
-        spread = eta**2 * float(np.sum((left @ matrix) ** 2))
-        risks.append(0.5 * spread * sensitivity**2 / (2 * parameters.rho))
-    return errors, sensitivities, risks
+    eta, matrix = parameters.step_size, np.eye(steps)
+    place, variance = (-1, 1 + steps**2 / 4) if which == MATRICES[0] else (0, 1 + steps / 4)
+    matrix[place, place] = variance**0.5
+    sensitivity = float(np.linalg.norm(np.linalg.inv(matrix), axis=0).max())
+    error = float(np.sum((np.tril(np.ones((steps, steps))) @ matrix) ** 2))
+    spread = eta**2 * float(np.sum(((1 - eta) ** np.arange(steps)[::-1] @ matrix) ** 2))
+    return error, sensitivity, 0.5 * spread * sensitivity**2 / (2 * parameters.rho)

@@ -25,11 +25,6 @@ class Parameters(Strict):
     distance: q.Positive = Field(description="Distance of the start from the minimiser.")
 
     @property
-    def derived_steps(self) -> float:
-        """Steps of all settings."""
-        return float(np.sum(self.steps.values()))
-
-    @property
     def counts(self) -> np.ndarray:
         return np.round(self.steps.values()).astype(int)
 
@@ -55,30 +50,21 @@ def tuned(parameters: Parameters, dimension: int) -> dict:
         ]
     )
     slope = np.gradient(np.log(risk), np.log(parameters.counts), axis=0)
-    return {
-        "risk": risk,
-        "risk_ratio": risk[:, 1] / risk[:, 0],
-        "last_slope": slope[-1],
-    }
+    return {"risk": risk, "risk_ratio": risk[:, 1] / risk[:, 0], "last_slope": slope[-1]}
 
 
 theory = stage(AXES, tuned)
 
 
 def _tuned_risk(parameters: Parameters, dimension: int, steps: int, algorithm: str) -> float:
-    """At the best step size."""
-    from privreg.theory.correlated_noise.finite_time import (
-        damped_noise,
-        independent_noise,
-        tune_step_size,
-    )
+    from privreg.theory.correlated_noise import finite_time
 
     eigenvalues = power_law(dimension, parameters.decay)
-    independent = algorithm == "dp_sgd"
-    return tune_step_size(
+    damped = finite_time.damped_noise(eigenvalues[-1])
+    return finite_time.tune_step_size(
         eigenvalues,
         steps=steps,
-        correlations=independent_noise if independent else damped_noise(eigenvalues[-1]),
+        correlations=finite_time.independent_noise if algorithm == "dp_sgd" else damped,
         noise_multiplier=(2 * parameters.rho) ** -0.5,
         clip_norm=parameters.clip_norm,
         initial_error=np.full(dimension, parameters.distance / np.sqrt(dimension)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -10,15 +11,14 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, below, every, identity, per, stage, stated
 from reproduction.papers.choquettechoo2024 import regression
-from reproduction.papers.choquettechoo2024.regression import Covariance
 
 PLACE = "Property D.2, Proposition D.6, Lemmas D.9, D.10 and D.12"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd", "sum_of_two")
-ROUNDING, REFUSED = below(1e-12), (1e-8, 0.1)
+ROUNDING = below(1e-12)
 SETTING = "eigenvalues 1/k, d = 8, eta = 1 / R^2"
 
 
-class Parameters(Covariance):
+class Parameters(regression.Covariance):
     """One covariance and step size."""
 
     step_share: q.Share = Field(description="Step size times R^2.")
@@ -65,18 +65,17 @@ AXES = {
 )
 def unrolled() -> dict:
     """Property D.2 with drawn numbers, its right sides read for t and for t + 1."""
-    from privreg.noise.toeplitz import damped_square_root
-
     rng = np.random.Generator(np.random.SFC64(0))
     steps, d, eta = 9, 3, 0.2
     features, labels = rng.standard_normal((steps, d)), rng.standard_normal(steps)
-    white, beta = rng.standard_normal((steps, d)), damped_square_root(steps, damping=0.1)
+    white = rng.standard_normal((steps, d))
+    beta = regression.coefficients("damped_square_root", steps, 0.1)
     matrices = np.eye(d) - eta * features[:, :, None] * features[:, None, :]
     noises = np.array([_injected(beta, white, t) for t in range(steps)])
-    start = rng.standard_normal(d)
-    parts, whole = [np.array([start, np.zeros(d), np.zeros(d)])], [start]
+    start, nothing = rng.standard_normal(d), np.zeros(d)
+    parts, whole = [np.array([start, nothing, nothing])], [start]
     for t in range(steps):
-        drive = np.array([np.zeros(d), eta * features[t] * labels[t], -eta * noises[t]])
+        drive = np.array([nothing, eta * features[t] * labels[t], -eta * noises[t]])
         parts.append(parts[-1] @ matrices[t] + drive)
         whole.append(matrices[t] @ whole[-1] + drive.sum(axis=0))
 
@@ -97,14 +96,13 @@ def unrolled() -> dict:
         sum(beta[k] * after(t - 1, t - 1 - tau + k) for k in range(tau + 1)) @ white[t - 1 - tau]
         for tau in range(t)
     )
-    errors = {
+    found: dict[str, Any] = {
         name: [_distance(form, parts[at][place]) for at in (t, t + 1)]
         for place, (name, form) in enumerate(forms.items())
     }
-    return errors | {
-        "sum_error": _distance(sum(parts[t]), whole[t]),
-        "noise_by_draw_error": _distance(by_draw, parts[t][2]),
-    }
+    found["sum_error"] = _distance(sum(parts[t]), whole[t])
+    found["noise_by_draw_error"] = _distance(by_draw, parts[t][2])
+    return found
 
 
 @identity(
@@ -200,8 +198,7 @@ def noise_free(parameters: Parameters) -> dict[str, float]:
 
 @per(
     "family",
-    absolute_response_ratio="largest tr V V' of drawn features over d times the squared sum, lags "
-    "of 1 and more",
+    absolute_response_ratio="largest tr V V' of drawn features over d times the squared sum",
 )
 def absolute_response_ratio(parameters: Parameters, family: str) -> float:
     """V of equation (65) by its recursion, all Q positive semi-definite."""
@@ -219,8 +216,7 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
 
 @per(
     "family",
-    least_direction_growth="least step of any direction's variance from the optimum, over the last "
-    "variance",
+    least_direction_growth="least step of a direction's variance, over its last, from the optimum",
     last_step="last step of the variances, over the variances",
     growth_from_afar="the least step of a run that starts at twice its last variances",
     last_step_beyond="the last step at a learning rate of 2.5 / R^2",
@@ -283,12 +279,8 @@ def gradient_scales() -> dict[str, float]:
         for trace, distance, zeta in product(scales, repeat=3):
             values = shape * trace / shape.sum()
             largest = _largest_gradient(values, distance, zeta, normal=normal)
-            label = zeta * trace**0.5
-            limits = (
-                max(trace * distance, label),
-                max(trace**0.5 * distance, label),
-                trace * distance,
-            )
+            start, label = trace * distance, zeta * trace**0.5
+            limits = max(start, label), max(trace**0.5 * distance, label), start
             found.append([largest / limit for limit in limits])
     names = ("gradient_constant", "gradient_constant_of_the_root", "gradient_constant_of_the_start")
     return dict(zip(names, map(float, np.max(found, axis=0)), strict=True))
@@ -316,17 +308,19 @@ def gradient_scales() -> dict[str, float]:
 )
 def gradient_logarithms() -> dict[str, float]:
     values, found = np.array([0.48, 0.24, 0.16, 0.12]), []
-    for (distance, zeta), normal in product(((1.0, 0.0), (0.0, 1.0), (1.0, 1.0)), (True, False)):
-        largest = {
-            (steps, failure): _largest_gradient(
-                values, distance, zeta, normal=normal, steps=steps, failure=failure, runs=400
+    for scales, normal in product(((1.0, 0.0), (0.0, 1.0), (1.0, 1.0)), (True, False)):
+        first, *others = [
+            (
+                np.log(steps / failure),
+                _largest_gradient(
+                    values, *scales, normal=normal, steps=steps, failure=failure, runs=400
+                ),
             )
             for steps, failure in product((10, 100, 1000), (0.1, 0.02))
-        }
-        first = largest.pop((10, 0.1))
-        for (steps, failure), each in largest.items():
-            growth = each / first
-            found.append((growth * (np.log(10 / 0.1) / np.log(steps / failure)) ** 2, growth))
+        ]
+        for logarithm, largest in others:
+            growth = largest / first[1]
+            found.append((growth * (first[0] / logarithm) ** 2, growth))
     over, plain = np.max(found, axis=0)
     return {"gradient_growth": float(over), "plain_gradient_growth": float(plain)}
 
@@ -346,22 +340,21 @@ def _largest_gradient(
 ) -> float:
     """Quantile of a run's largest gradient norm, nu-DP-FTRL with D.13's values, unclipped."""
     from privreg.noise.sensitivity import damped_square_root_limit
-    from privreg.noise.toeplitz import damped_square_root, dense_matrix
 
     rho, d = 0.5, eigenvalues.size
     log, moment = np.log(steps / failure), float(2 * eigenvalues.max() + eigenvalues.sum())
     least, eta = float(eigenvalues.min()), 1 / (16 * moment * log)
     # The second limit on eta has the coefficients, whose damping is eta mu, on its right.
     for _ in range(20):
-        beta = damped_square_root(steps, damping=eta * least)
+        matrix = regression.matrix("damped_square_root", steps, eta * least)
         variance = damped_square_root_limit(eta * least) ** 2
-        limit = 8 * 16**2 * moment**2 * d * variance * np.abs(beta).sum() ** 2 * log**5
+        limit = 8 * 16**2 * moment**2 * d * variance * np.abs(matrix[:, 0]).sum() ** 2 * log**5
         eta = min(eta, least * rho / limit)
     clip = 64 * moment * log**2.5
     clip *= max(distance, (eta * moment / least) ** 0.5 * zeta, zeta / moment**0.5)
     rng = np.random.Generator(np.random.SFC64(5))
     white = rng.standard_normal((steps, runs * d)) * (variance / (2 * rho)) ** 0.5 * clip
-    noise = (dense_matrix(beta) @ white).reshape(steps, runs, d)
+    noise = (matrix @ white).reshape(steps, runs, d)
     error, largest = np.zeros((runs, d)), np.zeros(runs)
     error[:, 0] = distance
     for injected in noise:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from pydantic import Field
 
@@ -21,8 +19,6 @@ class Parameters(Strict):
     exponents: q.Some[q.SignedPower] = Field(description="Arguments of moment functions.")
 
 
-# A skewness of 0.2 shows from s = 1/10 on.
-ARGUMENTS = np.geomspace(0.01, 3.0, 60)
 COVARIANCES = "normal features, 200 random covariances in three dimensions"
 AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "uniform"))}
 
@@ -52,8 +48,7 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
 )
 def of_random_covariances(parameters: Parameters) -> dict[str, float]:
     rng = np.random.Generator(np.random.SFC64(0))
-    rule = _normal_rule(8)
-    found = [_of_a_covariance(rule, rng) for _ in range(parameters.draws)]
+    found = [_of_a_covariance(rng) for _ in range(parameters.draws)]
     return {name: max(each[name] for each in found) for name in found[0]}
 
 
@@ -70,12 +65,9 @@ def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
         nodes, weights = np.polynomial.legendre.leggauss(60)
         nodes, weights = np.sqrt(3) * nodes, weights / 2
     else:
-        nodes, weights = np.polynomial.hermite_e.hermegauss(120)
-        weights = weights / weights.sum()
-    arguments = np.asarray(parameters.exponents)
-    ratio = np.exp(np.outer(arguments, nodes) - 0.5 * arguments[:, None] ** 2) @ weights
+        nodes, weights = _normal_rule(120)
     return {
-        "moment_function_ratio": float(ratio.max()),
+        "moment_function_ratio": _moment_function(np.asarray(parameters.exponents), nodes, weights),
         "third_moment": float(weights @ nodes**3),
         "fourth_moment": float(weights @ nodes**4),
     }
@@ -98,8 +90,7 @@ def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
 )
 def misspecified_ratio() -> float:
     """Largest error from dependent label noise over that from independent noise."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
-    weights = weights / weights.sum()
+    nodes, weights = _normal_rule(20)
     label, worst = nodes**2 - 1, 0.0
     level = float(weights @ (label * nodes) ** 2)
     for eta in (0.01, 0.1, 0.3):
@@ -119,76 +110,61 @@ def misspecified_ratio() -> float:
 )
 def of_other_laws(parameters: Parameters) -> dict[str, float]:
     """Laws on two points, and on three points around 0: none is strictly sub-Gaussian."""
-    arguments = np.concatenate([-ARGUMENTS, ARGUMENTS])
-    shares = np.concatenate([np.linspace(0.05, 0.45, 9), np.linspace(0.55, 0.95, 9)])
+    # A skewness of 0.2 shows from s = 1/10 on.
+    positive = np.geomspace(0.01, 3.0, 60)
+    arguments = np.concatenate([-positive, positive])
     two = [
         (np.array([-np.sqrt(p / (1 - p)), np.sqrt((1 - p) / p)]), np.array([1 - p, p]))
-        for p in shares
+        for p in np.concatenate([np.linspace(0.05, 0.45, 9), np.linspace(0.55, 0.95, 9)])
     ]
     three = [
         (np.array([-a, 0.0, a]), np.array([0.5 / a**2, 1 - 1 / a**2, 0.5 / a**2]))
         for a in np.sqrt(np.linspace(3.2, 8.0, 9))
     ]
-
-    def least(laws: list) -> float:
-        return min(
-            float((np.exp(np.outer(arguments, x) - 0.5 * arguments[:, None] ** 2) @ w).max())
-            for x, w in laws
-        )
-
-    return {"skewed_function_ratio": least(two), "heavy_function_ratio": least(three)}
+    skewed, heavy = (
+        min(_moment_function(arguments, *law) for law in laws) for laws in (two, three)
+    )
+    return {"skewed_function_ratio": skewed, "heavy_function_ratio": heavy}
 
 
 theory = stage(AXES, of_random_covariances, of_a_law, of_other_laws, misspecified_ratio)
 
 
-class _Rule(NamedTuple):
-    """Standard normal nodes in three dimensions with their weights."""
-
-    nodes: np.ndarray
-    weights: np.ndarray
-
-
-def _normal_rule(count: int) -> _Rule:
+def _normal_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
-    grid = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 3)
+    return nodes, weights / weights.sum()
+
+
+def _moment_function(arguments: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> float:
+    """Largest moment generating function over exp(s^2/2)."""
+    exponents = np.outer(arguments, nodes) - 0.5 * arguments[:, None] ** 2
+    return float((np.exp(exponents) @ weights).max())
+
+
+def _of_a_covariance(rng: np.random.Generator) -> dict[str, float]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(8)
+    normal = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 3)
     mass = np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
-    return _Rule(grid, mass / mass.sum())
-
-
-def _of_a_covariance(rule: _Rule, rng: np.random.Generator) -> dict[str, float]:
+    mass = mass / mass.sum()
     eigenvalues = np.sort(rng.exponential(size=3))[::-1] + 0.01
-    features = rule.nodes * np.sqrt(eigenvalues)
+    features = normal * np.sqrt(eigenvalues)
     squares = np.sum(features**2, axis=1)
-    fourth = np.einsum("n,ni,nj->ij", rule.weights * squares, features, features)
+    fourth = np.einsum("n,ni,nj->ij", mass * squares, features, features)
     exact = np.diag(2 * eigenvalues**2 + eigenvalues.sum() * eigenvalues)
     whitened = fourth / np.sqrt(np.outer(eigenvalues, eigenvalues))
     moment = float(np.linalg.eigvalsh(whitened).max())
     weights = rng.exponential(size=3) ** 4
-    forms = np.einsum(
-        "n,ni,nj->ij", rule.weights * (rule.nodes**2 @ weights), rule.nodes, rule.nodes
-    )
+    forms = np.einsum("n,ni,nj->ij", mass * (normal**2 @ weights), normal, normal)
+    # Lemma F.18, for matrices nearly of rank one in turn, so that single directions are seen.
+    root = rng.standard_normal((3, 3))
+    matrix = root @ np.diag([1.0, *(rng.exponential(size=2) ** 3)]) @ root.T
+    eta = rng.uniform(0.05, 1.0) / moment
+    steps = np.eye(3) - eta * features[:, :, None] * features[:, None, :]
+    after = np.einsum("n,nij,jk,nki->", mass, steps, matrix, steps)
     return {
         "fourth_moment_error": np.abs(fourth - exact).max() / exact.max(),
         "fourth_moment_ratio": moment / (3 * eigenvalues.sum()),
         "kurtosis": float(np.linalg.eigvalsh(forms).max()) / weights.sum(),
         "trace_ratio": eigenvalues.sum() / moment,
-        "shrinkage_ratio": _shrinkage(rule, eigenvalues, features, moment, rng),
+        "shrinkage_ratio": after / ((1 - eta * eigenvalues.min()) * np.trace(matrix)),
     }
-
-
-def _shrinkage(
-    rule: _Rule,
-    eigenvalues: np.ndarray,
-    features: np.ndarray,
-    moment: float,
-    rng: np.random.Generator,
-) -> float:
-    """The left side of Lemma F.18, in the mean over features, over its right side."""
-    root = rng.standard_normal((3, 3))
-    # Nearly of rank one in turn, so that single directions are seen as well.
-    matrix = root @ np.diag([1.0, *(rng.exponential(size=2) ** 3)]) @ root.T
-    eta = rng.uniform(0.05, 1.0) / moment
-    steps = np.eye(3) - eta * features[:, :, None] * features[:, None, :]
-    after = np.einsum("n,nij,jk,nki->", rule.weights, steps, matrix, steps)
-    return float(after / ((1 - eta * eigenvalues.min()) * np.trace(matrix)))

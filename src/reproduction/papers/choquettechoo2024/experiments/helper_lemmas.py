@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -25,13 +24,6 @@ class Parameters(Strict):
     instances: q.Count = Field(description="Random instances of Lemmas F.19 and F.21.")
     dampings: q.SmallStepAxis = Field(description="nu of Definition D.3, below 1.")
 
-    _failures_are_rare = q.less_than("failures.high", "1/3", lambda self: 1 / 3)
-
-    @property
-    def derived_steps(self) -> float:
-        """Coefficients of all dampings, up to a factor."""
-        return float(np.sum(1 / self.dampings.values()))
-
 
 AXES = {"damping": Axis("damping nu", "dampings")}
 
@@ -50,11 +42,13 @@ def tail_constant(parameters: Parameters) -> float:
     from scipy.stats import chi2
 
     ratios = np.geomspace(1e-2, 30, 400)
-    constants = []
-    for d in parameters.degrees:
-        excess = d * ratios
-        constants.append((-chi2.logsf(d + excess, d) / np.minimum(excess**2 / d, excess)).min())
-    return float(min(constants))
+    return float(
+        min(
+            (-chi2.logsf(d + excess, d) / np.minimum(excess**2 / d, excess)).min()
+            for d in parameters.degrees
+            for excess in [d * ratios]
+        )
+    )
 
 
 @per(
@@ -116,34 +110,32 @@ def tails(parameters: Parameters) -> dict[str, float]:
     rng = np.random.Generator(np.random.SFC64(4))
     exponents = [_normal_exponents(rng) for _ in range(300)]
     failures = parameters.failures.values()
-    logarithm = np.log(1 / failures)
-    constants = []
+    logarithm, constants = np.log(1 / failures), []
+
+    def bounded(quantile: np.ndarray, trace: float, norm: float) -> None:
+        first = trace * np.sqrt(logarithm)
+        whole = first + norm * logarithm
+        constants.append(((quantile / whole).max(), (quantile / first).max()))
+
     for d in parameters.degrees:
-        quantile = chi2.isf(failures, d)
-        first = d * np.sqrt(logarithm)
-        constants.append(((quantile / (first + logarithm)).max(), (quantile / first).max()))
+        bounded(chi2.isf(failures, d), d, 1.0)
     forms = _forms(rng)
-    for law in (_Law(1.0), *(_Law(mass) for mass in (0.01, 0.1, 0.3))):
+    for mass in (1.0, 0.01, 0.1, 0.3):
+        proxy = _proxy(mass)
         for matrix in forms:
-            values, tail = law.form(matrix)
-            mean = float(law.mass * np.trace(matrix))
-            exponents.append(_exponents(matrix, (values - mean) / law.proxy, -np.log(tail)))
+            values, tail = _law_of_form(matrix, mass)
+            excess = (values - float(mass * np.trace(matrix))) / proxy
+            exponents.append(_exponents(matrix, excess, -np.log(tail)))
             if np.linalg.eigvalsh(matrix).min() > -1e-12:
                 # The least value that is exceeded with probability rho at most.
-                quantile = np.array(
-                    [values[np.append(tail[1:], 0.0) <= rho][0] for rho in failures]
+                beyond = np.append(tail[1:], 0.0)
+                quantile = np.array([values[beyond <= rho][0] for rho in failures])
+                bounded(
+                    quantile, proxy * np.trace(matrix), proxy * float(np.linalg.norm(matrix, 2))
                 )
-                first = law.proxy * np.trace(matrix) * np.sqrt(logarithm)
-                second = law.proxy * np.linalg.norm(matrix, 2) * logarithm
-                constants.append(((quantile / (first + second)).max(), (quantile / first).max()))
-    whole, frobenius = np.min(exponents, axis=0)
-    both, alone = np.max(constants, axis=0)
-    return {
-        "tail_exponent": float(whole),
-        "frobenius_exponent": float(frobenius),
-        "quantile_constant": float(both),
-        "trace_constant": float(alone),
-    }
+    names = ("tail_exponent", "frobenius_exponent", "quantile_constant", "trace_constant")
+    found = (*np.min(exponents, axis=0), *np.max(constants, axis=0))
+    return dict(zip(names, map(float, found), strict=True))
 
 
 @per(
@@ -156,26 +148,20 @@ def tails(parameters: Parameters) -> dict[str, float]:
         id="trace-of-products-f19",
         ours=["2000 random products of two to five factors, d up to 5"],
     ),
-    tuned_rate_ratio="largest least value of Lemma F.21's function over its bound, rates up to "
-    "1/mu",
+    tuned_rate_ratio="largest least value of F.21's function over its bound, rates up to 1/mu",
     several_steps_ratio="the same for T = 2 to 100, rates up to T/mu",
     single_step_ratio="the same for T = 1, rates up to 100/mu",
 )
 def random_instances(parameters: Parameters) -> dict[str, float]:
-    rng, count = np.random.Generator(np.random.SFC64(0)), parameters.instances
-    # Instances of Lemma F.21 are drawn before those of F.19.
-    tuned = max(_tuned_rate(rng) for _ in range(count))
-    traces = max(_trace_of_product(rng) for _ in range(count))
-    rng = np.random.Generator(np.random.SFC64(1))
-    single = max(_tuned_rate(rng, steps=1.0, largest=100.0) for _ in range(count))
+    first, second = (np.random.Generator(np.random.SFC64(seed)) for seed in (0, 1))
+    count = parameters.instances
     counts = np.geomspace(2, 100, count).round()
+    # In the order in which instances of one generator are drawn.
     return {
-        "trace_ratio": traces,
-        "tuned_rate_ratio": tuned,
-        "several_steps_ratio": max(
-            _tuned_rate(rng, steps=steps, largest=steps) for steps in counts
-        ),
-        "single_step_ratio": single,
+        "tuned_rate_ratio": max(_tuned_rate(first) for _ in range(count)),
+        "trace_ratio": max(_trace_of_product(first) for _ in range(count)),
+        "single_step_ratio": max(_tuned_rate(second, 1.0, 100.0) for _ in range(count)),
+        "several_steps_ratio": max(_tuned_rate(second, steps, steps) for steps in counts),
     }
 
 
@@ -201,18 +187,16 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
 )
 def tail_sums() -> dict[str, float]:
     """Lemma F.20: its f at the printed place."""
+    rates, failures = np.geomspace(0.01, 3, 25), np.geomspace(1e-6, 0.9, 25)
     bound_ratio, printed_ratio = 0.0, 0.0
-    for last in range(1, 60):
-        for rate in np.geomspace(0.01, 3, 25):
-            for rho in np.geomspace(1e-6, 0.9, 25):
-                best = min(last - 1, np.log(1 / rho) / rate)
-                inside = best < last - 1
-                value = best + (np.exp(-rate * best) / (rho * rate) if inside else 0.0)
-                bound = (1 + np.log(1 / rho)) / rate
-                bound_ratio = max(bound_ratio, value / bound)
-                printed = min(last - 1, bound)
-                if printed:
-                    printed_ratio = max(printed_ratio, value / printed)
+    for last, rate, rho in product(range(1, 60), rates, failures):
+        best = min(last - 1, np.log(1 / rho) / rate)
+        inside = best < last - 1
+        value = best + (np.exp(-rate * best) / (rho * rate) if inside else 0.0)
+        bound = (1 + np.log(1 / rho)) / rate
+        bound_ratio = max(bound_ratio, value / bound)
+        if last > 1:
+            printed_ratio = max(printed_ratio, value / min(last - 1, bound))
     return {"tail_sum_ratio": bound_ratio, "tail_sum_equality": printed_ratio}
 
 
@@ -262,25 +246,20 @@ def decay(damping: float) -> dict[str, float]:
 theory = stage(AXES, blocks_of=globals())
 
 
-class _Law(NamedTuple):
-    """-1 and 1 of this mass together, else 0."""
+def _proxy(mass: float) -> float:
+    """Least sigma^2 of Definition F.4, on a grid, for -1 and 1 of this mass together, else 0."""
+    at = np.geomspace(1e-3, 60, 4000)
+    return float((2 * np.log1p(mass * (np.cosh(at) - 1)) / at**2).max())
 
-    mass: float
 
-    @property
-    def proxy(self) -> float:
-        """Least sigma^2 of Definition F.4, on a grid."""
-        at = np.geomspace(1e-3, 60, 4000)
-        return float((2 * np.log1p(self.mass * (np.cosh(at) - 1)) / at**2).max())
-
-    def form(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values of x'Ax in increasing order, and the probability of each or more."""
-        points = [-1.0, 1.0] if self.mass == 1 else [-1.0, 0.0, 1.0]
-        x = np.array(list(product(points, repeat=len(matrix))))
-        weights = np.where(x == 0, 1 - self.mass, self.mass / 2).prod(axis=1)
-        values = np.einsum("ni,ij,nj->n", x, matrix, x)
-        order = np.argsort(values)
-        return values[order], np.minimum(1.0, np.cumsum(weights[order][::-1])[::-1])
+def _law_of_form(matrix: np.ndarray, mass: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values of x'Ax under this law, increasing, and the probability of each or more."""
+    points = [-1.0, 1.0] if mass == 1 else [-1.0, 0.0, 1.0]
+    x = np.array(list(product(points, repeat=len(matrix))))
+    weights = np.where(x == 0, 1 - mass, mass / 2).prod(axis=1)
+    values = np.einsum("ni,ij,nj->n", x, matrix, x)
+    order = np.argsort(values)
+    return values[order], np.minimum(1.0, np.cumsum(weights[order][::-1])[::-1])
 
 
 def _forms(rng: np.random.Generator) -> list[np.ndarray]:
@@ -330,9 +309,7 @@ def _trace_of_product(rng: np.random.Generator) -> float:
     return abs(float(np.trace(product))) / d
 
 
-def _tuned_rate(
-    rng: np.random.Generator, *, steps: float | None = None, largest: float = 1.0
-) -> float:
+def _tuned_rate(rng: np.random.Generator, steps: float = 0.0, largest: float = 1.0) -> float:
     """Lemma F.21: the least value on a fine grid over the bound, rates up to `largest` / mu."""
     first, second, third = np.exp(rng.uniform(-8, 8, 3))
     mu, drawn = np.exp(rng.uniform(-6, 0)), float(np.floor(np.exp(rng.uniform(0, 12))))

@@ -10,12 +10,13 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, below, close, every, identity, per, stage
-from reproduction.papers.choquettechoo2024.regression import coefficients
+from reproduction.papers.choquettechoo2024 import regression
 
 if TYPE_CHECKING:
     from privreg.algorithms.dp_ftrl import FTRLMechanism
 
 PLACE = "Theorem 1.1, equation (24) and Appendix A"
+STEP_SIZE = 0.1
 FAMILIES = ("identity", "square_root", "damped_square_root", "anti_pgd", "damped_anti_pgd")
 
 
@@ -28,15 +29,8 @@ class Parameters(Strict):
     clip_norm: q.ClipNorm = Field(description="G.")
 
     def mechanism(self, family: str) -> FTRLMechanism:
-        from privreg.algorithms.dp_ftrl import FTRLMechanism
-        from privreg.privacy.budget import Budget
-
-        return FTRLMechanism.for_budget(
-            coefficients(family, self.steps, self.damping),
-            clip_norm=self.clip_norm,
-            budget=Budget.zcdp(self.rho, neighbours="zero-out"),
-            sample_size=self.steps,
-        )
+        limits = {"clip_norm": self.clip_norm, "rho": self.rho}
+        return regression.mechanism(family, self.steps, self.damping, **limits)
 
 
 AXES = {
@@ -49,19 +43,15 @@ AXES = {
     "family",
     id="sensitivity-is-the-largest-column",
     where="Theorem 1.1, equation (24)",
-    compares=(
-        "The library's sensitivity, the norm of the inverse's first column, with the largest "
-        "column norm, which is the definition."
-    ),
+    compares="The library's sensitivity, the norm of the inverse's first column, with the largest "
+    "column norm, which is the definition.",
     check=every(below(1e-12)),
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
     """Relative distance of the sensitivity from the largest column norm."""
-    from privreg.noise.toeplitz import dense_matrix
-
-    mechanism = parameters.mechanism(family)
-    columns = np.linalg.norm(np.linalg.inv(dense_matrix(mechanism.decoder)), axis=0)
-    return float(np.abs(mechanism.sensitivity / columns.max() - 1))
+    matrix = regression.matrix(family, parameters.steps, parameters.damping)
+    columns = np.linalg.norm(np.linalg.inv(matrix), axis=0)
+    return float(np.abs(parameters.mechanism(family).sensitivity / columns.max() - 1))
 
 
 @per(
@@ -71,13 +61,11 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
 )
 def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
     """Of zero-out neighbours with one noise; half the squared distance in units of the noise."""
-    from privreg.noise.toeplitz import dense_matrix
-
-    mechanism, eta = parameters.mechanism(family), 0.1
-    place = 0 if record == "first" else parameters.steps - 1
-    paths = [_path(mechanism, place, eta, present) for present in (True, False)]
-    change = np.diff(paths[0] - paths[1], prepend=0.0) / eta
-    white = np.linalg.solve(dense_matrix(mechanism.decoder), change)
+    mechanism, place = parameters.mechanism(family), 0 if record == "first" else -1
+    paths = [_path(mechanism, place, present) for present in (True, False)]
+    change = np.diff(paths[0] - paths[1], prepend=0.0) / STEP_SIZE
+    matrix = regression.matrix(family, parameters.steps, parameters.damping)
+    white = np.linalg.solve(matrix, change)
     return float(0.5 * (white @ white) / mechanism.gradient_noise_std**2) / parameters.rho
 
 
@@ -106,7 +94,7 @@ def growing_sensitivity() -> float:
 theory = stage(AXES, sensitivity_error, loss_over_budget, growing_sensitivity)
 
 
-def _path(mechanism: FTRLMechanism, place: int, eta: float, present: bool) -> np.ndarray:
+def _path(mechanism: FTRLMechanism, place: int, present: bool) -> np.ndarray:
     """Iterates where one record alone has a gradient, if it is present."""
     from privreg.algorithms.dp_ftrl import dp_ftrl
     from privreg.algorithms.samples import ArraySamples
@@ -117,7 +105,7 @@ def _path(mechanism: FTRLMechanism, place: int, eta: float, present: bool) -> np
     return dp_ftrl(
         ArraySamples(features, labels),
         mechanism=mechanism,
-        step_size=eta,
+        step_size=STEP_SIZE,
         rng=np.random.Generator(np.random.SFC64(1)),
         times=np.arange(1, mechanism.steps + 1),
     ).iterates[:, 0]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from reproduction.engine import quantities as q
@@ -24,7 +23,8 @@ from reproduction.engine.recipe import (
     stated,
 )
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
+from reproduction.papers.choquettechoo2024 import regression
+from reproduction.papers.choquettechoo2024.regression import family_noise
 
 PLACE = "Theorem 2.1, Figure 1 and Appendix B"
 FAMILIES = {"independent": "independent", "optimal": "damped_square_root"}
@@ -34,38 +34,14 @@ class Parameters(Strict):
     """Step sizes of the curve, and those whose coefficients are drawn and simulated."""
 
     step_sizes: q.StepSizeAxis = Field(description="eta of the ratio.")
-    shown_step_sizes: q.Some[q.SmallStep] = Field(
-        description="eta of the coefficients and of the runs; the paper states none."
-    )
+    shown_step_sizes: q.Some[q.SmallStep] = Field(description="eta of coefficients and runs.")
     coefficients: q.Plural[q.Count] = Field(description="Coefficients shown.")
-    frequencies: Annotated[q.Count, Field(ge=3)] = Field(
-        description="Frequencies shown, over (0, pi]."
-    )
+    frequencies: q.Count = Field(description="Frequencies shown, over (0, pi].")
     rho: q.Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: q.Deviation = Field(description="Standard deviation of a sample.")
-    damping_factors: q.Some[q.Positive] = Field(
-        description="nu over eta of other coefficients, none of them 1."
-    )
+    damping_factors: q.Some[q.Positive] = Field(description="nu over eta elsewhere, never 1.")
     perturbations: q.Count = Field(description="Random changes of the optimal coefficients.")
-    memories: Annotated[q.Count, Field(ge=20)] = Field(
-        description="Length of a run in units of 1/eta."
-    )
-
-    _steps_contract = q.at_most("step_sizes.high", 1)
-
-    _other_coefficients = q.must(
-        "damping_factors must not hold 1, got {self.damping_factors}",
-        lambda self: 1 not in self.damping_factors,
-    )
-
-    @property
-    def derived_steps(self) -> float:
-        """Memories of the runs, in steps."""
-        return float(np.sum(1 / np.array(self.shown_step_sizes)))
-
-    @property
-    def lags(self) -> np.ndarray:
-        return np.arange(self.coefficients)
+    memories: q.Count = Field(description="Length of a run in units of 1/eta.")
 
     @property
     def shown_frequencies(self) -> np.ndarray:
@@ -76,11 +52,17 @@ class Parameters(Strict):
         noise = family_noise(FAMILIES[family], step_size)
         return float((noise.squared_sensitivity / (2 * self.rho)) ** 0.5)
 
+    def least_risk(self, step_size: ArrayLike) -> np.ndarray:
+        """Of all correlations, the private part."""
+        from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
+
+        return least_private_excess_risk(step_size, noise_multiplier=(2 * self.rho) ** -0.5)
+
 
 AXES = {
     "step_size": Axis("step size eta", "step_sizes"),
     "shown_step_size": Axis("step size eta", "shown_step_sizes"),
-    "time": Axis("lag in steps", "lags"),
+    "time": Axis("lag in steps", lambda parameters: np.arange(parameters.coefficients)),
     "frequency": Axis("frequency", "shown_frequencies", units="rad"),
     "family": Axis("how the noise is correlated", tuple(FAMILIES)),
     "damping_factor": Axis("nu / eta", "damping_factors"),
@@ -95,13 +77,10 @@ SHOWN = ("shown_step_size", "family")
     log_squared_constant="optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
 )
 def private_risks(parameters: Parameters) -> dict:
-    from privreg.theory.correlated_noise.mean_estimation import (
-        least_private_excess_risk,
-        optimal_risk_ratio,
-    )
+    from privreg.theory.correlated_noise.mean_estimation import optimal_risk_ratio
 
     eta, multiplier = parameters.step_sizes.values(), (2 * parameters.rho) ** -0.5
-    least = least_private_excess_risk(eta, noise_multiplier=multiplier)
+    least = parameters.least_risk(eta)
     independent = 0.5 * eta / (2 - eta) * multiplier**2
     return {
         "ratio": optimal_risk_ratio(eta),
@@ -111,15 +90,17 @@ def private_risks(parameters: Parameters) -> dict:
 
 
 @per(
-    "step_size",
-    quadrature_error="relative distance of the integral's closed form from quadrature",
+    "step_size", quadrature_error="relative distance of the integral's closed form from quadrature"
 )
 def quadrature_error(step_size: float) -> float:
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
 
-    grid, weights = integrals.frequency_rule(step_size)
-    by_rule = weights @ integrals.squared_distance(grid, step_size) ** -0.5
-    return float(np.abs(by_rule / integrals.inverse_distance_integral(step_size) - 1))
+    return float(
+        np.abs(
+            regression.inverse_distance_by_rule(step_size) / inverse_distance_integral(step_size)
+            - 1
+        )
+    )
 
 
 @per(
@@ -135,7 +116,7 @@ def quadrature_error(step_size: float) -> float:
 def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
     from privreg.noise.toeplitz import mean_estimation_optimal
 
-    eta, time = shown_step_size, parameters.lags
+    eta, time = shown_step_size, np.arange(parameters.coefficients)
     beta = mean_estimation_optimal(parameters.coefficients, step_size=eta)
     with np.errstate(divide="ignore"):
         tail = -(time**-1.5) * (1 - eta) ** time / (2 * np.sqrt(np.pi))
@@ -152,9 +133,9 @@ def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
 
 @per("shown_step_size", power=Quantity("optimal power spectrum", "frequency"))
 def power(parameters: Parameters, shown_step_size: float) -> np.ndarray:
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise.spectral_integrals import squared_distance
 
-    return np.sqrt(integrals.squared_distance(parameters.shown_frequencies, shown_step_size))
+    return np.sqrt(squared_distance(parameters.shown_frequencies, shown_step_size))
 
 
 @per(
@@ -222,12 +203,9 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """With the logarithm as printed, which vanishes at step size 1."""
-    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
-
     eta = parameters.step_sizes.values()
     eta = np.append(eta[eta <= 0.5], 1.0)
-    least = least_private_excess_risk(eta, noise_multiplier=(2 * parameters.rho) ** -0.5)
-    share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / least
+    share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / parameters.least_risk(eta)
     return {
         "least_rate_share": share[:-1].min(),
         "largest_rate_share": share[:-1].max(),
@@ -274,11 +252,7 @@ def two_point_constant() -> float:
 )
 def printed_least_value(parameters: Parameters, shown_step_size: float) -> float:
     """Printed least value of (18) over the exact private squared error."""
-    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
-
-    exact = 2 * least_private_excess_risk(
-        shown_step_size, noise_multiplier=(2 * parameters.rho) ** -0.5
-    )
+    exact = 2 * parameters.least_risk(shown_step_size)
     printed = parameters.source_std(shown_step_size, "optimal") ** 2
     return float(_squared_integral(shown_step_size) * printed / exact)
 
@@ -292,25 +266,8 @@ def printed_least_value(parameters: Parameters, shown_step_size: float) -> float
 )
 def least_value_with_budget(parameters: Parameters, shown_step_size: float) -> float:
     """Least value of (18) with 1 / (2 rho) for sigma_dp^2, over the exact one."""
-    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
-
-    variance = 1 / (2 * parameters.rho)
-    exact = 2 * least_private_excess_risk(shown_step_size, noise_multiplier=variance**0.5)
-    return float(_squared_integral(shown_step_size) * variance / exact)
-
-
-@per(*SHOWN, exact_risk="stationary excess risk")
-def exact_risk(parameters: Parameters, shown_step_size: float, family: str) -> float:
-    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
-
-    return float(
-        stationary_excess_risk(
-            shown_step_size,
-            noise=family_noise(FAMILIES[family], shown_step_size),
-            gradient_noise_std=parameters.source_std(shown_step_size, family),
-            sample_std=parameters.sample_std,
-        )
-    )
+    exact = 2 * parameters.least_risk(shown_step_size)
+    return float(_squared_integral(shown_step_size) / (2 * parameters.rho) / exact)
 
 
 theory = stage(AXES, blocks_of=globals())
@@ -342,19 +299,22 @@ def run(parameters: Parameters, trial: Trial, shown_step_size: float) -> list[fl
 def deviation(
     parameters: Parameters, simulation: Dataset, shown_step_size: float, family: str
 ) -> np.ndarray:
+    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+
+    exact = stationary_excess_risk(
+        shown_step_size,
+        noise=family_noise(FAMILIES[family], shown_step_size),
+        gradient_noise_std=parameters.source_std(shown_step_size, family),
+        sample_std=parameters.sample_std,
+    )
     cell = simulation.risk.sel(shown_step_size=shown_step_size, family=family)
-    return deviations(trials_last(cell), exact_risk(parameters, shown_step_size, family))
+    return regression.deviations(trials_last(cell), exact)
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run), exact_risk, deviation)
+summarise = stage(AXES, means(run), deviation)
 
 
 def _squared_integral(eta: float) -> float:
     """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
-
-    grid, weights = integrals.frequency_rule(eta)
-    return float(
-        (eta * (weights @ integrals.squared_distance(grid, eta) ** -0.5) / (2 * np.pi)) ** 2
-    )
+    return float((eta * regression.inverse_distance_by_rule(eta) / (2 * np.pi)) ** 2)

@@ -15,45 +15,30 @@ from reproduction.papers.choquettechoo2024.mechanisms import (
     Mechanism,
     Participation,
     prefix_errors,
-    tuned_damping,
 )
 
 PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
 
 
-class Schedule(Strict):
-    """How often a record takes part, and how far apart."""
-
-    steps: q.Steps = Field(description="Steps T.")
-    participations: q.Steps = Field(description="Steps in which a record takes part.")
-    separation: q.Steps = Field(description="Steps between two of them.")
-
-    _takes_part_in_time = q.at_least(
-        "steps",
-        "(participations - 1) * separation + 1",
-        lambda self: (self.participations - 1) * self.separation + 1,
-    )
-
-
 class Parameters(Strict):
     """Schedules of the paper's two data sets, and single participation for Table 3."""
 
-    schedules: q.Some[Schedule] = Field(description="Schedules.")
-
-    @property
-    def settings(self) -> list[Participation]:
-        return [Participation(**schedule.model_dump()) for schedule in self.schedules]
+    schedules: q.Some[Participation] = Field(description="Schedules.")
 
 
-def schedule_axis(meaning: str, name: str) -> Axis:
+def _numbers(meaning: str, name: str) -> Axis:
     """Labels of the schedules by one of their numbers."""
-    return Axis(meaning, lambda parameters: _each(parameters, name), along="schedule")
+
+    def labels(parameters: Any) -> list[int]:
+        return [getattr(at, name) for at in parameters.schedules]
+
+    return Axis(meaning, labels, along="schedule")
 
 
 AXES = {
-    "steps": schedule_axis("steps T", "steps"),
-    "participations": schedule_axis("participations of a record", "participations"),
-    "separation": schedule_axis("steps between two participations", "separation"),
+    "steps": _numbers("steps T", "steps"),
+    "participations": _numbers("participations of a record", "participations"),
+    "separation": _numbers("steps between two participations", "separation"),
     "mechanism": Axis("mechanism", MECHANISMS),
 }
 
@@ -69,7 +54,7 @@ def mechanisms(parameters: Any) -> list[list[Mechanism]]:
             for name in MECHANISMS
             for found in [prefix_errors(name, at)]
         ]
-        for at in parameters.settings
+        for at in parameters.schedules
     ]
 
 
@@ -83,23 +68,13 @@ def mechanisms(parameters: Any) -> list[list[Mechanism]]:
 )
 def errors(mechanisms: list[list[Mechanism]]) -> dict:
     """At a noise multiplier of 1, per coordinate."""
-    found = np.array([[mechanism.errors for mechanism in row] for row in mechanisms])
-    mean, largest, _ = np.moveaxis(found, -1, 0)
+    mean = np.array([[each.errors.mean for each in row] for row in mechanisms])
     return {
         "mean_error": mean,
-        "largest_error": largest,
+        "largest_error": [[each.errors.largest for each in row] for row in mechanisms],
         "over_best": mean / mean.min(axis=1, keepdims=True),
-        "stretches": [[mechanism.stretches for mechanism in row] for row in mechanisms],
+        "stretches": [[each.stretches for each in row] for row in mechanisms],
     }
 
 
-@per("schedule", damping="tuned damping nu")
-def dampings(parameters: Any) -> list[float]:
-    return [tuned_damping(at) for at in parameters.settings]
-
-
-theory = stage(AXES, errors, dampings, shared={"mechanisms": mechanisms})
-
-
-def _each(parameters: Any, name: str) -> list[int]:
-    return [getattr(at, name) for at in parameters.settings]
+theory = stage(AXES, errors, shared={"mechanisms": mechanisms})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -29,9 +29,7 @@ class Parameters(regression.Covariance):
     """One covariance, step sizes up to the limit of the theorems, three correlations."""
 
     step_shares: q.ShareAxis = Field(description="Step size times R^2, less than 1.")
-    curve_share: Annotated[q.Positive, Field(lt=1)] = Field(
-        description="Step size times R^2 of the curves."
-    )
+    curve_share: q.Probability = Field(description="Step size times R^2 of the curves.")
     curve_steps: q.Plural[q.Steps] = Field(description="Steps of the curves.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
@@ -57,11 +55,9 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     over_trace=stated(
         "exact excess risk over the bound from the trace of equation (83)",
         where="Theorem C.14, equation (83)",
-        compares=(
-            "The suboptimality with eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / (2 (2 - eta "
-            "R^2)), the limit of the trace of equation (83), which needs no kurtosis and holds up "
-            "to a learning rate of 2 / R^2."
-        ),
+        compares="The suboptimality with eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / (2 (2 - "
+        "eta R^2)), the limit of the trace of equation (83), which needs no kurtosis and holds up "
+        "to a learning rate of 2 / R^2.",
         check=every(below(1.0)),
         id="suboptimality-by-the-trace-of-83",
     ),
@@ -84,30 +80,21 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     ),
 )
 def limits(parameters: Parameters, family: str, step_share: float) -> dict:
-    from privreg.theory.correlated_noise.bounds import (
-        stationary_lower_bound,
-        stationary_upper_bound,
-    )
+    from privreg.theory.correlated_noise import bounds
 
-    eigenvalues = parameters.eigenvalues
+    eigenvalues, zeta = parameters.eigenvalues, parameters.label_noise_std
     eta = float(step_share / parameters.moment)
     noise = regression.family_noise(family, eta * eigenvalues.min())
-    settings: dict[str, Any] = {
-        "step_size": eta,
-        "noise": noise,
-        "gradient_noise_std": float((noise.squared_sensitivity / 2) ** 0.5),
-        "label_noise_std": parameters.label_noise_std,
-    }
-    exact = regression.stationary(
-        eigenvalues, eta, noise, label_noise_std=parameters.label_noise_std
-    ).excess_risk
-    over_lower = exact / (2 * stationary_lower_bound(eigenvalues, **settings))
-    shares = float(noise.relative_variance(eta * eigenvalues).sum())
-    drive = parameters.label_noise_std**2 * eigenvalues.sum()
-    drive += noise.squared_sensitivity / 2 * shares
+    variance = noise.squared_sensitivity / 2
+    settings: dict[str, Any] = {"step_size": eta, "noise": noise, "label_noise_std": zeta}
+    settings["gradient_noise_std"] = float(variance**0.5)
+    exact = regression.stationary(eigenvalues, eta, noise, label_noise_std=zeta).excess_risk
+    over_lower = exact / (2 * bounds.stationary_lower_bound(eigenvalues, **settings))
+    drive = zeta**2 * eigenvalues.sum()
+    drive += variance * float(noise.relative_variance(eta * eigenvalues).sum())
     return {
         "over_trace": exact * 2 * (2 - step_share) / (eta * drive),
-        "over_upper": exact / stationary_upper_bound(eigenvalues, **settings),
+        "over_upper": exact / bounds.stationary_upper_bound(eigenvalues, **settings),
         "over_printed_lower": over_lower,
         "doubled_over_printed_lower": 2 * over_lower,
     }
@@ -147,12 +134,11 @@ SHARES = "step sizes from 1e-4 to 0.9 over R^2"
 def least_risks(step_share: float) -> dict[str, float]:
     d = 64
     spectra = [regression.power_law(d, decay) for decay in (0.0, 0.5, 1.0, 2.0)]
-    spectra.append(np.append(1.0, np.full(d - 1, 1 / d)))
-    found = [_least_risk(spectrum, float(step_share)) for spectrum in spectra]
-    return {
-        "least_risk_constant": min(constant for constant, _ in found),
-        "attained_over_least": max(ratio for _, ratio in found),
-    }
+    spectra.append(regression.two_levels(d))
+    constants, ratios = zip(
+        *(_least_risk(each, float(step_share)) for each in spectra), strict=True
+    )
+    return {"least_risk_constant": min(constants), "attained_over_least": max(ratios)}
 
 
 @identity(
@@ -247,13 +233,9 @@ def gradient_share() -> float:
     def objective(at: np.ndarray) -> float:
         return float(np.mean((labels - features @ at) ** 2))
 
-    step = 1e-5
-    gradient = np.array(
-        [
-            (objective(theta + step * e) - objective(theta - step * e)) / (2 * step)
-            for e in np.eye(3)
-        ]
-    )
+    steps = 1e-5 * np.eye(3)
+    changes = [objective(theta + step) - objective(theta - step) for step in steps]
+    gradient = np.array(changes) / 2e-5
     return float(mean @ gradient / (gradient @ gradient))
 
 
@@ -302,9 +284,8 @@ def _worst_transients(parameters: Parameters, family: str, eigenvalues: np.ndarr
 def _least_risk(eigenvalues: np.ndarray, step_share: float) -> tuple[float, float]:
     """Least private excess risk of all coefficients over eta^2 tr H / rho; what h^(-1/2) adds.
 
-    With the risk as sigma^2 times the integral of |B|^2 times a weight, and sigma^2 as that of
-    1 / |B|^2, the least product is the squared integral of the weight's root. The second value is
-    the risk with |B|^2 = h^(-1/2), h of equation (21), over the least.
+    The risk is sigma^2 times the integral of |B|^2 times a weight, and sigma^2 that of 1 / |B|^2:
+    the least product is the squared integral of the weight's root. h is that of equation (21).
     """
     from privreg.theory.correlated_noise import spectral_integrals as integrals
     from privreg.theory.correlated_noise.bounds import fourth_moment_bound

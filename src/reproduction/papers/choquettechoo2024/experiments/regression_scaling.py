@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field
 
 from reproduction.engine import quantities as q
-from reproduction.engine.parameters import explain
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Trial, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.papers.choquettechoo2024 import regression
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 PLACE = "Theorem 2.2, Table 1 and Figure 2"
 
@@ -27,50 +23,14 @@ class Parameters(regression.Covariance):
     values: q.Several[q.Positive] = Field(description="Its values.")
     step_size: q.SmallStep = Field(description="eta where it does not vary.")
     rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
-    burn_in_memories: q.Positive = Field(
-        description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
-    )
+    burn_in_memories: q.Positive = Field(description="Steps before averaging, times eta mu.")
     averaged_memories: q.Positive = Field(description="Steps averaged, in the same units.")
     least_averaged: q.Steps = Field(1, description="Averaged steps at least.")
 
-    @model_validator(mode="after")
-    def _values_are_of_what_varies(self) -> Self:
-        kinds: dict[str, Any] = {
-            "dimension": q.Dimension,
-            "decay": q.Decay,
-            "step_size": q.SmallStep,
-        }
-        for value in self.values:
-            whole = self.varied == "dimension" and value == int(value)
-            try:
-                TypeAdapter(kinds[self.varied]).validate_python(int(value) if whole else value)
-            except ValidationError as error:
-                raise ValueError(explain(error, f"values of {self.varied}")) from None
-        return self
-
-    @model_validator(mode="after")
-    def _there_is_a_stationary_state(self) -> Self:
-        for setting in self.settings:
-            regression.require_stationary("step_size", *setting)
-        return self
-
     @property
     def settings(self) -> list[regression.Setting]:
-        fixed = self.model_dump(include={"dimension", "decay", "step_size"})
-        cases = [{**fixed, self.varied: value} for value in self.values]
-        return [
-            regression.Setting(
-                regression.power_law(int(case["dimension"]), case["decay"]), case["step_size"]
-            )
-            for case in cases
-        ]
-
-    @property
-    def derived_steps(self) -> float:
-        """Steps of all runs of a trial."""
-        memories = np.array([1 / regression.damping(setting) for setting in self.settings])
-        averaged = np.maximum(self.averaged_memories * memories, self.least_averaged)
-        return float(np.sum(self.burn_in_memories * memories + averaged))
+        cases = [self.model_copy(update={self.varied: value}) for value in self.values]
+        return [regression.Setting(case.eigenvalues, case.step_size) for case in cases]
 
     @property
     def dimensions(self) -> list[int]:
@@ -89,9 +49,8 @@ class Parameters(regression.Covariance):
     @property
     def abscissa(self) -> Sequence[float]:
         """What the slopes are over."""
-        if self.varied == "dimension":
-            return self.dimensions
-        return self.effective_dimensions if self.varied == "decay" else self.step_sizes
+        along = {"dimension": "dimensions", "decay": "effective_dimensions"}
+        return getattr(self, along.get(self.varied, "step_sizes"))
 
 
 AXES = {
@@ -118,7 +77,6 @@ def laws(parameters: Parameters) -> dict:
 
 @per(
     "algorithm",
-    exact_slope="log-log slope of the risk over what varies",
     eighth_step_slope="log-log slope of the risk over what varies, all step sizes an eighth",
     small_step_slope="log-log slope of the risk over what varies, all step sizes a hundredth",
     scaling_slope="log-log slope of the scaling",
@@ -129,13 +87,11 @@ def exact_slopes(parameters: Parameters) -> dict:
         settings = [at._replace(step_size=at.step_size / by) for at in parameters.settings]
         return [regression.exact_risks(at, rho=parameters.rho) for at in settings]
 
-    found = laws(parameters)
     values = {
-        "exact_slope": found["exact_risk"],
         "eighth_step_slope": divided(8),
         "small_step_slope": divided(100),
-        "scaling_slope": found["scaling"],
-        "plain_slope": [_plain(at) for at in parameters.settings],
+        "scaling_slope": laws(parameters)["scaling"],
+        "plain_slope": [_scalings(at, logarithm=False) for at in parameters.settings],
     }
     return {name: regression.slope(parameters.abscissa, each) for name, each in values.items()}
 
@@ -170,14 +126,12 @@ def _mean_risk(
     parameters: Parameters, setting: regression.Setting, algorithm: str, rng: np.random.Generator
 ) -> float:
     from privreg.algorithms.ftrl_simulation import simulate_ftrl
-    from privreg.noise.toeplitz import damped_square_root, identity
 
     memory = 1 / regression.damping(setting)
     burn_in = int(parameters.burn_in_memories * memory)
     steps = burn_in + max(int(parameters.averaged_memories * memory), parameters.least_averaged)
-    decoder = identity(1)
-    if algorithm == "noisy_ftrl":
-        decoder = damped_square_root(steps, damping=regression.damping(setting))
+    family, count = regression.ALGORITHMS[algorithm], 1 if algorithm == "noisy_sgd" else steps
+    decoder = regression.coefficients(family, count, regression.damping(setting))
     found = simulate_ftrl(
         setting.eigenvalues,
         step_size=setting.step_size,
@@ -190,14 +144,10 @@ def _mean_risk(
     return float(found.averages[0])
 
 
-def _plain(setting: regression.Setting) -> tuple[float, float]:
-    sgd, ftrl = _scalings(setting)
-    return sgd, ftrl / float(np.log(1 / regression.damping(setting)) ** 2)
-
-
-def _scalings(setting: regression.Setting) -> tuple[float, float]:
+def _scalings(setting: regression.Setting, *, logarithm: bool = True) -> tuple[float, float]:
     from privreg.theory.correlated_noise.bounds import effective_dimension
 
     eta, d = setting.step_size, setting.eigenvalues.size
-    effective = effective_dimension(setting.eigenvalues)
-    return eta * d, eta**2 * effective * np.log(1 / regression.damping(setting)) ** 2
+    squared = float(np.log(1 / regression.damping(setting)) ** 2)
+    ftrl = eta**2 * effective_dimension(setting.eigenvalues) * squared
+    return eta * d, ftrl if logarithm else ftrl / squared

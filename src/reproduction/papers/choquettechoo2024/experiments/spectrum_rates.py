@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
@@ -32,12 +32,6 @@ class Parameters(Strict):
     high_exponent: Annotated[q.Decay, Field(gt=1)] = Field(description="a > 1 of k^-a.")
     rho: q.Rho = Field(description="zCDP budget.")
 
-    @model_validator(mode="after")
-    def _there_is_a_stationary_state(self) -> Self:
-        # Of all spectra the constant one has the largest trace.
-        regression.require_stationary("step_size", np.ones(self.dimensions[-1]), self.step_size)
-        return self
-
     @property
     def spectra(self) -> list[str]:
         return list(self.rows(2))
@@ -61,9 +55,7 @@ class Parameters(Strict):
             # The row's rates have a squared logarithm, its printed ratio a cubed one.
             "k^-2": row(2.0, 1.0, 2, 3),
             f"k^-{high:g}": row(high, high**2 / (high - 1), 2, 2),
-            "1, 1/d, ..., 1/d": _Row(
-                np.append(1.0, np.full(d - 1, 1 / d)), levels, levels[1] / levels[0]
-            ),
+            "1, 1/d, ..., 1/d": _Row(regression.two_levels(d), levels, levels[1] / levels[0]),
         }
 
 
@@ -76,29 +68,48 @@ AXES = {
 
 @per(
     "spectrum",
-    risk=Quantity("stationary excess risk", "dimension algorithm"),
-    printed_rate=Quantity("rate of Table 4", "dimension algorithm"),
-    constant=Quantity("risk over the printed rate", "dimension algorithm"),
-    printed_ratio_constant=Quantity(
-        "printed ratio over that of the two printed rates; 1 if the row agrees with itself",
-        "dimension",
-    ),
-    effective_dimension=Quantity("effective dimension", "dimension"),
-    lower_bound=Quantity("lower bound for any correlation", "dimension"),
-    over_lower=Quantity("risk over the lower bound", "dimension algorithm"),
-    separation=Quantity("risk of Noisy-SGD over that of Noisy-FTRL", "dimension"),
-    lower_constant=Quantity("lower bound over eta^2 d_eff / rho", "dimension"),
-    theorem_constant=Quantity("risk of Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho", "dimension"),
+    "dimension",
+    risk=Quantity("stationary excess risk", "algorithm"),
+    constant=Quantity("risk over the printed rate", "algorithm"),
+    printed_ratio_constant="printed ratio over that of the two printed rates",
+    effective_dimension="effective dimension",
+    over_lower=Quantity("risk over the lower bound for any correlation", "algorithm"),
+    lower_constant="lower bound over eta^2 d_eff / rho",
+    theorem_constant="risk of Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho",
+)
+def constants(parameters: Parameters, spectrum: str, dimension: int) -> dict:
+    """Exact risks over the printed rates: constants that stay in a band if the rate is right."""
+    from privreg.theory.correlated_noise.bounds import effective_dimension, universal_lower_bound
+
+    eta, rho, row = parameters.step_size, parameters.rho, parameters.rows(dimension)[spectrum]
+    eigenvalues, setting = row.eigenvalues, regression.Setting(row.eigenvalues, eta)
+    effective = effective_dimension(eigenvalues)
+    risk, rate = np.array(regression.exact_risks(setting, rho=rho)), np.array(row.rates) / rho
+    lower = universal_lower_bound(eigenvalues, step_size=eta, noise_multiplier=(2 * rho) ** -0.5)
+    theorem = eta**2 * eigenvalues.sum() * np.log(1 / regression.damping(setting)) ** 2 / rho
+    return {
+        "risk": risk,
+        "constant": risk / rate,
+        "printed_ratio_constant": row.ratio * rate[0] / rate[1],
+        "effective_dimension": effective,
+        "over_lower": risk / lower,
+        "lower_constant": lower * rho / (eta**2 * effective),
+        "theorem_constant": risk[1] / theorem,
+    }
+
+
+@per(
+    "spectrum",
     exponent=Quantity("log-log slope of the risk over dimension", "algorithm"),
     printed_exponent=Quantity("log-log slope of the printed rate over dimension", "algorithm"),
 )
-def rates(parameters: Parameters, spectrum: str) -> dict:
-    """Exact risks over the printed rates: constants that stay in a band if the rate is right."""
-    found = [_constants(parameters, parameters.rows(d)[spectrum]) for d in parameters.dimensions]
-    values = {name: np.array([each[name] for each in found]) for name in found[0]}
-    return values | {
-        "exponent": regression.slope(parameters.dimensions, values["risk"]),
-        "printed_exponent": regression.slope(parameters.dimensions, values["printed_rate"]),
+def exponents(parameters: Parameters, spectrum: str) -> dict:
+    counts, rho = parameters.dimensions, parameters.rho
+    risks = [constants(parameters, spectrum, d)["risk"] for d in counts]
+    rates = [np.array(parameters.rows(d)[spectrum].rates) / rho for d in counts]
+    return {
+        "exponent": regression.slope(counts, risks),
+        "printed_exponent": regression.slope(counts, rates),
     }
 
 
@@ -119,12 +130,7 @@ def steep_row_distance() -> float:
     )
 
 
-@per(
-    rank_slope=Quantity(
-        "log-log slope of the risk over the stable rank of H^(1/2), eigenvalues (1, e, ..., e)",
-        "algorithm",
-    ),
-)
+@per(rank_slope=Quantity("log-log slope of the risk over the stable rank of H^(1/2)", "algorithm"))
 def rank_slopes(parameters: Parameters) -> np.ndarray:
     """From equal eigenvalues to nearly rank one, the dimension staying what it is."""
     ranks, risks = [], []
@@ -137,30 +143,4 @@ def rank_slopes(parameters: Parameters) -> np.ndarray:
     return regression.slope(ranks, risks)
 
 
-theory = stage(AXES, rates, steep_row_distance, rank_slopes)
-
-
-def _constants(parameters: Parameters, row: _Row) -> dict:
-    from privreg.theory.correlated_noise.bounds import effective_dimension, universal_lower_bound
-
-    eta, rho = parameters.step_size, parameters.rho
-    setting = regression.Setting(row.eigenvalues, eta)
-    effective = effective_dimension(row.eigenvalues)
-    risk = np.array(regression.exact_risks(setting, rho=rho))
-    rate = np.array(row.rates) / rho
-    lower = universal_lower_bound(
-        row.eigenvalues, step_size=eta, noise_multiplier=(2 * rho) ** -0.5
-    )
-    theorem = eta**2 * row.eigenvalues.sum() * np.log(1 / regression.damping(setting)) ** 2 / rho
-    return {
-        "risk": risk,
-        "printed_rate": rate,
-        "constant": risk / rate,
-        "printed_ratio_constant": row.ratio * rate[0] / rate[1],
-        "effective_dimension": effective,
-        "lower_bound": lower,
-        "over_lower": risk / lower,
-        "separation": risk[0] / risk[1],
-        "lower_constant": lower * rho / (eta**2 * effective),
-        "theorem_constant": risk[1] / theorem,
-    }
+theory = stage(AXES, constants, exponents, steep_row_distance, rank_slopes)

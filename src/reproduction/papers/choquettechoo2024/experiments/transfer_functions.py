@@ -12,6 +12,7 @@ from reproduction.engine.recipe import Axis, above, below, every, identity, per,
 from reproduction.papers.choquettechoo2024.regression import (
     FAMILY,
     Covariance,
+    coefficients,
     family_noise,
     stationary,
 )
@@ -34,12 +35,6 @@ class Parameters(Covariance):
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
     @property
-    def derived_steps(self) -> float:
-        """Memories of the systems, in steps up to a factor."""
-        least = self.eigenvalues.min()
-        return float(1 / (self.driven_share * least) + np.sum(1 / (self.step_shares.low * least)))
-
-    @property
     def step_size(self) -> float:
         """Of the driven systems."""
         return self.driven_share / self.moment
@@ -55,11 +50,9 @@ class Parameters(Covariance):
         nu = damping or self.damping
         grid, weights = integrals.frequency_rule(nu)
         load = weights * family_noise(family, nu).power(grid)
-        rates = self.step_size * self.eigenvalues
-        pairs = zip(self.eigenvalues, rates, strict=True)
-        return np.array(
-            [v * load @ (1 / integrals.squared_distance(grid, rate)) for v, rate in pairs]
-        )
+        distances = (integrals.squared_distance(grid, self.step_size * v) for v in self.eigenvalues)
+        pairs = zip(self.eigenvalues, distances, strict=True)
+        return np.array([v * load @ (1 / distance) for v, distance in pairs])
 
 
 AXES = {
@@ -74,10 +67,8 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    statement=(
-        "Property C.1, where the coefficients have a square-summable causal inverse: the squared "
-        "limiting sensitivity is the mean of 1/|B|^2 over frequencies."
-    ),
+    statement="Property C.1, where the coefficients have a square-summable causal inverse: the "
+    "squared limiting sensitivity is the mean of 1/|B|^2 over frequencies.",
     ours=[SPECTRUM, "three families of coefficients, which all have a bounded causal inverse"],
     check=every(below(1e-9)),
     note="In time it is the squared norm of the first column of the inverse, over 20 / nu steps.",
@@ -89,13 +80,11 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
 
     damping = parameters.damping
     steps = int(20 / damping)
-    encoder: np.ndarray
-    if family == "independent":
-        encoder = toeplitz.identity(2)
-    elif family == "damped_square_root":
-        encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
-    else:
-        encoder = (1 - damping) ** np.arange(steps)
+    encoder = {
+        "independent": toeplitz.identity(2),
+        "damped_square_root": toeplitz.damped_square_root_encoder(steps, damping=damping),
+        "damped_anti_pgd": (1 - damping) ** np.arange(steps),
+    }[family]
     grid, weights = integrals.frequency_rule(damping)
     by_rule = weights @ (1 / family_noise(family, damping).power(grid)) / (2 * np.pi)
     return float(abs(encoder @ encoder / by_rule - 1))
@@ -112,13 +101,11 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
     check=above(1.0),
 )
 def least_section_eigenvalue(parameters: Parameters) -> float:
-    """Least eigenvalue of a finite section of T_j over its value in the limit.
-
-    The limit is b/(2 - b), the least value of the symbol of T_j for the rate b = eta lambda_j.
-    """
+    """Least eigenvalue of a finite section of T_j over its value in the limit."""
     from scipy.linalg import eigvalsh, toeplitz
 
     powers = np.arange(parameters.section)
+    # The limit is b/(2 - b), the least value of the symbol of T_j for the rate b = eta lambda_j.
     return min(
         float(eigvalsh(toeplitz((1 - b) ** powers), subset_by_index=[0, 0])[0] * (2 - b) / b)
         for b in parameters.step_size * parameters.eigenvalues[[0, -1]]
@@ -162,20 +149,17 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     """With either sign in the transform."""
     from scipy.signal import fftconvolve
 
-    from privreg.noise.toeplitz import damped_square_root
-
     eigenvalues, eta = parameters.eigenvalues, parameters.step_size
     steps = int(60 / (eta * eigenvalues.min()))
-    beta = damped_square_root(steps, damping=parameters.damping)
+    beta = coefficients("damped_square_root", steps, parameters.damping)
     errors = []
     for frequency in parameters.frequencies:
         wave = np.exp(1j * frequency * np.arange(steps + 1))
         noise = fftconvolve(beta, wave[:-1])[:steps]
         found = _driven(eigenvalues, eta, -eta * noise) / wave[-1]
         response = _response(frequency, eta, eigenvalues)
-        transforms = [
-            beta @ np.exp(sign * 1j * frequency * np.arange(steps)) for sign in TRANSFORMS.values()
-        ]
+        times = 1j * frequency * np.arange(steps)
+        transforms = [beta @ np.exp(sign * times) for sign in TRANSFORMS.values()]
         errors.append([np.abs(found / (each * response) - 1).max() for each in transforms])
     return np.max(errors, axis=0)
 
@@ -198,12 +182,8 @@ def over_frequency_bound(parameters: Parameters, family: str, step_share: float)
     from privreg.theory.correlated_noise import spectral_integrals as integrals
     from privreg.theory.correlated_noise.stationary_noise import regression_response
 
-    eigenvalues, moment, zeta = (
-        parameters.eigenvalues,
-        parameters.moment,
-        parameters.label_noise_std,
-    )
-    eta = float(step_share / moment)
+    eigenvalues, moment = parameters.eigenvalues, parameters.moment
+    eta, zeta = float(step_share / moment), parameters.label_noise_std
     noise = family_noise(family, float(eta * eigenvalues.min()))
     variance = noise.squared_sensitivity / 2
     grid, weights = integrals.frequency_rule(min(1.0, float(eta * eigenvalues.min())))
@@ -273,8 +253,7 @@ def share_at_a_tenth(parameters: Parameters) -> float:
     plain_share_constant="the same with the logarithm of the largest step size for all",
 )
 def correlated_shares(parameters: Parameters) -> dict[str, float]:
-    least, largest = np.log(8 / parameters.damping), 0.0
-    plain = 0.0
+    least, largest, plain = np.log(8 / parameters.damping), 0.0, 0.0
     for tenths in range(5):
         share = parameters.driven_share / 10.0**tenths
         at = parameters.model_copy(update={"driven_share": share})
@@ -294,10 +273,7 @@ def correlated_shares(parameters: Parameters) -> dict[str, float]:
     check=below(1e-10),
 )
 def white_noise_error() -> float:
-    """Relative distance of Theorem F.2 from Lyapunov's equation.
-
-    A random stable system with three inputs, three states and two outputs.
-    """
+    """Relative distance of Theorem F.2 from Lyapunov's equation."""
     from scipy.linalg import solve_discrete_lyapunov
 
     rng = np.random.Generator(np.random.SFC64(1))

@@ -1,0 +1,321 @@
+"""Deliberate mistakes and neighbours of the paper's statements, with the entries that must turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reproduction.engine.falsify import (
+    Patch,
+    WrongStatement,
+    WrongVersion,
+    plus,
+    power,
+    scaled,
+    times,
+)
+
+MECHANISM = "privreg.algorithms.dp_ftrl"
+INTEGRALS = "privreg.theory.correlated_noise.spectral_integrals"
+OTHER_WAY = times(-1.0)
+
+
+def _in(place: str, wrong: Callable[[Any], Any]) -> Patch:
+    """A mistake in one of the paper's recipes."""
+    return Patch(f"reproduction.papers.choquettechoo2024.experiments.{place}", wrong)
+
+
+def _uncorrelated(_: Any) -> Any:
+    return lambda decoder, white: white
+
+
+def _decoder_norm(_: Any) -> Any:
+    return lambda decoder, **_: float(np.linalg.norm(decoder.reshape(len(decoder), -1)[:, 0]))
+
+
+def _positive(right: Any) -> Any:
+    return lambda *arguments, **options: np.abs(right(*arguments, **options))
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
+
+
+def _halved(names: str) -> dict[str, Any]:
+    """Ratios to bounds of half the size."""
+    return dict.fromkeys(names.split(), times(2.0))
+
+
+WRONG_VERSIONS = (
+    WrongVersion(
+        name="independent-noise-called-correlated",
+        says="The noise is scaled for a correlation and drawn without it.",
+        runs={
+            "algorithm_forms": ("theory",),
+            "mean_estimation": ("simulate",),
+            "scaling_decay": ("simulate",),
+        },
+        patches=(
+            Patch("privreg.noise.streams:correlate_noise", _uncorrelated),
+            Patch("privreg.algorithms.ftrl_simulation:correlate_noise", _uncorrelated),
+        ),
+        turns=_listed("""
+            algorithm-1-line-by-line mean-simulation regression-exact-decay
+            slope-ftrl-effective-dimension
+        """),
+    ),
+    WrongVersion(
+        name="sensitivity-of-the-decoder",
+        says="The sensitivity is a column norm of the coefficients in place of their inverse's.",
+        runs={"joint_privacy": ("theory",)},
+        patches=(Patch(f"{MECHANISM}:_sensitivity", _decoder_norm),),
+        turns=_listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
+    ),
+    WrongVersion(
+        name="two-thirds-of-the-noise",
+        says="The noise is two thirds of what the budget asks for.",
+        runs={"joint_privacy": ("theory",)},
+        patches=(Patch(f"{MECHANISM}:_record_change", scaled(2 / 3)),),
+        turns=_listed("noise-of-theorem-1-1"),
+    ),
+    WrongVersion(
+        name="accounting-step-by-step",
+        says="A record is charged for its own step alone, as if the noise were independent.",
+        runs={"joint_privacy": ("theory",)},
+        patches=(Patch(f"{MECHANISM}:_sensitivity", lambda _: lambda decoder, **_: 1.0),),
+        turns=_listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
+    ),
+    WrongVersion(
+        name="neighbouring-closed-forms",
+        says="F.12 has the next lag, F.13, F.15, F.16 are a per cent off, F.8 and F.9 have K(m).",
+        runs={"special_integrals": ("theory",)},
+        patches=(
+            _in(
+                "special_integrals:_cosine_form",
+                lambda right: lambda rate, lag: right(rate, lag + 1),
+            ),
+            _in("special_integrals:_rational_form", scaled(1.01)),
+            Patch(f"{INTEGRALS}:inverse_distance_integral", scaled(1.01)),
+            Patch(f"{INTEGRALS}:distance_ratio_integral", scaled(1.01)),
+            Patch("scipy.special:ellipk", lambda right: lambda m: right(np.sqrt(m))),
+        ),
+        turns=_listed("""
+            integral-f12 integral-f13 integral-f15 integral-f16 first-kind-f8 third-kind-f9
+        """),
+    ),
+    WrongVersion(
+        name="base-recursion-with-features",
+        says="The base recursion contracts with the feature's own matrix in place of H.",
+        runs={"decomposition": ("theory",)},
+        patches=(_in("decomposition:_base_matrix", lambda _: lambda mean, outer: outer),),
+        turns=_listed("orders-and-remainder-add-up parts-uncorrelated-c19"),
+    ),
+    WrongVersion(
+        name="fluctuations-not-centred",
+        says="The features' matrices fluctuate around something a tenth larger than H.",
+        runs={"decomposition": ("theory",)},
+        patches=(
+            _in("decomposition:_fluctuation", lambda _: lambda mean, outer: 1.1 * mean - outer),
+        ),
+        turns=_listed("remainder-uncorrelated-with-noise-c20 parts-uncorrelated-c19"),
+    ),
+    WrongVersion(
+        name="neighbouring-transfer-functions",
+        says="Systems answer with -eta in M, B has a larger damping, variances are a per cent off.",
+        runs={"transfer_functions": ("theory",)},
+        patches=(
+            _in(
+                "transfer_functions:_response",
+                lambda right: lambda frequency, eta, values: right(frequency, -eta, values),
+            ),
+            _in(
+                "transfer_functions:family_noise",
+                lambda right: lambda name, damping: right(name, 1.1 * damping),
+            ),
+            Patch("scipy.linalg:solve_discrete_lyapunov", scaled(1.01)),
+        ),
+        turns=_listed("""
+            transfer-function-c8 transfer-function-c9 limiting-sensitivity-c1
+            white-noise-variance-f2
+        """),
+    ),
+    WrongVersion(
+        name="noise-without-its-own-step",
+        says="The correlated noise of a step has no draw of its own.",
+        runs={"finite_time_steps": ("theory",)},
+        patches=(
+            _in(
+                "finite_time_steps:_injected",
+                lambda _: lambda beta, white, t: beta[1 : t + 1] @ white[:t][::-1],
+            ),
+        ),
+        turns=_listed("parts-unrolled-by-draws-d2"),
+    ),
+    WrongVersion(
+        name="prefix-sums-without-the-last",
+        says="A of Section A.1 sums the vectors before each step.",
+        runs={"algorithm_forms": ("theory",)},
+        patches=(
+            _in("algorithm_forms:_sums", lambda right: lambda steps: right(steps) - np.eye(steps)),
+        ),
+        turns=_listed("""
+            matrix-form-of-the-update prefix-error-is-a-frobenius-norm
+            undamped-coefficients-are-a-square-root
+        """),
+    ),
+    WrongVersion(
+        name="coefficients-all-positive",
+        says="The coefficients add to earlier noise in place of taking it back.",
+        runs={"algorithm_forms": ("theory",), "mean_estimation": ("theory",)},
+        patches=(Patch("privreg.noise.toeplitz:damped_square_root", _positive),),
+        turns=_listed("""
+            mean-coefficients-tail mean-negative-coefficients mean-noise-is-anti-correlated
+            mean-optimal-coefficients undamped-coefficients-are-a-square-root
+        """),
+    ),
+)
+
+WRONG_STATEMENTS = (
+    WrongStatement(
+        name="half-of-each-bound",
+        says="Every bound is half of the printed one; of a lower bound, twice.",
+        observes={
+            "theory/regression_bounds": {
+                "largest_integral_share": times(2.0),
+                "doubled_over_printed_lower": times(0.5),
+            },
+            "theory/special_integrals": _halved(
+                "equal_rates_ratio unequal_rates_ratio quadratic_form_ratio"
+            ),
+            "theory/decomposition": _halved("drive response base"),
+            "theory/transfer_functions": _halved("correlated_share_constant"),
+            "theory/gaussian_moments": _halved("fourth_moment_ratio trace_ratio shrinkage_ratio"),
+            "theory/finite_time_steps": _halved("label_response_ratio absolute_response_ratio"),
+            "theory/helper_lemmas": _halved(
+                "half_exponential_constant coefficient_sum trace_ratio tail_sum_ratio"
+            )
+            | {"tail_constant": times(0.5)},
+            "theory/spectrum_rates": _halved("effective_dimension"),
+        },
+        turns=_listed("""
+            integral-bounds-c4 lower-bound-c18 integral-bounds-c21 quadratic-form-f17
+            next-order-c12 base-covariance-c10 directions-of-noisy-ftrl-c23
+            gaussian-fourth-moments-c3 trace-below-fourth-moment trace-shrinks-f18
+            expected-response-d9 half-exponential-decay-d3 coefficient-sum-d15
+            trace-of-products-f19 tail-sum-bound-f20 gaussian-tail-constant-f7
+            absolute-response-d10 effective-dimension-of-two-levels
+        """),
+    ),
+    WrongStatement(
+        name="neighbouring-exponents",
+        says="Rates have another exponent, of a tenth or less where the range allows.",
+        observes={
+            "theory/mean_estimation": {
+                "independent_constant": power("step_size", 0.1),
+                "log_squared_constant": lambda seen: seen * np.log(8 / seen.step_size),
+                "ratio": power("step_size", -0.25),
+            },
+            "theory/spectrum_rates": {
+                "constant": power("dimension", 0.25),
+                "theorem_constant": power("dimension", 0.2),
+                "exponent": plus(0.15),
+            },
+            "theory/regression_bounds": {
+                "over_upper": power("step_share", -0.5),
+                "least_risk_constant": power("step_share", 0.5),
+                "label_part_constant": power("step_share", 0.5),
+            },
+            "theory/transfer_functions": {
+                "over_frequency_bound": power("step_share", -0.5),
+                "independent_share_spread": times(16**0.3),
+            },
+            "theory/decomposition": {
+                "orders": power("step_share", -1.0),
+                "remainder": power("step_share", -1.0),
+                "label_noise_ratio": power("step_share", -0.2),
+            },
+            "theory/coefficient_rates": {
+                "sensitivity_slope": times(1.1),
+                "risk_slope": plus(0.1),
+                "squared_sensitivity": power("steps", -0.5),
+            },
+            "theory/separation": {
+                "damped_constant": power("step_size", 0.1),
+                "last_damping_constant": power("small_dimension", 0.1),
+                "geometric_constant": power("step_size", 0.05),
+                "geometric_constant_of_spectra": power("small_dimension", 0.05),
+            },
+            "theory/helper_lemmas": {"sensitivity_ratio": power("damping", 0.1)},
+            "theory/finite_time_isotropic": {"last_slope": plus(0.5)},
+            "theory/finite_time_rates": {"risk_ratio": power("steps", 1.0)},
+            "theory/algorithm_forms": {"unclipped_exponent": plus(0.05)},
+        },
+        turns=_listed("""
+            mean-independent-rate mean-optimal-rate mean-never-worse mean-better-at-small-steps
+            regression-sgd-rate regression-ftrl-rate exponential-separation table-4-ftrl
+            upper-bound-c14 lower-bound-for-all-coefficients label-part-of-theorem-2-2
+            upper-bound-c15 directions-of-noisy-sgd-c16 higher-orders-c11 remainder-vanishes-c13
+            sgd-covariance-f3 fichtenberger-sensitivity sensitivity-increases
+            damped-sensitivity-is-bounded anti-pgd-sensitivity damped-anti-pgd-exponent
+            damped-anti-pgd-rate-c24 damped-anti-pgd-at-the-largest-step-c24
+            damped-anti-pgd-geometric-mean finite-time-rates finite-time-ftrl-better
+            without-clipping-no-privacy
+        """),
+    ),
+    WrongStatement(
+        name="printed-numbers-off",
+        says="The slopes of Figure 2 are 0.06 larger, and nu-DP-FTRL combines a draw more.",
+        observes={
+            "simulation/scaling_dimension": {"slope": plus(-0.06)},
+            "simulation/scaling_decay": {"slope": plus(-0.06)},
+            "theory/algorithm_forms": {"draws_a_step": plus(-1.0)},
+        },
+        turns=_listed("""
+            slope-sgd-dimension slope-sgd-effective-dimension slope-ftrl-effective-dimension
+            draws-of-a-training-step
+        """),
+    ),
+    WrongStatement(
+        name="orders-the-other-way",
+        says="What is said to be smaller, tighter or slower is the larger one.",
+        observes={
+            "simulation/scaling_step": {"slope": OTHER_WAY},
+            "theory/convex_programs": {
+                "gap": power("condition_number", -2.0),
+                "ratio": times(1 / 1.1),
+                "growth": OTHER_WAY,
+            },
+            "theory/bound_convergence": {"last_gain": plus(-0.001)},
+            "theory/algorithm_forms": {"leading_block_change": times(0.0)},
+        },
+        turns=_listed("""
+            better-step-size-dependence convex-gap-is-multiplicative convex-ftrl-below-sgd
+            convex-optimised-grows-slowest alternating-minimisation-converges anytime-mechanisms
+        """),
+    ),
+    WrongStatement(
+        name="neighbouring-lemmas",
+        says="Lemmas with a constant a per cent off, without a lower order, or another kernel.",
+        observes={
+            "theory/special_integrals": {
+                "elliptic_over_upper": times(1.01),
+                "divergence_slope": plus(0.01),
+                "third_kind_constant": plus(0.25),
+            },
+            "theory/transfer_functions": {
+                "noise_response_error": lambda seen: seen.copy(data=seen.values[::-1]),
+                "least_section_eigenvalue": times(0.99),
+            },
+            "theory/gaussian_moments": {
+                "fourth_moment": times(3 / 2.9),
+                "misspecified_ratio": times(5.0),
+            },
+        },
+        turns=_listed("""
+            elliptic-bounds-f10 infinite-integral-f14 third-kind-bound-f11 transfer-function-c9
+            operators-are-positive-c6 strict-sub-gaussian-moments-f5 misspecified-models-c12
+        """),
+    ),
+)
