@@ -12,8 +12,7 @@ import numpy as np
 from privreg.planning.search import search
 from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.privacy.budget import Budget
-from reproduction.studies.control_samples import Sample
-from reproduction.studies.control_variates import run_with_control
+from reproduction.studies.control_variates import Sample, run_with_control
 from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 LABEL_NOISE_STD = 0.7

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from reproduction.engine import quantities as q
@@ -15,6 +16,7 @@ from reproduction.engine.summaries import trials_last
 if TYPE_CHECKING:
     from reproduction.studies.predicted_settings import Setting
 
+FloatArray = NDArray[np.float64]
 PLACE = "The accuracy of predictions"
 
 
@@ -116,8 +118,6 @@ def run(
 )
 def ratios(simulation: Dataset, theory: Dataset) -> dict[str, Any]:
     """Of predicted to simulated errors."""
-    from reproduction.studies.controlled import controlled
-
     risk = trials_last(simulation.excess_risk)
     values = controlled(
         *(
@@ -153,6 +153,30 @@ def shares(earlier: Dataset, theory: Dataset) -> dict[str, float]:
         "certainly_outside": np.mean(away - margin > 0.1),
         "relied_on": np.mean(holds),
     }
+
+
+def controlled(
+    value: FloatArray, control: FloatArray, square: FloatArray, product: FloatArray
+) -> FloatArray:
+    r"""Each trial's mean, less its control times a coefficient from the other trials.
+
+    .. math:: y_t - \beta_{-t} c_t,\qquad
+        \beta_{-t} = \frac{\operatorname{Cov}_{-t}(y, c)}{\operatorname{Var}_{-t}(c)}
+
+    Given are means over each trial's runs of y, c, c² and yc, shape (..., trials), of at least two
+    trials. The coefficient is independent of the trial, and the control has mean zero: so has their
+    product, and no bias enters.
+    """
+    value_of_others, control_of_others, square_of_others, product_of_others = (
+        (each.sum(axis=-1, keepdims=True) - each) / (each.shape[-1] - 1)
+        for each in (value, control, square, product)
+    )
+    covariance = product_of_others - value_of_others * control_of_others
+    variance = square_of_others - control_of_others**2
+    # Equal controls of one run each tell of no slope.
+    known = variance > 1e-12 * square_of_others
+    slope = np.where(known, covariance, 0.0) / np.where(known, variance, 1.0)
+    return np.asarray(value - slope * control)
 
 
 AXES = {"setting": Axis("law, sizes and method", lambda theory: theory.setting.values)}
