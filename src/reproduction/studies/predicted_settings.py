@@ -55,10 +55,11 @@ class Setting:
     def chosen(self) -> tuple[str, Any, Any]:
         """Name, settings and prediction of the first method that can be relied on, or the last."""
         first = sorted(map(self._found, self.first), key=lambda each: EXCESS_RISK(each[2]))
-        for name, method, found in chain(first, map(self._found, INSTEAD)):
-            if found.holds and not found.warnings and found.beats_the_mean:
+        for found in chain(first, map(self._found, INSTEAD)):
+            prediction = found[2]
+            if prediction.holds and not prediction.warnings and prediction.beats_the_mean:
                 break
-        return name, method, found
+        return found
 
     def _found(self, name: str) -> tuple[str, Any, Any]:
         problem, budget = self.problem, self.budget

@@ -87,7 +87,7 @@ def lengths(parameters: Parameters, **cell: str) -> dict[str, float]:
     length="mean length of the finite intervals",
     infinite="share of infinite intervals",
 )
-def fit(parameters: Parameters, trial: Trial, **cell: str) -> dict[str, float]:
+def fit(parameters: Parameters, trial: Trial, **cell: str) -> dict[str, Any]:
     """Intervals of a fit beside the population's slopes."""
     from reproduction.studies.private_tables import fitted_intervals
 
