@@ -53,8 +53,7 @@ class Prepared:
         """Matrix from rows with one-hot columns in {-1, 1} to rows with them in {0, 1}."""
         columns = 1 + np.flatnonzero(self.declared.categories)
         matrix = np.eye(1 + len(self.declared.categories))
-        matrix[columns, columns] = 0.5
-        matrix[0, columns] = 0.5
+        matrix[columns, columns] = matrix[0, columns] = 0.5
         return matrix
 
     @property
@@ -69,7 +68,19 @@ class Prepared:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        return _least_squares(self.samples)
+        """Of coefficients that the rows do not determine it has the shortest, of infinite error."""
+        rows, labels = self.samples.features, self.samples.labels
+        try:
+            return ols(self.samples)
+        except ValueError:
+            values, vectors = np.linalg.eigh(rows.T @ rows)
+        known = values > SINGULAR * values[-1]
+        coefficients = vectors[:, known] @ (vectors[:, known].T @ (rows.T @ labels) / values[known])
+        freedom = len(rows) - int(np.sum(known))
+        variance = float(np.sum((labels - rows @ coefficients) ** 2)) / freedom
+        errors = np.sqrt(variance * (vectors[:, known] ** 2 @ (1 / values[known])))
+        undetermined = np.sum(vectors[:, ~known] ** 2, axis=1) > SINGULAR
+        return LeastSquares(coefficients, np.where(undetermined, np.inf, errors), freedom)
 
     def in_units(self, coefficients: FloatArray) -> FloatArray:
         """Coefficients of the table's own units from those of mapped rows."""
@@ -134,29 +145,10 @@ def solve_with_ridge(moments: FloatArray, noise_std: float) -> FloatArray:
 
 
 def least_squares(table: Prepared, budget: Budget, rng: np.random.Generator, level: float) -> Fit:
-    """Ordinary least squares on rows that are clipped to the same bounds. Not private.
-
-    Of coefficients that the rows do not determine (a block of pixels that no image lights) it has
-    the shortest, and infinite intervals.
-    """
+    """Ordinary least squares on rows that are clipped to the same bounds. Not private."""
     matrix, _ = table.declared.frame.functionals()
     fit, slopes = table.least_squares, np.diag(matrix[:-1, 1:])
     return Fit(table.in_units(fit.coefficients), slopes * fit.half_widths(level=level)[1:])
-
-
-def _least_squares(samples: ArraySamples) -> LeastSquares:
-    try:
-        return ols(samples)
-    except ValueError:
-        rows, labels = samples.features, samples.labels
-    values, vectors = np.linalg.eigh(rows.T @ rows)
-    known = values > SINGULAR * values[-1]
-    coefficients = vectors[:, known] @ (vectors[:, known].T @ (rows.T @ labels) / values[known])
-    freedom = len(rows) - int(np.sum(known))
-    variance = float(np.sum((labels - rows @ coefficients) ** 2)) / freedom
-    errors = np.sqrt(variance * (vectors[:, known] ** 2 @ (1 / values[known])))
-    undetermined = np.sum(vectors[:, ~known] ** 2, axis=1) > SINGULAR
-    return LeastSquares(coefficients, np.where(undetermined, np.inf, errors), freedom)
 
 
 METHODS: dict[str, Callable[[Prepared, Budget, np.random.Generator, float], Fit]] = {
@@ -167,13 +159,14 @@ METHODS: dict[str, Callable[[Prepared, Budget, np.random.Generator, float], Fit]
 }
 
 
-def held_out_error(coefficients: FloatArray, drawn: Drawn, declared: Declared) -> float:
+def held_out_error(coefficients: FloatArray, table: Prepared) -> float:
     """Mean squared error on held-out rows over the variance of their labels.
 
-    Predictions of every method are clipped to the label's bounds, so that a fit of noise is no
-    worse than that.
+    Predictions of every method are clipped to the label's bounds.
     """
-    low, high = declared.feature_bounds.T
-    features = np.clip(drawn.held_out_features, low, high)
-    predicted = np.clip(features @ coefficients[:-1] + coefficients[-1], *declared.label_bounds)
-    return float(np.mean((predicted - drawn.held_out_labels) ** 2) / drawn.held_out_labels.var())
+    low, high = table.declared.feature_bounds.T
+    labels = table.drawn.held_out_labels
+    features = np.clip(table.drawn.held_out_features, low, high)
+    predicted = features @ coefficients[:-1] + coefficients[-1]
+    errors = np.clip(predicted, *table.declared.label_bounds) - labels
+    return float(np.mean(errors**2) / labels.var())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +31,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Declared:
-    """What everyone may know of a table before a fit.
-
-    Parameters
-    ----------
-    feature_bounds : ndarray, shape (p, 2)
-    label_bounds : ndarray, shape (2,)
-    categories : ndarray of bool, shape (p,)
-        Columns of one one-hot group, of which a row has at most one.
-    """
+    """Bounds (p, 2) and (2,) that are public, and which columns are one one-hot group."""
 
     feature_bounds: FloatArray
     label_bounds: FloatArray
@@ -49,22 +41,6 @@ class Declared:
     def frame(self) -> Frame:
         """The public map into [-1, 1], and its way back."""
         return Frame(self.feature_bounds, self.label_bounds, True)
-
-
-class ComparedTable(Protocol):
-    """A table that is drawn or split anew in each trial."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def declared(self) -> Declared: ...
-
-    @property
-    def coefficients(self) -> FloatArray | None:
-        """Of the population, the intercept last, where they are known."""
-
-    def draw(self, rng: np.random.Generator) -> Drawn: ...
 
 
 @dataclass(frozen=True)
@@ -82,27 +58,20 @@ class Synthetic:
     coefficients: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        bounds: list[tuple[float, float]]
-        label: tuple[float, float]
         if self.name == "flats":
-            bounds, label = [(10, 300), (1900, 2030), (0, 1), (0, 1), (0, 1)], (0, 4000)
+            bounds = np.array([(10, 300), (1900, 2030), (0, 1), (0, 1), (0, 1)], dtype=np.float64)
+            declared = Declared(bounds, np.array([0.0, 4000.0]), bounds[:, 1] == 1)
             truth = np.array([9.0, 2.0, 80.0, -40.0, 150.0, 200.0 - 2.0 * 1985])
         else:
-            p, reach = 10, 6.0 if self.name == "normal" else 12.0
-            bounds, label = [BOUNDS[self.name]] * p, (-reach, reach)
+            reach = 6.0 if self.name == "normal" else 12.0
+            declared = _boxes(np.array([BOUNDS[self.name]] * 10), (-reach, reach))
             truth = self._population.coefficients
-        declared = Declared(
-            np.array(bounds, dtype=np.float64),
-            np.array(label, dtype=np.float64),
-            np.array([pair == (0, 1) for pair in bounds]),
-        )
         object.__setattr__(self, "declared", declared)
         object.__setattr__(self, "coefficients", truth)
 
     @property
     def _population(self) -> Population:
-        errors = {"normal": "normal", "correlated": "Student t3"}
-        return Population(self.name, errors[self.name], 10)
+        return Population(self.name, "normal" if self.name == "normal" else "Student t3", 10)
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         total = self.training_rows + self.held_out_rows
@@ -137,8 +106,7 @@ class Split:
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         order = rng.permutation(len(self.labels))
-        cut = int(TRAINING_SHARE * len(order))
-        train, test = order[:cut], order[cut:]
+        train, test = np.split(order, [int(TRAINING_SHARE * len(order))])
         if self.official_test.any():
             train, test = np.flatnonzero(~self.official_test), np.flatnonzero(self.official_test)
         return Drawn(
@@ -146,6 +114,7 @@ class Split:
         )
 
 
+ComparedTable = Synthetic | Split
 HOUSING_BOUNDS = {
     "MedInc": (0, 15),
     "HouseAge": (0, 60),
@@ -176,13 +145,17 @@ def real_table(table: Table) -> Split:
     Images are averaged over blocks of 4 × 4 pixels, so that 784 pixels become 49.
     """
     if table.name == "mnist":
-        return _images(table)
-    bounds, labels = (
-        (DIABETES_BOUNDS, (0, 350)) if "bmi" in table.feature_names else (HOUSING_BOUNDS, (0, 5))
-    )
-    pairs = np.array([bounds[name] for name in table.feature_names], dtype=np.float64)
-    declared = _boxes(pairs, labels)
-    features = np.asarray(table.features, dtype=np.float64)
+        side = round(table.shape[1] ** 0.5)
+        pool = POOL[side]
+        blocks = table.features.reshape(-1, side // pool, pool, side // pool, pool)
+        features = blocks.mean(axis=(2, 4)).reshape(len(blocks), -1)
+        declared = _boxes(np.array([(0.0, table.feature_scale)] * features.shape[1]), (-1, 1))
+    else:
+        features = np.asarray(table.features, dtype=np.float64)
+        of_persons = "bmi" in table.feature_names
+        bounds, labels = (DIABETES_BOUNDS, (0, 350)) if of_persons else (HOUSING_BOUNDS, (0, 5))
+        pairs = np.array([bounds[name] for name in table.feature_names], dtype=np.float64)
+        declared = _boxes(pairs, labels)
     return Split(table.name, features, table.labels, table.official_test, declared)
 
 
@@ -190,18 +163,7 @@ def diabetes() -> Split:
     """scikit-learn's diabetes table: 442 persons, too few for most budgets."""
     from privreg.data import stand_ins
 
-    split = real_table(stand_ins.diabetes("wanted for itself"))
-    return Split("diabetes", split.features, split.labels, split.official_test, split.declared)
-
-
-def _images(table: Table) -> Split:
-    side = round(table.shape[1] ** 0.5)
-    pool = POOL[side]
-    blocks = table.features.reshape(-1, side // pool, pool, side // pool, pool)
-    features = blocks.mean(axis=(2, 4)).reshape(len(blocks), -1)
-    pairs = np.tile([0.0, table.feature_scale], (features.shape[1], 1))
-    declared = _boxes(pairs, (-1, 1))
-    return Split("mnist", features, table.labels, table.official_test, declared)
+    return replace(real_table(stand_ins.diabetes("wanted for itself")), name="diabetes")
 
 
 def _boxes(pairs: FloatArray, label: tuple[float, float]) -> Declared:

@@ -19,19 +19,22 @@ signs or normals have mean zero, and squares the mean that is taken off.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
-from functools import lru_cache, singledispatch
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import oaconvolve
 
 from privreg.algorithms import one_pass_dpgd
-from privreg.algorithms.adassp import RELEASES, adassp_zcdp, clipped_sums, sensitivities
+from privreg.algorithms.adassp import RELEASES, clipped_sums, sensitivities
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.huber_scales import length_edges, scale_edges
 from privreg.algorithms.one_pass_together import CHUNK
+from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
@@ -39,57 +42,102 @@ from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
 from privreg.methods.runs import Declared
 from privreg.noise.normals import standard_normal
+from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import noise_moments
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
-from reproduction.studies.control_samples import Curvature, Sample, blocks, gram, squares
 
 FloatArray = NDArray[np.float64]
 Found = tuple[FloatArray, FloatArray]
+Rng = np.random.Generator
 # Beyond, a linear descent runs away where a clipped one does not.
 LONGEST_PULL = 2.0
+# Rows per feature from which off-diagonal sums, of relative size √(p/n), are left out.
+MANY_ROWS = 1000
+NUMBERS_PER_BLOCK = 1 << 16
 
 
-class _Runs(NamedTuple):
-    """A sample, the generator of so many runs on it, and its twin for their controls."""
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a problem, shape (n, p), and a budget to fit them with."""
 
-    sample: Sample
-    rng: np.random.Generator
-    twin: np.random.Generator
-    runs: int
+    problem: Problem
+    budget: Budget
+    rows: FloatArray
+    labels: FloatArray
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        return np.asarray(self.labels - self.rows @ self.problem.signal)
+
+    @property
+    def samples(self) -> ArraySamples:
+        return ArraySamples(self.rows, self.labels)
+
+    def control(
+        self, bias: FloatArray, sampling: FloatArray, private: FloatArray, mean: FloatArray | float
+    ) -> FloatArray:
+        """Half the weighted square of the sum, shape (runs,), less its part that has a mean."""
+        weights = self.problem.eigenvalues
+        return np.asarray(
+            ((bias + sampling + private) ** 2 @ weights - bias**2 @ weights - mean) / 2
+        )
 
 
-def run_with_control(method: Any, sample: Sample, rng: np.random.Generator, *, runs: int) -> Found:
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    r"""Mean derivative and sum of the clipped gradients at θ*, with the sum of their squares.
+
+    .. math:: \hat A = \frac1n\sum_i \ell_i x_i x_i^\top 1\{|\xi_i| \le w_i\},\qquad
+        s = \frac1n\sum_i \psi_i x_i,\qquad Q = \frac1{n^2}\sum_i \psi_i^2 x_i x_i^\top,
+        \qquad \psi_i = \ell_i\,\mathrm{clip}(\xi_i, \pm w_i)
+
+    Where rows are many for the features only the diagonals are taken: so is the map from s to u,
+    and the mean of its square needs no more of Q.
+    """
+
+    matrix: FloatArray
+    score: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of(
+        cls, sample: Sample, widths: FloatArray | float, leverage: FloatArray | float = 1.0
+    ) -> Curvature:
+        (n, p), rows = sample.rows.shape, sample.rows
+        kept = np.asarray(leverage * (np.abs(sample.errors) <= widths), dtype=np.float64)
+        scored = leverage * np.clip(sample.errors, -widths, widths)
+        product = _diagonal if p * MANY_ROWS <= n else gram
+        return cls(product(rows, kept) / n, scored @ rows / n, product(rows, scored**2) / n**2)
+
+    def reached(self, reach: FloatArray, eigenvalues: FloatArray) -> tuple[FloatArray, float]:
+        """u of a map from s, and the mean of its weighted square."""
+        mean = np.sum((reach.T * eigenvalues) @ reach * self.squares)
+        return reach @ self.score, float(mean)
+
+
+def run_with_control(method: Any, sample: Sample, rng: Rng, *, runs: int) -> Found:
     """Estimates of runs on one sample and their control variates, shapes (runs, p) and (runs,).
 
     The estimates and the state of the generator afterwards are those of `method.simulate`.
-
-    Parameters
-    ----------
-    method : Method
-        One of those registered below.
-    sample : Sample
-    rng : Generator
-        Source of the private noise.
-    runs : int
     """
     twin = deepcopy(rng)
-    estimates, controls = _run(method, _Runs(sample, rng, twin, runs))
+    estimates, controls = _run(method, sample, rng, twin, runs)
     if twin.random() != deepcopy(rng).random():
         raise RuntimeError(f"{method.name} draws other noise than its control variate expects")
     return estimates, controls
 
 
 @singledispatch
-def _run(method: Any, of: _Runs) -> Found:
+def _run(method: Any, sample: Sample, rng: Rng, twin: Rng, runs: int) -> Found:
+    """Runs with one generator, and their controls with its twin."""
     raise TypeError(f"method must be one with a control variate, got {type(method).__name__}")
 
 
 @_run.register
-def _full_batch(method: FullBatchDPGD, of: _Runs) -> Found:
-    sample, rng, twin, runs = of
+def _full_batch(method: FullBatchDPGD, sample: Sample, rng: Rng, twin: Rng, runs: int) -> Found:
     problem, p = sample.problem, sample.problem.dimension
     estimates = _simulated(method, sample, rng, runs)
     std = method.step_size * float(
@@ -117,14 +165,12 @@ def _full_batch(method: FullBatchDPGD, of: _Runs) -> Found:
 
 
 @_run.register
-def _one_pass(method: OnePassDPGD, of: _Runs) -> Found:
-    sample, rng, twin, runs = of
+def _one_pass(method: OnePassDPGD, sample: Sample, rng: Rng, twin: Rng, runs: int) -> Found:
     problem = sample.problem
     n, p = sample.rows.shape
     mechanism = _mechanism(method, n, p, sample.budget)
     norms = _norms(sample.rows)
-    clip = float(mechanism.clip_norm[0])
-    amplitude = float(mechanism.amplitude[0])
+    clip, amplitude = float(mechanism.clip_norm[0]), float(mechanism.amplitude[0])
     rates = amplitude * mechanism.step_shape
     stds = 2 * clip * amplitude * mechanism.noise_shape
     taken = np.minimum(rates, 2 / norms**2)
@@ -151,10 +197,9 @@ def _one_pass(method: OnePassDPGD, of: _Runs) -> Found:
 
 
 @_run.register
-def _correlated_noise(method: CorrelatedNoise, of: _Runs) -> Found:
-    from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-
-    sample, rng, twin, runs = of
+def _correlated_noise(
+    method: CorrelatedNoise, sample: Sample, rng: Rng, twin: Rng, runs: int
+) -> Found:
     problem = sample.problem
     n, p = sample.rows.shape
     estimates = _simulated(method, sample, rng, runs)
@@ -168,8 +213,7 @@ def _correlated_noise(method: CorrelatedNoise, of: _Runs) -> Found:
     later = np.arange(steps)[::-1]
     of_row = np.arange(n) // method.batch_size
     normals = np.array([standard_normal(twin, (steps, p)) for _ in range(runs)])
-    bias, sampling, private = -problem.signal, np.empty(p), np.empty((runs, p))
-    mean = 0.0
+    bias, sampling, private, mean = -problem.signal, np.empty(p), np.empty((runs, p)), 0.0
     for own, pull in _groups(problem, method.clip_norm):
         contraction = 1 - method.step_size * pull
         loads = method.step_size * contraction**later
@@ -183,24 +227,12 @@ def _correlated_noise(method: CorrelatedNoise, of: _Runs) -> Found:
 
 
 @_run.register
-def _adassp(method: AdaSSP, of: _Runs) -> Found:
-    sample, rng, twin, runs = of
+def _adassp(method: AdaSSP, sample: Sample, rng: Rng, twin: Rng, runs: int) -> Found:
     problem, p = sample.problem, sample.problem.dimension
     bounds = Declared.of(problem).require_bounds(method.name)
     sums = clipped_sums(sample.samples, bounds=bounds)
     limits = sensitivities(bounds, neighbours=sample.budget.neighbours)
-    estimates = np.array(
-        [
-            adassp_zcdp(
-                sums,
-                bounds=bounds,
-                budget=sample.budget,
-                rng=rng,
-                ridge_failure=method.ridge_failure,
-            )
-            for _ in range(runs)
-        ]
-    )
+    estimates = _simulated(method, sample, rng, runs)
     multiplier = np.sqrt(RELEASES / (2 * sample.budget.rho))
     gram_std, moment_std = multiplier * limits.gram, multiplier * limits.moment
     shrink = np.minimum(1.0, bounds.feature_norm / _norms(sample.rows))
@@ -237,9 +269,10 @@ def _adassp(method: AdaSSP, of: _Runs) -> Found:
 
 
 @_run.register
-def _private_regression(method: PrivateRegression, of: _Runs) -> Found:
+def _private_regression(
+    method: PrivateRegression, sample: Sample, rng: Rng, twin: Rng, runs: int
+) -> Found:
     """With the noise of the final steps alone, whose weights are known before it is drawn."""
-    sample, rng, twin, runs = of
     problem = sample.problem
     n, p = sample.rows.shape
     fit = method._prepare(sample.samples, sample.budget, Declared.of(problem))
@@ -251,25 +284,19 @@ def _private_regression(method: PrivateRegression, of: _Runs) -> Found:
     else:
         leverage, widths = np.ones(n), width / np.maximum(lengths, 1e-300)
     curvature = Curvature.of(sample, widths, leverage)
-    sampling, spread = curvature.reached(
-        np.asarray(np.linalg.inv(curvature.matrix)), problem.eigenvalues
-    )
-    scales = len(scale_edges(1.0)) + 1
-    before = (
-        len(length_edges(1.0)) + 1
-        + method.gram_rounds * p * p
-        + scales
-        + method.warm_up_steps * (p + scales)
-        + (p * p if method.moment_share > 0 else 0)
-    )  # fmt: skip
-    after = (p * p if method.moment_share > 0 else 0) + 2
+    inverse = np.asarray(np.linalg.inv(curvature.matrix))
+    sampling, spread = curvature.reached(inverse, problem.eigenvalues)
+    # Normals that a fit draws before and after its final steps.
+    lengths_drawn, scales_drawn = len(length_edges(1.0)) + 1, len(scale_edges(1.0)) + 1
+    moments_drawn = p * p if method.moment_share > 0 else 0
+    before = lengths_drawn + method.gram_rounds * p * p + scales_drawn + moments_drawn
+    before += method.warm_up_steps * (p + scales_drawn)
     estimates, controls = np.empty((runs, p)), np.empty(runs)
     for run in range(runs):
         fitted = fit(rng)
         estimates[run] = fitted.parameters
         twin.standard_normal(before)
-        private = np.zeros(p)
-        left: list[FloatArray] = []
+        private, left = np.zeros(p), list[FloatArray]()
         for matrix, std in zip(
             fitted.step_matrices[method.warm_up_steps :],
             fitted.gradient_noise_stds[method.warm_up_steps :],
@@ -284,13 +311,13 @@ def _private_regression(method: PrivateRegression, of: _Runs) -> Found:
             moved = std * step
             private = private - pull @ private + moved @ normals
             left = [each - pull @ each for each in left] + [moved]
-        twin.standard_normal(after)
+        twin.standard_normal(moments_drawn + 2)
         mean = spread + sum(float(np.sum(problem.eigenvalues @ each**2)) for each in left)
         controls[run] = sample.control(np.zeros(p), sampling, private, mean)
     return estimates, controls
 
 
-def _simulated(method: Any, sample: Sample, rng: np.random.Generator, runs: int) -> FloatArray:
+def _simulated(method: Any, sample: Sample, rng: Rng, runs: int) -> FloatArray:
     found = method.simulate(
         sample.samples, sample.budget, rng, declared=Declared.of(sample.problem), runs=runs
     )
@@ -335,3 +362,30 @@ def _mechanism(method: OnePassDPGD, n: int, p: int, budget: Budget) -> one_pass_
         budget=budget,
         clip_constant=method.clip_constant,
     )
+
+
+def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Sum over rows of w x xᵀ, shape (p, p), with weights that are not negative."""
+    total, roots = np.zeros((rows.shape[1],) * 2), np.sqrt(weights)
+    for block in blocks(*rows.shape):
+        weighted = rows[block] * roots[block, None]
+        total += weighted.T @ weighted
+    return total
+
+
+def squares(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Diagonal of `gram`, shape (p,)."""
+    total = np.zeros(rows.shape[1])
+    for block in blocks(*rows.shape):
+        total += weights[block] @ rows[block] ** 2
+    return total
+
+
+def blocks(n: int, p: int) -> Iterator[slice]:
+    """Consecutive rows whose numbers fit in a cache, and need no new memory each time."""
+    size = max(1, NUMBERS_PER_BLOCK // p)
+    return (slice(first, min(n, first + size)) for first in range(0, n, size))
+
+
+def _diagonal(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    return np.diag(squares(rows, weights))

@@ -8,7 +8,6 @@ runs cannot be repeated, and the tests audit them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -43,14 +42,6 @@ Rows = tuple[np.ndarray, np.ndarray]
 SHORT, FAR = 1e-3, 1e6
 
 
-@dataclass(frozen=True)
-class Audited:
-    """A mechanism, its promise, and one number of a run on the first or on the second data set."""
-
-    promised: Budget
-    run: Run
-
-
 def _opposite(
     rows: int, dimension: int, *, used: int, neighbours: str = "replace-one"
 ) -> list[Rows]:
@@ -60,15 +51,14 @@ def _opposite(
     """
     features, labels = np.zeros((rows, dimension)), np.zeros(rows)
     features[used, 0], labels[used] = SHORT, FAR
-    other = (features[used : used + 1], -labels[used : used + 1])
+    other = (features[[used]], -labels[[used]]) if neighbours == "replace-one" else None
     pair = neighbouring_tables(
-        features, labels, record=used, neighbours=neighbours,
-        replacement=other if neighbours == "replace-one" else None,
-    )  # fmt: skip
+        features, labels, record=used, neighbours=neighbours, replacement=other
+    )
     return [(each.features, each.labels) for each in (pair.first, pair.second)]
 
 
-def one_pass(mu: float, *, schedule: Schedule, used: int) -> Audited:
+def one_pass(mu: float, *, schedule: Schedule, used: int) -> Run:
     """Rows before the record's, with η|x|² = 1, take away the noise of the steps before it."""
     budget = Budget.half_square(mu)
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
@@ -78,10 +68,10 @@ def one_pass(mu: float, *, schedule: Schedule, used: int) -> Audited:
     for before in range(max(0, used - 4), used):
         for features, _ in pair:
             features[before, 0] = (mechanism.amplitude[0] * mechanism.step_shape[before]) ** -0.5
-    return Audited(budget, lambda which, rng: one_pass_dpgd.fit(mechanism, *pair[which], rng)[0, 0])
+    return lambda which, rng: one_pass_dpgd.fit(mechanism, *pair[which], rng)[0, 0]
 
 
-def full_batch(mu: float, *, neighbours: str) -> Audited:
+def full_batch(mu: float, *, neighbours: str) -> Run:
     """Every iterate is released; the record moves each of them by the same.
 
     Five rows are declared, also where the second data set has four.
@@ -102,10 +92,10 @@ def full_batch(mu: float, *, neighbours: str) -> Audited:
         # The steps' noise is equal and independent: their sum decides.
         return found.iterates[0, -1, 0]
 
-    return Audited(budget, run)
+    return run
 
 
-def clipped_noisy_sgd(mu: float) -> Audited:
+def clipped_noisy_sgd(mu: float) -> Run:
     """The last step uses the record, and ρ = 2c²/σ² of the guarantee is μ = 2c/σ."""
     clip_norm, steps = 1.2, 4
     pair = _opposite(steps, 2, used=steps - 1)
@@ -119,10 +109,10 @@ def clipped_noisy_sgd(mu: float) -> Audited:
         )  # fmt: skip
         return found.iterate[0, 0, 0]
 
-    return Audited(Budget.gaussian_dp(mu), run)
+    return run
 
 
-def adassp(mu: float, *, neighbours: str) -> Audited:
+def adassp(mu: float, *, neighbours: str) -> Run:
     r"""The estimate moves by Δm - ΔG θ over a large G, where θ makes the two parts agree.
 
     Replaced: e_1 with label 1 by e_2 with label -1, at θ = (-2, 2), moves G by √2 and the moment by
@@ -147,10 +137,10 @@ def adassp(mu: float, *, neighbours: str) -> Audited:
     def run(which: int, rng: np.random.Generator) -> float:
         return float(np.sum(adassp_zcdp(sums[which], bounds=bounds, budget=budget, rng=rng)))
 
-    return Audited(budget, run)
+    return run
 
 
-def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) -> Audited:
+def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) -> Run:
     """The first record, in each epoch's first step; all iterates give the white noise back."""
     rows = len(decoder) // epochs
     budget = Budget.half_square(mu, neighbours=neighbours)
@@ -168,10 +158,10 @@ def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) ->
         found = dp_ftrl(data[which], mechanism=mechanism, step_size=0.1, rng=rng, times=times)
         return float(direction @ np.diff(found.iterates[:, 0], prepend=0.0))
 
-    return Audited(budget, run)
+    return run
 
 
-def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) -> Audited:
+def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) -> Run:
     """The first of four records, whose gradient enters every later iterate of the average."""
     rows, budget = 4, Budget.half_square(mu)
     mechanism = ShapedMechanism.for_budget(
@@ -189,17 +179,15 @@ def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) 
         found = shaped_dp_ftrl(data[which], mechanism=mechanism, step_size=0.5, rng=rng)
         return float(found.average @ direction)
 
-    return Audited(budget, run)
+    return run
 
 
-def gaussian(mu: float, *, loss: float) -> Audited:
+def gaussian(mu: float, *, loss: float) -> Run:
     """A Gaussian mechanism that loses this multiple of what it promises."""
-    return Audited(
-        Budget.gaussian_dp(mu), lambda which, rng: which * loss * mu + rng.standard_normal()
-    )
+    return lambda which, rng: which * loss * mu + rng.standard_normal()
 
 
-ALGORITHMS: Mapping[str, Callable[[float], Audited]] = {
+ALGORITHMS: Mapping[str, Callable[[float], Run]] = {
     "one-pass DP-GD, constant rate": partial(one_pass, schedule=Polynomial(1.0, 0.0), used=11),
     "one-pass DP-GD, polynomial rate": partial(one_pass, schedule=Polynomial(1.0, 0.5), used=6),
     "one-pass DP-GD, harmonic rate": partial(one_pass, schedule=Harmonic(0.7, 0.3), used=11),
@@ -238,7 +226,7 @@ ALGORITHMS: Mapping[str, Callable[[float], Audited]] = {
         shaped, covariance=identity_covariance(3), correlation=IndependentCorrelation()
     ),
 }
-CONTROLS: Mapping[str, Callable[[float], Audited]] = {
+CONTROLS: Mapping[str, Callable[[float], Run]] = {
     "no loss": partial(gaussian, loss=0.0),
     "the promised noise": partial(gaussian, loss=1.0),
     "two thirds of the noise": partial(gaussian, loss=1.5),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,10 @@ import numpy as np
 from privreg.planning.search import search
 from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.privacy.budget import Budget
-from reproduction.studies.control_samples import Sample
-from reproduction.studies.control_variates import run_with_control
+from reproduction.studies.control_variates import Sample, run_with_control
 from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
+EXCESS_RISK = attrgetter("excess_risk")
 LABEL_NOISE_STD = 0.7
 # From so many rows on a trial estimates this share of the coefficients: control variates make up
 # for it.
@@ -52,22 +54,17 @@ class Setting:
 
     def chosen(self) -> tuple[str, Any, Any]:
         """Name, settings and prediction of the first method that can be relied on, or the last."""
-        tried = sorted(map(self._found, self.first), key=lambda each: float(each[2].excess_risk))
-        for found in tried:
-            if _relied_on(found[2]):
-                return found
-        for name in INSTEAD:
-            found = self._found(name)
-            if _relied_on(found[2]):
+        first = sorted(map(self._found, self.first), key=lambda each: EXCESS_RISK(each[2]))
+        for found in chain(first, map(self._found, INSTEAD)):
+            prediction = found[2]
+            if prediction.holds and not prediction.warnings and prediction.beats_the_mean:
                 break
         return found
 
     def _found(self, name: str) -> tuple[str, Any, Any]:
-        method: Any = search(
-            name, self.problem, self.budget, objective=lambda each: each.excess_risk,
-            intervals=True,
-        )  # fmt: skip
-        return name, method, method.predict(self.problem, self.budget)
+        problem, budget = self.problem, self.budget
+        method: Any = search(name, problem, budget, objective=EXCESS_RISK, intervals=True)
+        return name, method, method.predict(problem, budget)
 
     def runs(
         self, method: Any, coefficients: int, rng: np.random.Generator
@@ -88,10 +85,6 @@ class Setting:
             risks.append(excess_risk(problem, fitted))
             controls.append(control)
         return np.concatenate(risks), np.concatenate(controls)
-
-
-def _relied_on(found: Any) -> bool:
-    return bool(found.holds and not found.warnings and found.beats_the_mean)
 
 
 def every_setting(sizes: Sequence[tuple[int, Sequence[int]]]) -> list[Setting]:

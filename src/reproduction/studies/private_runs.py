@@ -23,17 +23,7 @@ def problem_of(
 ) -> Problem:
     """Features of mean variance 1, or one-hot ones with a signal of √p times the norm.
 
-    Parameters
-    ----------
-    sample_size : int
-    spectrum : ndarray, shape (p,)
-        Variances up to a factor; of one-hot features the squared shares.
-    norm : float
-        Of the signal, even over directions.
-    noise : float
-        Standard deviation of the label noise.
-    law, noise_law : str
-        Of the features and of the label noise.
+    The spectrum holds variances up to a factor, of one-hot features the squared shares.
     """
     p = len(spectrum)
     if law == "one_hot":

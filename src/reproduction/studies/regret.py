@@ -1,4 +1,4 @@
-"""What a plan is judged by: the best setting of a grid, chosen on simulations of the truth."""
+"""Problems to plan for, and the best setting of a grid for each, chosen on simulations."""
 
 from __future__ import annotations
 
@@ -17,127 +17,163 @@ from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
 from privreg.methods.runs import Declared
-from privreg.prediction.problem import Problem
+from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.studies.private_runs import excess_risk
+from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 FloatArray = NDArray[np.float64]
-Draw = Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]
 LARGEST = 1e6
 # Settings that are kept for a round, and its runs of each: what is far behind is dropped early.
 ROUNDS = ((106, 3), (20, 8), (5, 24))
+PROBLEM_SEED = 1000
+# Bounds that are declared for standardised tables, in standard deviations.
+FEATURE_BOUND, LABEL_BOUND = 4.0, 5.0
+# What is stated of a table: the features explain this share of the labels' variance, evenly over
+# coefficients or over variance; noise is well-behaved, or heavy-tailed and explained in part.
+STATED = ((0.4, "coefficients", "gaussian", 0.0), (0.9, "variance", "student_t3", 0.3))
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A problem to plan for.
-
-    Attributes
-    ----------
-    name : str
-    truth : Problem
-        What holds; for a table, the moments of all of its rows.
-    budget : Budget
-    stated : tuple of Problem
-        What the plan is told.
-    draw : callable
-        From a generator to features and labels of `truth.sample_size` rows.
-    """
+    """A problem to plan for: what holds, what the plan is told, and rows of it."""
 
     name: str
     truth: Problem
     budget: Budget
     stated: tuple[Problem, ...]
-    draw: Draw
+    draw: Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]
+
+
+def synthetic_case(number: int, largest_sample: int) -> Case:
+    """One of a fixed list of problems, stated as it is."""
+    rng = np.random.Generator(np.random.SFC64(PROBLEM_SEED + number))
+    n = round(float(np.exp(rng.uniform(np.log(1500), np.log(largest_sample)))))
+    p = int(rng.choice([3, 5, 10, 20, 40]))
+    law = FEATURE_LAWS[number % 4]
+    price = 10 ** rng.uniform(-1, 1.3)
+    noise, norm = float(rng.choice([0.3, 1.0, 2.0])), float(rng.choice([0.5, 1.0, 2.0]))
+    spectrum = np.geomspace(float(rng.choice([1.0, 0.3, 0.05])), 1.0, p)
+    problem = problem_of(n, spectrum, norm=norm, noise=noise, law=law)
+    budget = Budget.zcdp(max(2 * p / (n * price), 2e-4))
+    return Case(f"synthetic {number}", problem, budget, (problem,), lambda rng: draw(problem, rng))
+
+
+def table_case(
+    name: str, features: FloatArray, labels: FloatArray, *, sample_size: int, rho: float
+) -> Case:
+    """A standardised table as a population, of which a range is stated.
+
+    Public are the sizes, bounds, the features' second moment and the labels' variance. The signal's
+    direction and size, and the law of the noise, are not.
+    """
+    features = np.clip(_standardised(features), -FEATURE_BOUND, FEATURE_BOUND)
+    features = features - features.mean(axis=0)
+    labels = _standardised(labels)
+    values, vectors = np.linalg.eigh(features.T @ features / len(features))
+    rotated = features @ vectors
+    coefficients = rotated.T @ labels / len(labels) / values
+    p = len(values)
+    bounds = {"feature_norm": 2 * np.sqrt(p), "label_bound": LABEL_BOUND}
+    noise = float(np.std(labels - rotated @ coefficients))
+    truth = Problem(sample_size, values, signal=coefficients, label_noise_std=noise, **bounds)
+    stated = []
+    for share, even, law, misfit in STATED:
+        squares = share / p / values
+        if even == "coefficients":
+            squares = np.full(p, share / values.sum())
+        told = {"label_noise_std": np.sqrt(1 - share), "label_noise_law": law, "misfit": misfit}
+        stated.append(Problem(sample_size, values, signal=np.sqrt(squares), **told, **bounds))
+
+    def rows(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        chosen = rng.integers(len(labels), size=sample_size)
+        return rotated[chosen], labels[chosen]
+
+    return Case(f"{name}, rho = {rho:g}", truth, Budget.zcdp(rho), tuple(stated), rows)
+
+
+def leading_components(features: FloatArray, components: int) -> FloatArray:
+    """The features, or where they are more than `components` so many principal components."""
+    if features.shape[1] <= components:
+        return features
+    centred = features - features.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    return np.asarray(centred @ vectors[:, : -components - 1 : -1])
+
+
+def column_as_labels(
+    features: FloatArray, labels: FloatArray, column: int
+) -> tuple[FloatArray, FloatArray]:
+    """A table in which a feature and the labels have changed places."""
+    changed = features.copy()
+    changed[:, column] = labels
+    return changed, features[:, column].copy()
 
 
 def risks(case: Case, methods: Sequence[Any], rng: np.random.Generator) -> FloatArray:
     """Excess risk of a run of each method on the same rows, with noise of the same seed.
 
-    Parameters
-    ----------
-    case : Case
-    methods : sequence
-        Settings, or None for predicting the mean.
-    rng : Generator
+    None predicts the mean.
     """
     samples = ArraySamples(*case.draw(rng))
     seed = int(rng.integers(2**63))
-    found = np.empty(len(methods))
-    for at, method in enumerate(methods):
-        noise = np.random.Generator(np.random.SFC64(seed))
-        found[at] = _risk(case, method, samples, noise)
-    return found
+    return np.array(
+        [
+            _risk(case, method, samples, np.random.Generator(np.random.SFC64(seed)))
+            for method in methods
+        ]
+    )
 
 
 def best_of_grid(case: Case, rng: np.random.Generator) -> Any:
-    """The setting of `grid` of least mean error, in rounds of ever fewer settings and more runs.
-
-    Parameters
-    ----------
-    case : Case
-    rng : Generator
-        Of rows and noise that nothing else is judged by.
-    """
+    """The setting of `grid` of least mean error, in rounds of ever fewer settings and more runs."""
     methods = grid(case.truth, case.budget)
-    total, runs = np.zeros(len(methods)), 0
+    total = np.zeros(len(methods))
     for kept, repeats in ROUNDS:
         order = np.argsort(total)[:kept]
         methods, total = [methods[at] for at in order], total[order]
         for _ in range(repeats):
             total = total + risks(case, methods, rng)
-        runs += repeats
     return methods[int(np.argmin(total))]
 
 
 def grid(problem: Problem, budget: Budget) -> list[Any]:
-    """A hundred and six settings, in units of the truth.
-
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    """
+    """A hundred and six settings, in units of the truth."""
     n, p, noise = problem.sample_size, problem.dimension, problem.label_noise_std
     largest, mean = float(problem.eigenvalues.max()), float(problem.eigenvalues.mean())
     unit = noise * float(np.sqrt(problem.eigenvalues.sum()))
     natural = max(1.0, 1 / budget.root) * p / n
     first = PrivateRegression(moment_share=0.0)
-    return [
-        *(
-            FullBatchDPGD(steps, size / largest, clip * unit)
-            for steps, size, clip in product((4, 10, 25), (0.4, 0.8, 1.4), (0.5, 1.0, 2.0, 4.0))
-        ),
-        *(
-            OnePassDPGD(Harmonic(rate / mean, offset * natural), clip * noise * np.sqrt(mean))
-            for rate, offset, clip in product(
-                (1.0, 1.6, 2.5, 5.0), (0.5, 2.0, 8.0), (0.4, 0.8, 1.6)
-            )
-        ),
-        *(
-            OnePassDPGD(Polynomial(rate / mean, 0.5), clip * noise * np.sqrt(mean))
-            for rate, clip in product((2.0, 4.0, 8.0), (0.4, 0.8, 1.6))
-        ),
-        *(
-            replace(
-                first,
-                clip_width=width,
-                gram_share=gram,
-                scale_share=scale,
-                warm_up_steps=steps,
-                warm_up_share=share,
-            )
-            for width, (gram, scale), (steps, share) in product(
-                (0.5, 0.9, 1.4, 2.0), ((0.05, 0.03), (0.15, 0.1)), ((2, 0.1), (4, 0.15))
-            )
-        ),
-        *(
-            CorrelatedNoise(max(1, n // steps), size / largest, 1.2 * unit, damping)
-            for steps, size, damping in product((20, 60), (0.1, 0.3), (1.0, 0.05))
-        ),
-        AdaSSP(),
+    found: list[Any] = [
+        FullBatchDPGD(steps, size / largest, clip * unit)
+        for steps, size, clip in product((4, 10, 25), (0.4, 0.8, 1.4), (0.5, 1.0, 2.0, 4.0))
     ]
+    found += [
+        OnePassDPGD(Harmonic(rate / mean, offset * natural), clip * noise * np.sqrt(mean))
+        for rate, offset, clip in product((1.0, 1.6, 2.5, 5.0), (0.5, 2.0, 8.0), (0.4, 0.8, 1.6))
+    ]
+    found += [
+        OnePassDPGD(Polynomial(rate / mean, 0.5), clip * noise * np.sqrt(mean))
+        for rate, clip in product((2.0, 4.0, 8.0), (0.4, 0.8, 1.6))
+    ]
+    found += [
+        replace(
+            first,
+            clip_width=width,
+            gram_share=gram,
+            scale_share=scale,
+            warm_up_steps=steps,
+            warm_up_share=share,
+        )
+        for width, (gram, scale), (steps, share) in product(
+            (0.5, 0.9, 1.4, 2.0), ((0.05, 0.03), (0.15, 0.1)), ((2, 0.1), (4, 0.15))
+        )
+    ]
+    found += [
+        CorrelatedNoise(max(1, n // steps), size / largest, 1.2 * unit, damping)
+        for steps, size, damping in product((20, 60), (0.1, 0.3), (1.0, 0.05))
+    ]
+    return [*found, AdaSSP()]
 
 
 def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Generator) -> float:
@@ -152,3 +188,8 @@ def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Gener
         return LARGEST
     with np.errstate(over="ignore"):
         return min(float(excess_risk(truth, fitted)), LARGEST)
+
+
+def _standardised(values: FloatArray) -> FloatArray:
+    centred = values - values.mean(axis=0)
+    return np.asarray(centred / np.maximum(centred.std(axis=0), 1e-12))

@@ -13,35 +13,24 @@ KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*METHODS, Harmonic, Po
 
 
 def to_text(method: Any) -> str:
-    """JSON of a dataclass of settings, its kind first.
-
-    Parameters
-    ----------
-    method : dataclass, optional
-        None where the mean is predicted.
-    """
+    """JSON of a dataclass of settings, its kind first, or of None where the mean is predicted."""
     return json.dumps(_plain(method))
 
 
 def from_text(text: str) -> Any:
-    """The settings that `to_text` wrote.
-
-    Parameters
-    ----------
-    text : str
-    """
-    return _built(json.loads(text))
+    """The settings that `to_text` wrote."""
+    return json.loads(text, object_hook=_built)
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        given = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
-        return {"kind": type(value).__name__} | {name: _plain(each) for name, each in given.items()}
+        names = [each.name for each in fields(value) if each.init]
+        return {
+            "kind": type(value).__name__,
+            **{name: _plain(getattr(value, name)) for name in names},
+        }
     return value if value is None or isinstance(value, (bool, int)) else float(value)
 
 
-def _built(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    given = {name: _built(each) for name, each in value.items() if name != "kind"}
-    return KINDS[value["kind"]](**given)
+def _built(given: dict[str, Any]) -> Any:
+    return KINDS[given.pop("kind")](**given)

@@ -14,9 +14,8 @@ from privreg.methods.runs import Declared
 from privreg.prediction.problem import LABEL_NOISE_LAWS
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.studies.control_samples import Sample
-from reproduction.studies.control_variates import run_with_control
-from reproduction.studies.controlled import controlled
+from reproduction.studies.control_variates import Sample, run_with_control
+from reproduction.studies.experiments.prediction import controlled
 from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 METHODS = (

@@ -9,8 +9,7 @@ from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.studies.plan_cases import synthetic_case
-from reproduction.studies.regret import risks
+from reproduction.studies.regret import risks, synthetic_case
 from reproduction.studies.written_methods import from_text, to_text
 
 METHODS = (

@@ -55,7 +55,7 @@ def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[l
     }
     for trial in trials:
         yield {
-            name: [[audited.run(which, trial.rng) for which in (0, 1)] for audited in listed]
+            name: [[run(which, trial.rng) for which in (0, 1)] for run in listed]
             for name, listed in made.items()
         }
 

@@ -9,12 +9,12 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import stage
-from reproduction.studies import plan_stages
+from reproduction.studies.experiments import planning
 
 if TYPE_CHECKING:
     from reproduction.studies.regret import Case
 
-PLACE = "The regret of plans"
+PLACE = planning.PLACE
 
 
 class Parameters(Strict):
@@ -31,27 +31,23 @@ def cases(parameters: Parameters) -> tuple[Case, ...]:
     """Each table at each budget."""
     from sklearn.datasets import load_breast_cancer, load_diabetes
 
-    from reproduction.studies.plan_cases import column_as_labels, table_case
+    from reproduction.studies.regret import column_as_labels, table_case
 
-    found = []
+    found = {}
     if parameters.breast_cancer:
         table = load_breast_cancer()
-        found.append(("breast cancer", table.data, table.target.astype(float)))
+        found["breast cancer"] = table.data, table.target.astype(float)
     table = load_diabetes()
-    found += [
-        (
-            f"diabetes {column}",
-            *column_as_labels(table.data, table.target, table.feature_names.index(column)),
-        )
-        for column in parameters.diabetes_columns
-    ]
+    for column in parameters.diabetes_columns:
+        place = table.feature_names.index(column)
+        found[f"diabetes {column}"] = column_as_labels(table.data, table.target, place)
     return tuple(
         table_case(name, features, labels, sample_size=len(labels), rho=rho)
-        for name, features, labels in found
+        for name, (features, labels) in found.items()
         for rho in parameters.budgets
     )
 
 
-theory = stage(plan_stages.AXES, plan_stages.plans, shared={"cases": cases})
-simulate = stage(plan_stages.AXES, plan_stages.judged, shared={"cases": cases})
-summarise = stage(plan_stages.SUMMARISED, *plan_stages.REGRETS)
+theory = stage(planning.AXES, planning.plans, shared={"cases": cases})
+simulate = stage(planning.AXES, planning.judged, shared={"cases": cases})
+summarise = stage(planning.SUMMARISED, planning.regrets)

@@ -9,8 +9,18 @@ from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Dataset, Trials, kept, means, per, stage
-from reproduction.studies import plan_stages
+from reproduction.engine.recipe import (
+    Axis,
+    Dataset,
+    Estimate,
+    Quantity,
+    Trials,
+    kept,
+    means,
+    per,
+    stage,
+)
+from reproduction.engine.summaries import error_of_mean, trials_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +30,15 @@ if TYPE_CHECKING:
 PLACE = "The regret of plans"
 # A target between what the sample allows and what predicting the mean gives.
 TARGET_SHARE = 0.3
+JUDGED = ("best of the grid", "plan")
+NEAR = 1.1
+GRID_SEED = 7000
+REGRET = "mean excess risk of the plan's settings over that of the grid's best"
+AXES = {
+    "problem": Axis("problem", lambda cases: [case.name for case in cases]),
+    "judged": Axis("whose settings", JUDGED),
+}
+SUMMARISED = {"problem": Axis("problem", lambda theory: theory.problem.values)}
 
 
 class Parameters(Strict):
@@ -39,7 +58,7 @@ def cases(parameters: Parameters) -> tuple[Case, ...]:
     """The synthetic problems, and the diabetes table at each budget."""
     from sklearn.datasets import load_diabetes
 
-    from reproduction.studies.plan_cases import synthetic_case, table_case
+    from reproduction.studies.regret import synthetic_case, table_case
 
     table = load_diabetes()
     size = len(table.target)
@@ -53,6 +72,22 @@ def cases(parameters: Parameters) -> tuple[Case, ...]:
             for rho in parameters.diabetes_budgets
         ),
     )
+
+
+@per("problem", settings=Quantity("settings", "judged"))
+def plans(cases: tuple[Case, ...]) -> list[list[str]]:
+    """Settings of each case's plan and of its grid's best, as text."""
+    from privreg.planning.plan import plan_run
+    from reproduction.studies.regret import best_of_grid
+    from reproduction.studies.written_methods import to_text
+
+    found = []
+    for number, case in enumerate(cases):
+        plan = plan_run(case.stated, case.budget, intervals=False)
+        rng = np.random.Generator(np.random.SFC64((GRID_SEED, number)))
+        chosen = plan.best.method if plan.worthwhile else None
+        found.append([to_text(best_of_grid(case, rng)), to_text(chosen)])
+    return found
 
 
 @per(
@@ -83,6 +118,17 @@ def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any
     return found
 
 
+@per("problem", excess_risk=Quantity("excess risk of a run", "judged"))
+def judged(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[list[np.ndarray]]:
+    """Of the plan's and of the grid's best settings, on the same rows of each trial."""
+    from reproduction.studies.regret import risks
+    from reproduction.studies.written_methods import from_text
+
+    methods = [[from_text(str(text)) for text in row] for row in theory.settings.values]
+    for trial in trials:
+        yield [risks(case, row, trial.rng) for case, row in zip(cases, methods, strict=True)]
+
+
 @per("goal", risk_over_target="excess risk at the budget found over the target")
 def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[np.ndarray]:
     """Of the settings for each target."""
@@ -105,11 +151,30 @@ def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterato
         yield found / theory.target_risk.values
 
 
-theory = stage(plan_stages.AXES, plan_stages.plans, goals, shared={"cases": cases})
-simulate = stage(plan_stages.AXES, plan_stages.judged, reached, shared={"cases": cases})
+@per(
+    regret=Estimate(REGRET, "problem"),
+    median_regret=f"median {REGRET}",
+    worst_regret=Estimate(f"largest {REGRET}"),
+    near_best_regret=f"problems whose {REGRET} is at most {NEAR}",
+)
+def regrets(simulation: Dataset) -> dict[str, Any]:
+    """Ratios of mean errors to the grid's best, with standard errors from the pairs."""
+    best, plan = (trials_last(simulation.excess_risk.sel(judged=each)) for each in JUDGED)
+    least = best.mean(axis=1)
+    ratio = plan.mean(axis=1) / least
+    with np.errstate(invalid="ignore"):
+        error = error_of_mean(plan - ratio[:, None] * best) / least
+    worst = np.argmax(ratio)
+    return {
+        "regret": (ratio, error),
+        "median_regret": np.median(ratio),
+        "worst_regret": (ratio[worst], error[worst]),
+        "near_best_regret": np.sum(ratio <= NEAR),
+    }
+
+
+theory = stage(AXES, plans, goals, shared={"cases": cases})
+simulate = stage(AXES, judged, reached, shared={"cases": cases})
 summarise = stage(
-    plan_stages.SUMMARISED,
-    *plan_stages.REGRETS,
-    means(reached),
-    kept(goals, names=["target_risk"], artifact="theory"),
+    SUMMARISED, regrets, means(reached), kept(goals, names=["target_risk"], artifact="theory")
 )

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from reproduction.engine.recipe import Axis, Dataset, stage
-from reproduction.studies import comparing
+from reproduction.studies.experiments import comparison
 
 if TYPE_CHECKING:
     from reproduction.studies.compared_tables import ComparedTable
 
-PLACE = "Peers"
+PLACE = comparison.PLACE
 
 
-class Parameters(comparing.Compared):
+class Parameters(comparison.Compared):
     """A table: four fifths of its rows are fitted to, or all but the official test rows."""
 
     dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
@@ -30,15 +30,15 @@ def tables(data: Dataset) -> dict[str, ComparedTable]:
 
 
 simulate = stage(
-    comparing.AXES,
-    comparing.run,
+    comparison.AXES,
+    comparison.run,
     shared={"tables": tables},
     released="diagnostic",
     table=Axis("table", lambda tables: [*tables]),
 )
 summarise = stage(
-    comparing.AXES,
-    *comparing.SUMMARY,
+    comparison.AXES,
+    *comparison.SUMMARY,
     released="diagnostic",
     table=Axis("table", lambda simulation: simulation.table.values),
 )

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Dataset, stage
-from reproduction.studies import plan_stages
+from reproduction.studies.experiments import planning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from reproduction.studies.regret import Case
 
-PLACE = "The regret of plans"
-
+PLACE = planning.PLACE
 
 # Every table, and every stand-in for one, has as many features.
 Column = Annotated[int, Field(ge=0, le=7, strict=True)]
@@ -43,37 +40,40 @@ class Parameters(Strict):
     sample_size: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows drawn.")
     budgets: q.Some[q.Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
 
-    @model_validator(mode="after")
-    def _the_table_has_them(self) -> Self:
-        if self.columns and self.dataset != "california_housing":
-            # A pixel may be the same in all images.
-            raise ValueError("columns must be left out of tables other than california_housing")
-        if self.pairs and self.dataset != "mnist_digits":
-            raise ValueError("pairs must be left out of tables other than mnist_digits")
-        if any(one == other for one, other in self.pairs or ()):
-            raise ValueError("pairs must be of two digits each")
-        return self
+    # A pixel may be the same in all images.
+    _only_housing_has_columns = q.must(
+        "columns must be left out of tables other than california_housing",
+        lambda self: not self.columns or self.dataset == "california_housing",
+    )
+    _only_digits_have_pairs = q.must(
+        "pairs must be left out of tables other than mnist_digits",
+        lambda self: not self.pairs or self.dataset == "mnist_digits",
+    )
 
 
 def cases(parameters: Parameters, data: Dataset) -> tuple[Case, ...]:
     """Each choice of the labels at each budget."""
     from reproduction.engine.artifacts import from_dataset
-    from reproduction.studies.plan_cases import column_as_labels, leading_components, table_case
+    from reproduction.studies.regret import column_as_labels, leading_components, table_case
 
     table = from_dataset(data)
-    features, labels, name = table.features, table.labels, parameters.dataset
-    # A choice at a time: all of the digits as floating-point numbers are half a gigabyte.
-    chosen: Iterator[tuple[str, Any, Any, int | None]]
+    labels, name = table.labels, parameters.dataset
+    every = np.ones(len(labels), dtype=bool)
+    chosen: list[tuple[str, Any, Any, int | None]] = [(name, every, labels, None)]
     if parameters.pairs:
-        chosen = ((f"digits {one} and {two}", np.isin(labels, (one, two)), labels == one, None)
-                  for one, two in parameters.pairs)  # fmt: skip
-    else:
-        every = np.ones(len(labels), dtype=bool)
-        chosen = ((name if column is None else f"{name} {table.feature_names[column]}", every,
-                   labels, column) for column in parameters.columns or (None,))  # fmt: skip
+        chosen = [
+            (f"digits {one} and {two}", np.isin(labels, (one, two)), labels == one, None)
+            for one, two in parameters.pairs
+        ]
+    elif parameters.columns:
+        chosen = [
+            (f"{name} {table.feature_names[column]}", every, labels, column)
+            for column in parameters.columns
+        ]
     found = []
+    # A choice at a time: all of the digits as floating-point numbers are half a gigabyte.
     for each, rows, target, column in chosen:
-        own = np.asarray(features[rows], dtype=np.float64) / table.feature_scale
+        own = np.asarray(table.features[rows], dtype=np.float64) / table.feature_scale
         label = np.asarray(target[rows], dtype=np.float64)
         if column is not None:
             own, label = column_as_labels(own, label, column)
@@ -85,8 +85,6 @@ def cases(parameters: Parameters, data: Dataset) -> tuple[Case, ...]:
     return tuple(found)
 
 
-theory = stage(plan_stages.AXES, plan_stages.plans, shared={"cases": cases}, released="diagnostic")
-simulate = stage(
-    plan_stages.AXES, plan_stages.judged, shared={"cases": cases}, released="diagnostic"
-)
-summarise = stage(plan_stages.SUMMARISED, *plan_stages.REGRETS, released="diagnostic")
+theory = stage(planning.AXES, planning.plans, shared={"cases": cases}, released="diagnostic")
+simulate = stage(planning.AXES, planning.judged, shared={"cases": cases}, released="diagnostic")
+summarise = stage(planning.SUMMARISED, planning.regrets, released="diagnostic")

@@ -6,9 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, panels
 from reproduction.engine.recipe import Dataset, Figure
-from reproduction.studies.figures.comparison import comparison as comparison
+
+POINTS: dict[str, Any] = {"ls": "", "marker": "o", "ms": 3.5}
+BEHIND: dict[str, Any] = {"color": "0.6", "lw": 0.8, "zorder": 0}
+ESTIMATORS = {
+    "PrivateLinearRegression": (BLUE, "o", "-", "PrivateLinearRegression"),
+    "AdaSSP": (ORANGE, "s", "-", "AdaSSP"),
+    "noisy moments": (GREEN, "^", "-", "noisy moments with a ridge"),
+    "least squares": (BLACK, "", "--", "least squares (not private)"),
+}
+# Largest over smallest error of a panel from which few ticks a decade are enough.
+MANY = 6.0
 
 
 def audits(simulation: Dataset) -> Figure:
@@ -61,37 +71,23 @@ def population_coverage(simulation: Dataset) -> Figure:
 def prediction(simulation: Dataset) -> Figure:
     """Predicted against simulated errors, and their ratios with standard errors."""
     figure, axes = panels(1, 2, height=3.2)
-    laws = [str(name).partition(",")[0] for name in simulation.setting.values]
+    laws = np.array([str(name).partition(",")[0] for name in simulation.setting.values])
     for law, colour in zip(dict.fromkeys(laws), (BLACK, BLUE, ORANGE, GREEN), strict=False):
-        chosen = np.flatnonzero(np.array(laws) == law)
-        axes[0].plot(
-            simulation.simulated_risk.values[chosen],
-            simulation.predicted_risk.values[chosen],
-            ls="",
-            marker="o",
-            ms=3.5,
-            color=colour,
-            label=law.replace("_", " "),
-        )
+        chosen = simulation.isel(setting=laws == law)
+        style = {**POINTS, "color": colour, "label": law.replace("_", " ")}
+        axes[0].plot(chosen.simulated_risk, chosen.predicted_risk, **style)
         axes[1].errorbar(
-            simulation.simulated_risk.values[chosen],
-            simulation.ratio.values[chosen],
-            simulation.ratio_standard_error.values[chosen],
-            ls="",
-            marker="o",
-            ms=3.5,
-            lw=0.8,
-            color=colour,
+            chosen.simulated_risk, chosen.ratio, chosen.ratio_standard_error, lw=0.8, **style
         )
-    ends = [simulation.simulated_risk.values.min(), simulation.simulated_risk.values.max()]
-    axes[0].plot(ends, ends, color="0.6", lw=0.8, zorder=0)
-    axes[0].set(xscale="log", yscale="log", ylabel="predicted excess risk")
+    ends = [simulation.simulated_risk.min(), simulation.simulated_risk.max()]
+    axes[0].plot(ends, ends, **BEHIND)
+    axes[0].set(yscale="log", ylabel="predicted excess risk")
     axes[0].legend(loc="upper left")
     axes[1].axhspan(0.9, 1.1, color="0.93", zorder=-1)
-    axes[1].axhline(1.0, color="0.6", lw=0.8, zorder=0)
-    axes[1].set(xscale="log", ylabel="predicted over simulated")
+    axes[1].axhline(1.0, **BEHIND)
+    axes[1].set(ylabel="predicted over simulated")
     for each in axes:
-        each.set_xlabel("simulated excess risk")
+        each.set(xscale="log", xlabel="simulated excess risk")
     return figure
 
 
@@ -118,56 +114,81 @@ def planning(
         synthetic = np.char.startswith(problems.astype(str), "synthetic")
         chosen = np.flatnonzero(synthetic == (name == "synthetic"))
         chosen = chosen[np.argsort(regret[chosen])]
-        left.errorbar(
-            before + np.arange(len(chosen)),
-            regret[chosen],
-            error[chosen],
-            color=colour,
-            ls="",
-            marker="o",
-            ms=3.5,
-            label=name,
-        )
+        places = before + np.arange(len(chosen))
+        left.errorbar(places, regret[chosen], error[chosen], color=colour, label=name, **POINTS)
         before += len(chosen)
-    left.axhline(1.0, color="0.6", lw=0.8, zorder=0)
+    left.axhline(1.0, **BEHIND)
     for level, line, name in ((1.1, ":", "limit of the median"), (1.5, "--", "of the worst")):
-        left.axhline(level, color="0.6", lw=0.8, ls=line, zorder=0, label=f"{name}, {level}")
+        left.axhline(level, ls=line, label=f"{name}, {level}", **BEHIND)
     left.set(
         yscale="log",
         xlabel="problem, by its regret",
         ylabel="error of the plan over the grid's best",
     )
-    _plain_ticks(left, (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5))
-    # Above all points.
     low, high = left.get_ylim()
+    ticks = [each for each in (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5) if low <= each <= high]
+    left.set_yticks(ticks, labels=[f"{each:g}" for each in ticks])
+    left.minorticks_off()
+    # The legend is above all points.
     left.set_ylim(low, high * 1.9)
     left.legend(loc="upper left")
-    over = simulation.risk_over_target
+    over, error = simulation.risk_over_target, simulation.risk_over_target_standard_error
+    targets = [
+        f"{problem}: {target:.2g}"
+        for problem, target in zip(
+            simulation.problem.values, simulation.target_risk.values, strict=False
+        )
+    ]
     places = np.arange(over.size)
-    right.errorbar(
-        over.values,
-        places,
-        xerr=simulation.risk_over_target_standard_error.values,
-        ls="",
-        marker="o",
-        ms=3.5,
-        color=ORANGE,
-    )
-    right.axvline(1.0, color="0.6", lw=0.8, zorder=0)
-    right.set_yticks(places, [_target(simulation, place) for place in places], fontsize=6)
+    right.errorbar(over.values, places, xerr=error.values, color=ORANGE, **POINTS)
+    right.axvline(1.0, **BEHIND)
+    right.set_yticks(places, targets, fontsize=6)
     right.invert_yaxis()
     right.set(ylabel="problem and its target", xlabel="error at the budget found over the target")
     return figure
 
 
-def _target(simulation: Dataset, place: int) -> str:
-    problem, target = simulation.problem.values[place], simulation.target_risk.values[place]
-    return f"{problem}: {target:.2g}"
+def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> Figure:
+    """Mean errors with standard errors over that of predicting the mean, a panel for each table."""
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
 
-
-def _plain_ticks(axes: Any, ticks: tuple[float, ...]) -> None:
-    """Ticks of a logarithmic axis as plain numbers, those in its range."""
-    low, high = axes.get_ylim()
-    inside = [tick for tick in ticks if low <= tick <= high]
-    axes.set_yticks(inside, labels=[f"{tick:g}" for tick in inside])
-    axes.minorticks_off()
+    figure, axes = panels(2, 3, height=2.1, sharex=True)
+    found = [
+        each.sel(table=table)
+        for each in (drawn, california_housing, mnist)
+        for table in each.table.values
+    ]
+    for panel, errors in zip(axes.flat, found, strict=False):
+        for name, (colour, marker, line, label) in ESTIMATORS.items():
+            own = errors.sel(estimator=name)
+            panel.errorbar(
+                own.rho,
+                own.error,
+                own.error_standard_error,
+                color=colour,
+                marker=marker,
+                ls=line,
+                ms=3.5,
+                lw=1.0,
+                label=label,
+            )
+        panel.axhline(1.0, color=PURPLE, lw=0.7, ls="-.", label="predicting the mean")
+        panel.set(xscale="log", yscale="log", title=str(errors.table.item()).replace("_", " "))
+        panel.xaxis.set_major_locator(FixedLocator(errors.rho.values))
+        panel.xaxis.set_minor_locator(FixedLocator([]))
+        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        low, high = panel.get_ylim()
+        # Less than a decade or two has hardly a power of ten in it.
+        steps = (1, 2, 5) if high / low > MANY else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+        panel.yaxis.set_major_locator(LogLocator(subs=steps))
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
+    for panel in axes.flat[len(found) :]:
+        panel.axis("off")
+    for panel in axes[-1]:
+        panel.set_xlabel(r"budget $\rho$ (zCDP, replace-one)")
+    for panel in axes[:, 0]:
+        panel.set_ylabel("held-out error over variance")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
