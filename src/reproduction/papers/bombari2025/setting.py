@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 
 if TYPE_CHECKING:
-    from privreg.spectra import Spectrum
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
+    from privreg.theory.one_pass_dpgd.rate_search import Best
 
-SpectrumName = Literal["isotropic", "uniform"]
 # Where powers of ln(1 / gamma) come forth.
 TinyRatio = Annotated[q.Real, Field(ge=1e-30, lt=1)]
+Spectra = Annotated[
+    q.Some[Literal["isotropic", "uniform"]],
+    Field(description="Identity, or diagonal with eigenvalues uniform on [0, 2]."),
+]
 SPECTRUM = Axis("covariance spectrum", "spectra")
 EXPONENT = Axis("schedule exponent alpha", "exponents")
-SCHEDULE = Axis("schedule of the rate", "schedules")
+SCHEDULE = Axis("schedule of the rate", lambda parameters: list(parameters.shapes))
 SAMPLE_SIZE = Axis("samples n", "sample_sizes")
 ASPECT_RATIO = Axis("aspect ratio gamma = d / n", "aspect_ratios")
 CLIP_CONSTANT = Axis("clipping constant c", "clip_constants")
 INITIAL_RATE = Axis("initial learning rate", "initial_rates")
 
 HARMONIC = "harmonic"
+# C of (5.2), (5.15), (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every
+# exponent.
+FACTOR = 2.0
 
 
 class Labelled(Strict):
@@ -35,9 +45,7 @@ class Labelled(Strict):
         description="Standard deviation zeta of the label noise."
     )
 
-    def problem(
-        self, aspect_ratio: float, zcdp_root: float, clip_constant: float
-    ) -> dict[str, Any]:
+    def problem(self, aspect_ratio: float, zcdp_root: float, clip_constant: Any) -> dict[str, Any]:
         """What the theory asks for, but for spectrum and schedule."""
         return {
             "aspect_ratio": aspect_ratio,
@@ -46,6 +54,26 @@ class Labelled(Strict):
             "label_noise_std": self.label_noise_std,
         }
 
+    def solve(
+        self, spectrum: spectra.Spectrum, schedule: Schedule, *setting: Any, **options: Any
+    ) -> Solution:
+        """The deterministic equivalent in a setting that `problem` takes."""
+        from privreg.theory.one_pass_dpgd import deterministic_equivalent
+
+        problem = self.problem(*setting)
+        return deterministic_equivalent.solve(spectrum, schedule, **problem, **options)
+
+    def tuned(
+        self, spectrum: spectra.Spectrum, shape: float | str, *setting: Any, **options: Any
+    ) -> Best:
+        """The least final risk over the rates of a shape from `shapes`."""
+        from privreg.theory.one_pass_dpgd import rate_search
+
+        problem = self.problem(*setting) | options
+        if isinstance(shape, str):
+            return rate_search.harmonic(spectrum, **problem)
+        return rate_search.polynomial(spectrum, exponent=shape, **problem)
+
 
 class Clipped(Labelled):
     """Label noise, and gradients clipped to one norm where no other is said."""
@@ -53,18 +81,31 @@ class Clipped(Labelled):
     clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
 
     def problem(
-        self, aspect_ratio: float, zcdp_root: float, clip_constant: float | None = None
+        self, aspect_ratio: float, zcdp_root: float, clip_constant: Any = None
     ) -> dict[str, Any]:
         clip = self.clip_constant if clip_constant is None else clip_constant
         return super().problem(aspect_ratio, zcdp_root, clip)
 
 
-class Spectra(Strict):
-    """Covariances of finite dimension."""
+class OneRate(Clipped):
+    """Runs with one initial rate and as many samples for each dimension."""
 
-    spectra: q.Some[SpectrumName] = Field(
-        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
-    )
+    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    initial_rate: q.StepSize = Field(description="Initial learning rate.")
+
+    def sample_size(self, dimension: int) -> int:
+        return round(dimension / self.aspect_ratio)
+
+    def path(
+        self, spectrum: spectra.Spectrum, exponent: float, times: Any, **options: Any
+    ) -> Solution:
+        """The deterministic equivalent of a run."""
+        schedule, setting = self.schedule(exponent), (self.aspect_ratio, self.budget.root)
+        return self.solve(spectrum, schedule, *setting, times=times, **options)
+
+    def schedule(self, exponent: float) -> Polynomial:
+        return Polynomial(self.initial_rate, exponent)
 
 
 class Schedules(Strict):
@@ -78,30 +119,31 @@ class Schedules(Strict):
     )
 
     @property
-    def schedules(self) -> list[str]:
-        return [*map(polynomial_name, self.exponents), HARMONIC]
-
-    def exponent(self, schedule: str) -> float:
-        """Of a polynomial schedule, by its name."""
-        return dict(zip(self.schedules, self.exponents, strict=False))[schedule]
+    def shapes(self) -> dict[str, float | str]:
+        return shapes(self.exponents)
 
 
-def polynomial_name(exponent: float) -> str:
-    """Label of a polynomial schedule."""
-    return f"alpha={exponent:g}"
+def shapes(exponents: Iterable[float], *named: str) -> dict[str, float | str]:
+    """Polynomial schedules by their labels, others that have a name, and the harmonic one."""
+    names = (*named, HARMONIC)
+    polynomials = {f"alpha={exponent:g}": exponent for exponent in exponents}
+    return polynomials | dict(zip(names, names, strict=True))
+
+
+def growth(shape: float | str, gamma: float) -> float:
+    """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
+    if isinstance(shape, str):
+        return 1.0
+    return float(max(shape, 1.0) * np.log(1 / gamma) ** (1 / (1 + shape)))
 
 
 def eigenvalues(spectrum: str, dimension: int, smallest: float = 0.0) -> np.ndarray:
     """Of a covariance: ones, or midpoints of equal cells of [smallest, 2 - smallest]."""
-    from privreg.spectra import uniform_midpoints
-
     if spectrum == "isotropic":
         return np.ones(dimension)
-    return uniform_midpoints(dimension, smallest, 2 - smallest)
+    return spectra.uniform_midpoints(dimension, smallest, 2 - smallest)
 
 
-def finite_spectrum(spectrum: str, dimension: int) -> Spectrum:
+def finite_spectrum(spectrum: str, dimension: int) -> spectra.Spectrum:
     """As many eigenvalues as there are dimensions."""
-    from privreg import spectra
-
     return spectra.explicit(eigenvalues(spectrum, dimension))

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Quantity, below, every, identity, per, stage
-from reproduction.papers.bombari2025.setting import Clipped
+from reproduction.papers.bombari2025.setting import OneRate
 
 PLACE = "Equations (6.1)-(6.3), Proposition E.1"
 # phi and psi at which the kernels' powers are measured.
 LAWS = ((-1.0, 0.5), (0.0, 0.0), (0.25, 0.5), (0.5, -1.0), (0.8, 0.1))
 
 
-class Parameters(Clipped):
+class Parameters(OneRate):
     """One power law; schedules along which both forms are solved."""
 
     spectrum_power: q.SpectrumPower = Field(description="phi of the spectrum.")
     signal_power: q.SignalPower = Field(description="psi of the signal.")
     descent_range: q.Window = Field(description="Range of x of the kernels' slopes.")
     schedule_powers: q.Some[q.Power] = Field(description="alpha of the schedules.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
-    intervals: Annotated[q.Count, Field(ge=10)] = Field(
-        description="Intervals of the coarser grid at either end."
-    )
+    intervals: q.Count = Field(description="Intervals of the coarser grid at either end.")
 
-    _the_target_is_finite = q.less_than(
-        "signal_power", "1 - spectrum_power", lambda self: 1 - self.spectrum_power
-    )
+    @property
+    def powers(self) -> tuple[float, float]:
+        return self.spectrum_power, self.signal_power
 
     @property
     def grid(self) -> np.ndarray:
@@ -79,7 +72,7 @@ def slope_error(parameters: Parameters, kernel: str) -> float:
 def slope(parameters: Parameters, kernel: str) -> dict:
     found = {law: _slope(parameters, kernel, *law) for law in LAWS}
     return {
-        "slope": _slope(parameters, kernel, parameters.spectrum_power, parameters.signal_power),
+        "slope": _slope(parameters, kernel, *parameters.powers),
         "slope_error_with_signal": max(
             abs(value + _power("signal", *law)) for law, value in found.items()
         ),
@@ -99,10 +92,9 @@ def slope(parameters: Parameters, kernel: str) -> dict:
 )
 def quadrature_error(parameters: Parameters, kernel: str) -> float:
     """Largest relative distance of the quadrature to the closed form."""
-    from privreg import spectra
     from privreg.theory.one_pass_dpgd import volterra
 
-    powers = parameters.spectrum_power, parameters.signal_power
+    powers = parameters.powers
     spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
     wide = np.geomspace(1e-6, 10 * parameters.descent_range[1], 80)
     closed, summed = (
@@ -122,19 +114,17 @@ def quadrature_error(parameters: Parameters, kernel: str) -> float:
 )
 def risks(parameters: Parameters, schedule_power: float) -> dict:
     """Both solutions, that of the Volterra equation extrapolated from two grids."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
+    from privreg.theory.one_pass_dpgd import volterra
 
-    powers = parameters.spectrum_power, parameters.signal_power
+    powers = parameters.powers
     spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
     kernels, grid = volterra.power_law_kernels(*powers), parameters.grid
     finer = np.sort(np.concatenate([grid, (grid[1:] + grid[:-1]) / 2]))
     setting = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
-    schedule = Polynomial(parameters.initial_rate, schedule_power)
+    schedule = parameters.schedule(schedule_power)
     coarse = volterra.solve(kernels, schedule, grid, **setting)
     fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
-    modes = deterministic_equivalent.solve(spectrum, schedule, **setting, signal=signal, times=grid)
+    modes = parameters.path(spectrum, schedule_power, grid, signal=signal)
     return {"risk": (4 * fine - coarse) / 3, "risk_by_modes": modes.risk}
 
 

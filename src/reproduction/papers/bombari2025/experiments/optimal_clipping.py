@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
+from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, per, stage
-from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, EXPONENT, Labelled
+from reproduction.papers.bombari2025 import setting
 
 PLACE = "Proposition 5.1, equations (5.2) and (5.4)"
 
 
-class Parameters(Labelled):
+class Parameters(setting.Labelled):
     """Output perturbation and constant noise on isotropic data, over clipping constants."""
 
     aspect_ratios: q.Several[q.AspectRatio] = Field(description="gamma = d / n, decreasing.")
@@ -26,9 +26,9 @@ class Parameters(Labelled):
 
 AXES = {
     "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
-    "exponent": Axis(EXPONENT.meaning, (0.0, 0.5)),
-    "clip_constant": CLIP_CONSTANT,
-    "aspect_ratio": ASPECT_RATIO,
+    "exponent": Axis(setting.EXPONENT.meaning, (0.0, 0.5)),
+    "clip_constant": setting.CLIP_CONSTANT,
+    "aspect_ratio": setting.ASPECT_RATIO,
 }
 
 
@@ -44,15 +44,9 @@ def tuned(
     clip_constant: float,
     aspect_ratio: float,
 ) -> dict:
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import rate_search
-
-    risk = rate_search.polynomial(
-        spectra.isotropic(),
-        exponent=exponent,
-        **parameters.problem(aspect_ratio, aspect_ratio**privacy_power, clip_constant),
-    ).final_risk
-    growth = np.log(1 / aspect_ratio) ** (1 / (1 + exponent))
+    at = aspect_ratio, aspect_ratio**privacy_power, clip_constant
+    risk = parameters.tuned(spectra.isotropic(), exponent, *at).final_risk
+    growth = setting.growth(exponent, aspect_ratio)
     rate = aspect_ratio * growth + (aspect_ratio ** (1 - privacy_power) * growth) ** 2
     return {"risk": risk, "risk_over_rate": risk / rate}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.models import LinearModel
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import (
     Axis,
@@ -22,26 +22,16 @@ from reproduction.engine.recipe import (
 from reproduction.engine.summaries import loglog_slope, standard_deviation
 from reproduction.papers.bombari2025 import setting
 
-if TYPE_CHECKING:
-    from privreg.spectra import Spectrum
-    from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
-
 PLACE = "Figure 1, Theorem 1 and Proposition 4.4"
 TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
 
 
-class Parameters(setting.Spectra, setting.Clipped):
+class Parameters(setting.OneRate):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
     dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d, each with n = d / gamma.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedule.")
-
-    def sample_size(self, dimension: int) -> int:
-        return round(dimension / self.aspect_ratio)
+    spectra: setting.Spectra
 
     @property
     def times(self) -> np.ndarray:
@@ -54,22 +44,6 @@ class Parameters(setting.Spectra, setting.Clipped):
         """Places of the times that figures show."""
         count = len(self.times)
         return np.linspace(0, count - 1, min(TIMES.size, count)).astype(int)
-
-    @property
-    def work(self) -> float:
-        """Arithmetic of a trial: a row of d numbers a step, or a few where the law is isotropic."""
-        row = {"isotropic": 30.0, "uniform": 0.0}
-        return len(self.exponents) * sum(
-            self.sample_size(dimension) * (row[spectrum] or dimension)
-            for spectrum in self.spectra
-            for dimension in self.dimensions
-        )
-
-    @property
-    def held(self) -> float:
-        """Numbers of a trial in memory: the risk after every step of every setting."""
-        settings = len(self.spectra) * len(self.exponents) * len(self.dimensions)
-        return settings * max(map(self.sample_size, self.dimensions))
 
 
 AXES = {
@@ -88,10 +62,8 @@ GRID = tuple(AXES)[:3]
 )
 def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
     """The deterministic equivalent of a limit spectrum."""
-    from privreg import spectra
-
     limits = {"isotropic": spectra.isotropic(), "uniform": spectra.uniform()}
-    solution = _solve(parameters, limits[spectrum], exponent)
+    solution = parameters.path(limits[spectrum], exponent, TIMES)
     return {"risk": solution.risk, "final_risk": solution.final_risk}
 
 
@@ -103,7 +75,8 @@ def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
 )
 def finite(parameters: Parameters, spectrum: str, exponent: float, dimension: int) -> np.ndarray:
     """The deterministic equivalent of as many eigenvalues as there are dimensions."""
-    return _solve(parameters, setting.finite_spectrum(spectrum, dimension), exponent).risk
+    finite_spectrum = setting.finite_spectrum(spectrum, dimension)
+    return parameters.path(finite_spectrum, exponent, TIMES).risk
 
 
 @per(
@@ -116,12 +89,10 @@ def run(
 ) -> dict:
     """Excess risk after every step, on the finest time grid."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.models import LinearModel
-    from privreg.schedules import Polynomial
 
     sample_size, finest = parameters.sample_size(dimension), len(parameters.times)
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(parameters.initial_rate, exponent),
+        parameters.schedule(exponent),
         sample_size=sample_size,
         dimension=dimension,
         budget=parameters.budget,
@@ -226,15 +197,3 @@ def _final_gaps(simulation: Dataset, theory: Dataset) -> np.ndarray:
     expected = theory.risk_at_dimension.isel(time=-1) + noise
     found = simulation.final_risk.transpose(*GRID, "trial").values
     return np.abs(found - expected.transpose(*GRID).values[..., None])
-
-
-def _solve(parameters: Parameters, spectrum: Spectrum, exponent: float) -> Solution:
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-    return deterministic_equivalent.solve(
-        spectrum,
-        Polynomial(parameters.initial_rate, exponent),
-        **parameters.problem(parameters.aspect_ratio, parameters.budget.root),
-        times=TIMES,
-    )
