@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from privreg import data as tables
+from privreg.data import splits
 from reproduction.engine import quantities as q
+from reproduction.engine.artifacts import from_dataset
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Trials
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from privreg.data.splits import Standardised
 
 MEANING = "training samples n"
 SIMULATED = Axis(MEANING, lambda parameters, data: parameters.train_sizes(data))
@@ -41,27 +39,16 @@ class TableParameters(Strict):
 
     @model_validator(mode="after")
     def _the_table_has_the_rows(self) -> Self:
-        from privreg import data
-
-        data.require_split(
-            self.dataset,
-            train=max(self.train),
-            normalisation=self.normalisation,
-            validation=self.validation,
-        )
+        tables.require_split(self.dataset, **self._sizes())
         return self
+
+    def _sizes(self) -> dict[str, int]:
+        parts = {"normalisation": self.normalisation, "validation": self.validation}
+        return {"train": max(self.train), **parts}
 
     def sizes(self, data: Dataset) -> dict[str, int]:
         """Rows of each part, fewer of a stand-in."""
-        from privreg.data import splits
-        from reproduction.engine.artifacts import from_dataset
-
-        return splits.sizes_that_fit(
-            from_dataset(data),
-            train=max(self.train),
-            normalisation=self.normalisation,
-            validation=self.validation,
-        )
+        return splits.sizes_that_fit(from_dataset(data), **self._sizes())
 
     def train_sizes(self, data: Dataset) -> list[int]:
         """Training sizes, in proportion to the rows that there are."""
@@ -70,15 +57,12 @@ class TableParameters(Strict):
 
     def standardised(
         self, trials: Trials, data: Dataset
-    ) -> Iterator[tuple[Standardised, np.random.Generator]]:
+    ) -> Iterator[tuple[splits.Standardised, np.random.Generator]]:
         """Each trial's split, standardised, and its generator.
 
         Features that are zero in every row are left out, though `constant_features` has them: no
         loss depends on their parameters, and their noise on nothing else.
         """
-        from privreg.data import splits
-        from reproduction.engine.artifacts import from_dataset
-
         table, sizes = from_dataset(data), self.sizes(data)
         for trial in trials:
             split = splits.split(table, **sizes, rng=trial.rng)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from pydantic import Field
 
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
 from reproduction.engine.summaries import jackknife, trials_last
@@ -21,7 +22,7 @@ class Parameters(Clipped):
     """DP-GD under the tracing prior, and ridge regression under its own Gaussian prior."""
 
     dimension: q.Dimension = Field(description="Dimension d.")
-    sample_size: q.Plural[q.SampleSize] = Field(description="Samples n, more than d.")
+    sample_size: q.SampleSize = Field(description="Samples n, more than d.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate of DP-GD.")
     exponent: q.Power = Field(description="Exponent alpha of its schedule.")
@@ -30,12 +31,9 @@ class Parameters(Clipped):
         description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
     )
 
-    _more_rows_than_columns = q.more_than("sample_size", "dimension")
-
     def eigenvalues(self, smallest: float) -> np.ndarray:
-        if smallest == 1:
-            return np.ones(self.dimension)
-        return eigenvalues("uniform", self.dimension, smallest)
+        name = "isotropic" if smallest == 1 else "uniform"
+        return eigenvalues(name, self.dimension, smallest)
 
 
 AXES = {"smallest": Axis("smallest eigenvalue", "smallest")}
@@ -51,7 +49,6 @@ TRACING = {
 
 
 @per(
-    prior_mass="mass of the prior",
     prior_drift="prior mean of minus z times the score",
     prior_drift_printed="minus the prior mean of minus z times the score, as printed",
     prior_information="prior mean of the squared score over the dimension",
@@ -69,7 +66,6 @@ def prior(parameters: Parameters) -> dict:
     rho = np.linspace(1e-3, 1, 1000)
     drift = np.sum(weight * density * -place * score)
     return {
-        "prior_mass": np.sum(weight * density),
         "prior_drift": drift,
         "prior_drift_printed": -drift,
         "prior_information": np.sum(weight * density * score**2) / parameters.dimension,
@@ -171,7 +167,6 @@ def _jackknifed(
 def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ...]:
     """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import minimax_risk
 
     shape = parameters.sample_size, parameters.dimension

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
+from privreg.data.splits import Standardised
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage
 from reproduction.engine.summaries import trials_last
 from reproduction.papers.bombari2025 import heat_maps, tables
 from reproduction.papers.bombari2025.setting import CLIP_CONSTANT, EXPONENT, INITIAL_RATE
 
-if TYPE_CHECKING:
-    from privreg.data.splits import Standardised
-
 PLACE = "Figures 5 and 6, Section 7"
-
 FEW_OR_ONE_SIDE = f"{heat_maps.ONE_SIDE}, or fewer than two seeds are stable"
 
 
-class Parameters(tables.TableParameters):
+class Parameters(tables.TableParameters, heat_maps.Grid):
     """Figures 5 and 6: one table, two sample sizes, two schedules, a grid of settings."""
 
-    clip_constants: q.ClipAxis = Field(description="Clipping constants c.")
     loss_cap: q.Positive = Field(0.6, description="Losses above it are not told apart.")
-    exclusion_factor: Annotated[q.Positive, Field(gt=1)] = Field(
+    exclusion_factor: q.Positive = Field(
         10.0,
         description="A seed that exceeds this many medians in a cell whose median is below the cap "
         "is unstable, and left out of its panel's means.",
@@ -77,26 +73,24 @@ def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponen
     readable = (median <= parameters.loss_cap)[..., None]
     beyond = readable & (loss > parameters.exclusion_factor * median[..., None])
     stable = ~np.any(beyond, axis=(0, 1))
-    grid = parameters.clip_constants.values(), parameters.initial_rates.values()
-    gamma = simulation.attrs["dimension"] / sample_size
     mean, variance, count = tables.moments(loss, stable)
-    excess = {
-        f"{name}_excess": _excess(loss[..., stable], heat_maps.region(name, *grid, gamma))
-        for name in heat_maps.REGIONS
-    }
+    regions = parameters.regions(simulation.attrs["dimension"] / sample_size)
+    excess = {name: _excess(loss[..., stable], region) for name, region in regions.items()}
     return excess | {
         "loss": (mean, np.sqrt(variance / count)),
         "loss_median": median,
         "excluded": np.int32(np.sum(~stable)),
-        "valley_slope": _valley_slope(loss[..., stable], *grid),
+        "valley_slope": _valley_slope(parameters, loss[..., stable]),
     }
 
 
-def _about(parameters: Parameters, data: Dataset) -> dict:
-    return parameters.about(data)
-
-
-simulate = stage(AXES, run, attributes=_about, released="diagnostic", sample_size=tables.SIMULATED)
+simulate = stage(
+    AXES,
+    run,
+    attributes=lambda parameters, data: parameters.about(data),
+    released="diagnostic",
+    sample_size=tables.SIMULATED,
+)
 summarise = stage(
     AXES,
     panel,
@@ -115,11 +109,8 @@ def _losses(
 ) -> np.ndarray:
     """Of every setting, shape (constants, rates)."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.schedules import Polynomial
 
-    constants, rates = np.meshgrid(
-        parameters.clip_constants.values(), parameters.initial_rates.values(), indexing="ij"
-    )
+    constants, rates = parameters.settings()
     features, labels = ready.train_features[:sample_size], ready.train_labels[:sample_size]
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
         Polynomial(rates.ravel(), exponent),
@@ -144,10 +135,8 @@ def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
     return tables.mean_and_error(differences)
 
 
-def _valley_slope(
-    loss: np.ndarray, clip_constants: np.ndarray, rates: np.ndarray
-) -> tuple[float, float]:
+def _valley_slope(parameters: Parameters, loss: np.ndarray) -> tuple[float, float]:
     """Each trial fitted by itself, where three constants have their best rate inside the grid."""
-    valleys = [heat_maps.valley(each, clip_constants, rates) for each in np.moveaxis(loss, -1, 0)]
-    slopes = [heat_maps.slope(*valley) for valley in valleys if len(valley[0]) >= 3]
-    return tables.mean_and_error(slopes) if slopes else (0.0, np.inf)
+    slopes = [parameters.valley_slope(each, fewest=3) for each in np.moveaxis(loss, -1, 0)]
+    found = [slope for slope in slopes if np.isfinite(slope)]
+    return tables.mean_and_error(found) if found else (0.0, np.inf)

@@ -12,7 +12,6 @@ from reproduction.engine.recipe import (
     Axis,
     Dataset,
     Estimate,
-    Mean,
     Quantity,
     Trial,
     means,
@@ -110,7 +109,6 @@ def run(
     *GRID,
     risk_mean=Quantity("mean excess risk over trials", "time"),
     risk_spread=Quantity("standard deviation of the excess risk over trials", "time"),
-    gap=Mean("the largest distance to the deterministic equivalent before t = 1"),
     gap_of_mean="largest distance of the mean over trials to the deterministic equivalent",
     largest_growth="largest excess risk of any run before t = 1, over that of the start",
 )
@@ -121,7 +119,6 @@ def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     return {
         "risk_mean": mean[..., parameters.shown],
         "risk_spread": standard_deviation(risk, axis=-2)[..., parameters.shown],
-        "gap": np.abs(risk - curve[..., None, :]).max(axis=-1),
         "gap_of_mean": np.abs(mean - curve).max(axis=-1),
         "largest_growth": (risk.max(axis=-1) / risk[..., 0]).max(axis=-1),
     }
