@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg import spectra
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import Axis, Dataset, Quantity, above, every, identity, per, stage
+from reproduction.engine.recipe import above, every, identity, per, stage, stated
 from reproduction.papers.bombari2025.setting import EXPONENT, OneRate
 
 PLACE = "Proposition D.1, equations (4.12)-(4.13)"
@@ -37,26 +37,7 @@ class Parameters(OneRate):
         return self.smallest, 2 - self.smallest
 
 
-AXES = {"exponent": EXPONENT, "time": Axis("time t", TIMES)}
-
-
-@per(
-    "exponent",
-    lower=Quantity("lower bound on the excess risk", "time"),
-    risk=Quantity("excess risk of the deterministic equivalent", "time"),
-    upper=Quantity("upper bound on the excess risk", "time"),
-)
-def curves(parameters: Parameters, exponent: float) -> dict:
-    from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
-
-    low, high = parameters.ends
-    problem = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
-    schedule = parameters.schedule(exponent)
-    bounds = sandwich(schedule, smallest=low, largest=high, **problem, times=TIMES)
-    found = parameters.path(spectra.uniform(low, high), exponent, TIMES)
-    return {"lower": bounds.lower, "risk": found.risk, "upper": bounds.upper}
-
-
+AXES = {"exponent": EXPONENT}
 BOUND: dict[str, Any] = {
     "kind": "theorem",
     "where": "Section 4, equations (4.12)-(4.13); Proposition D.1",
@@ -66,30 +47,35 @@ BOUND: dict[str, Any] = {
 }
 
 
-@identity(
+@per(
     "exponent",
-    id="comparison-equation-below",
-    statement="With a rate of at most 2 / gamma the lower comparison equation stays below the risk "
-    "at all times.",
-    **BOUND,
+    least_margin_below=stated(
+        "least log ratio of the risk to its lower bound after time 0",
+        id="comparison-equation-below",
+        statement="With a rate of at most 2 / gamma the lower comparison equation stays below the "
+        "risk at all times.",
+        **BOUND,
+    ),
+    least_margin_above=stated(
+        "least log ratio of the upper bound to the risk after time 0",
+        id="comparison-equation-above",
+        statement="With a rate of at most 2 / gamma the upper comparison equation stays above the "
+        "risk at all times.",
+        **BOUND,
+    ),
 )
-def least_margin_below(earlier: Dataset, exponent: float) -> float:
-    """Least log ratio of the risk to its lower bound after time 0."""
-    at = earlier.sel(exponent=exponent)
-    return np.log(at.risk.values / at.lower.values)[1:].min()
+def margins(parameters: Parameters, exponent: float) -> dict:
+    from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 
-
-@identity(
-    "exponent",
-    id="comparison-equation-above",
-    statement="With a rate of at most 2 / gamma the upper comparison equation stays above the risk "
-    "at all times.",
-    **BOUND,
-)
-def least_margin_above(earlier: Dataset, exponent: float) -> float:
-    """Least log ratio of the upper bound to the risk after time 0."""
-    at = earlier.sel(exponent=exponent)
-    return np.log(at.upper.values / at.risk.values)[1:].min()
+    low, high = parameters.ends
+    problem = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
+    schedule = parameters.schedule(exponent)
+    bounds = sandwich(schedule, smallest=low, largest=high, **problem, times=TIMES)
+    risk = parameters.path(spectra.uniform(low, high), exponent, TIMES).risk
+    return {
+        "least_margin_below": np.log(risk / bounds.lower)[1:].min(),
+        "least_margin_above": np.log(bounds.upper / risk)[1:].min(),
+    }
 
 
 @identity(

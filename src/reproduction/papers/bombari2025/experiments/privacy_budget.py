@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
+from privreg import schedules
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, below, close, every, identity, stage
-
-if TYPE_CHECKING:
-    from privreg.schedules import Schedule
 
 PLACE = "Proposition 4.1, equations (4.1)-(4.2)"
 GRID_POINTS = 1601
@@ -22,29 +18,23 @@ class Parameters(Strict):
     """Schedules to account for, and neighbouring data sets in one dimension."""
 
     budget: q.StatedBudget = Field(description="Budget of the private output.")
-    sample_size: q.Plural[q.SampleSize] = Field(
-        description="Samples of a run whose budget is recomputed."
-    )
+    sample_size: q.SampleSize = Field(description="Samples of a run whose budget is recomputed.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
     pairs: q.Count = Field(description="Random neighbouring pairs in one dimension.")
     steps: q.Plural[q.Steps] = Field(description="Samples of the data sets in one dimension.")
 
     @property
-    def schedules(self) -> dict[str, Schedule]:
-        from privreg.schedules import Harmonic, Polynomial
-
+    def schedules(self) -> dict[str, schedules.Schedule]:
         powers = {
-            f"polynomial {exponent:g}": Polynomial(1.0, exponent) for exponent in self.exponents
+            f"polynomial {each:g}": schedules.Polynomial(1.0, each) for each in self.exponents
         }
-        return {**powers, "harmonic": Harmonic(1.0, 0.05)}
+        return {**powers, "harmonic": schedules.Harmonic(1.0, 0.05)}
 
     def run(self, schedule: str) -> tuple[np.ndarray, np.ndarray]:
         """Steps and noise multipliers of a run, shape (samples,) each."""
-        from privreg.schedules import noise_multipliers, step_shape
-
-        steps = step_shape(self.schedules[schedule], self.sample_size)
-        return steps, noise_multipliers(steps, zcdp_root=self.budget.root)
+        steps = schedules.step_shape(self.schedules[schedule], self.sample_size)
+        return steps, schedules.noise_multipliers(steps, zcdp_root=self.budget.root)
 
 
 AXES = {
@@ -145,8 +135,8 @@ def last_step_share(parameters: Parameters, schedule: str) -> float:
 )
 def worst_pair_ratio(parameters: Parameters, schedule: str) -> np.ndarray:
     """Divergence over its bound, opposite clipped gradients among zero features."""
-    features, labels = np.zeros(parameters.steps), np.zeros(parameters.steps)
-    features[0], labels[0] = 1.0, 100.0
+    features = np.eye(1, parameters.steps)[0]
+    labels = 100.0 * features
     return _divergence_ratio(parameters, schedule, (features, labels), (features, -labels))
 
 
@@ -206,17 +196,15 @@ def _divergence_ratio(
     second: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
     """Over its bound, between runs on two data sets (features, labels), shape (orders,)."""
-    from privreg.schedules import noise_multipliers, step_shape
-
-    shape = step_shape(parameters.schedules[schedule], parameters.steps)
+    shape = schedules.step_shape(parameters.schedules[schedule], parameters.steps)
     steps = shape / shape[0]
-    noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
+    noise = schedules.noise_multipliers(steps, zcdp_root=parameters.budget.root)
     orders = np.asarray(parameters.orders)
     # The integrand of order a lies a shifts of the mean away, each shift at most rho deviations.
     deviation = 2 * np.sqrt(np.sum(noise**2))
     reach = np.sum(steps) + deviation * (orders.max() * parameters.budget.root + 9)
     grid = np.linspace(-reach, reach, GRID_POINTS)
-    p, r = (_output_density(*samples, steps, noise, grid) for samples in (first, second))
+    p, r = (_output_density(*each, steps, noise, grid) for each in (first, second))
     # Far tails underflow together; what they carry of the integral is far below rounding.
     held = (p > 0) & (r > 0)
     log_ratio, spacing = np.log(p[held]) - np.log(r[held]), grid[1] - grid[0]

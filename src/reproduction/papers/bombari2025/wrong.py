@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,8 @@ from reproduction.claims.falsify import Patch, WrongVersion, scaled
 
 ALGORITHM = "privreg.algorithms.one_pass_mechanism"
 SCHEDULES = "privreg.schedules"
-CLIPPING = "privreg.theory.one_pass_dpgd.clipping"
+THEORY = "privreg.theory.one_pass_dpgd"
 EXPERIMENTS = "reproduction.papers.bombari2025.experiments"
-SCALING = "privreg.theory.one_pass_dpgd.scaling_laws"
 TRAJECTORIES = (
     "mean-risk-tracks-ode",
     "convergence-at-moderate-dimension",
@@ -24,6 +24,23 @@ TRAJECTORIES = (
     "simulated-final-decaying-uniform",
     "output-risk-of-single-runs",
 )
+
+
+def _in_theory(
+    experiment: str, target: str, wrong: Callable[[Any], Any], **about: Any
+) -> WrongVersion:
+    """A mistake in one function that the theory of an experiment calls."""
+    return WrongVersion(runs={experiment: ("theory",)}, patches=(Patch(target, wrong),), **about)
+
+
+def _with(**changes: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function whose options are these functions of what it is given."""
+    return lambda right: (
+        lambda *arguments, **options: right(
+            *arguments,
+            **options | {name: change(options[name]) for name, change in changes.items()},
+        )
+    )
 
 
 def _scaled_noise(factor: float) -> tuple[Patch, ...]:
@@ -37,26 +54,18 @@ def _scaled_noise(factor: float) -> tuple[Patch, ...]:
 def _normal_part(right: Any) -> Any:
     from scipy.special import erfc
 
-    def wrong(risk: Any, *, clip_constant: Any, label_noise_std: float) -> Any:
-        ratio = clip_constant / np.sqrt(2 * risk + label_noise_std**2)
-        whole = right(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-        return whole - ratio**2 * erfc(ratio / np.sqrt(2))
+    def wrong(risk: Any, **options: Any) -> Any:
+        ratio = options["clip_constant"] / np.sqrt(2 * risk + options["label_noise_std"] ** 2)
+        return right(risk, **options) - ratio**2 * erfc(ratio / np.sqrt(2))
 
     return wrong
 
 
 def _times_the_constant(power: float) -> Any:
     return lambda right: (
-        lambda risk, *, clip_constant, label_noise_std: (
-            np.asarray(clip_constant) ** power
-            * right(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+        lambda risk, **options: (
+            np.asarray(options["clip_constant"]) ** power * right(risk, **options)
         )
-    )
-
-
-def _at_the_mean(right: Any) -> Any:
-    return lambda schedule, *, smallest, largest, **options: right(
-        schedule, smallest=1.0, largest=1.0, **options
     )
 
 
@@ -92,10 +101,18 @@ WRONG_VERSIONS = (
         turns=TRAJECTORIES,
     ),
     WrongVersion(
+        name="twice-the-drift",
+        says="The drift of the diffusion is twice the clipped gradient, as printed.",
+        runs={"diffusion": ("simulate",)},
+        patches=(Patch(f"{THEORY}.homogenised_sde:risk_path", _with(form=lambda _: "printed")),),
+        turns=("diffusion-corrected",),
+    ),
+    _in_theory(
+        "privacy_budget",
+        f"{SCHEDULES}:noise_multipliers",
+        scaled(0.999),
         name="accounting-of-too-little-noise",
         says="The noise multipliers are a tenth of a percent too small.",
-        runs={"privacy_budget": ("theory",)},
-        patches=(Patch(f"{SCHEDULES}:noise_multipliers", scaled(0.999)),),
         turns=(
             "budget-is-met-by-every-sample",
             "noise-is-the-least",
@@ -103,11 +120,12 @@ WRONG_VERSIONS = (
             "divergence-within-budget",
         ),
     ),
-    WrongVersion(
+    _in_theory(
+        "privacy_budget",
+        f"{SCHEDULES}:noise_multipliers",
+        _half_a_step_off,
         name="schedule-half-a-step-off",
         says="The noise of each step is that of half a step later.",
-        runs={"privacy_budget": ("theory",)},
-        patches=(Patch(f"{SCHEDULES}:noise_multipliers", _half_a_step_off),),
         turns=(
             "budget-is-met-by-every-sample",
             "noise-is-the-least",
@@ -116,41 +134,20 @@ WRONG_VERSIONS = (
             "divergence-within-budget",
         ),
     ),
-    WrongVersion(
-        name="twice-the-drift",
-        says="The drift of the diffusion is twice the clipped gradient, as printed.",
-        runs={"diffusion": ("simulate",)},
-        patches=(
-            Patch(
-                "privreg.theory.one_pass_dpgd.homogenised_sde:risk_path",
-                lambda right: (
-                    lambda *arguments, form, **options: right(*arguments, form="printed", **options)
-                ),
-            ),
-        ),
-        turns=("diffusion-corrected",),
-    ),
-    WrongVersion(
+    _in_theory(
+        "clipping_factors",
+        f"{THEORY}.clipping:descent_factor",
+        _with(clip_constant=lambda constant: 1.01 * constant),
         name="descent-factor-of-a-wider-clip",
         says="The descent factor is that of a clipping constant one percent wider.",
-        runs={"clipping_factors": ("theory",)},
-        patches=(
-            Patch(
-                f"{CLIPPING}:descent_factor",
-                lambda right: (
-                    lambda risk, *, clip_constant, label_noise_std: right(
-                        risk, clip_constant=1.01 * clip_constant, label_noise_std=label_noise_std
-                    )
-                ),
-            ),
-        ),
         turns=("clipping-closed-forms", "descent-factor-bound", "clipping-bounds-attained"),
     ),
-    WrongVersion(
+    _in_theory(
+        "clipping_factors",
+        f"{THEORY}.clipping:variance_factor",
+        _normal_part,
         name="variance-factor-of-unclipped-residuals",
         says="The variance factor lacks its first term, that of the clipped residuals.",
-        runs={"clipping_factors": ("theory",)},
-        patches=(Patch(f"{CLIPPING}:variance_factor", _normal_part),),
         turns=(
             "clipping-bounds-attained",
             "clipping-closed-forms",
@@ -161,11 +158,12 @@ WRONG_VERSIONS = (
             "variance-factor-at-one-closed-form",
         ),
     ),
-    WrongVersion(
+    _in_theory(
+        "clipping_factors",
+        f"{THEORY}.clipping:descent_factor",
+        _times_the_constant(-1.0),
         name="descent-factor-over-the-constant",
         says="The descent factor is divided by the clipping constant.",
-        runs={"clipping_factors": ("theory",)},
-        patches=(Patch(f"{CLIPPING}:descent_factor", _times_the_constant(-1.0)),),
         turns=(
             "clipping-bounds-attained",
             "clipping-closed-forms",
@@ -173,11 +171,12 @@ WRONG_VERSIONS = (
             "descent-factor-bound",
         ),
     ),
-    WrongVersion(
+    _in_theory(
+        "clipping_factors",
+        f"{THEORY}.clipping:descent_factor",
+        _times_the_constant(1.0),
         name="descent-factor-times-the-constant",
         says="The descent factor is multiplied by the clipping constant.",
-        runs={"clipping_factors": ("theory",)},
-        patches=(Patch(f"{CLIPPING}:descent_factor", _times_the_constant(1.0)),),
         turns=(
             "clipping-bounds-attained",
             "clipping-closed-forms",
@@ -185,96 +184,64 @@ WRONG_VERSIONS = (
             "descent-over-ratio-monotone",
         ),
     ),
-    WrongVersion(
+    _in_theory(
+        "appendix_identities",
+        f"{EXPERIMENTS}.appendix_identities:_converted",
+        lambda _: lambda root, failure: root**2 / 2 + root * np.sqrt(np.log(1 / failure)),
         name="conversion-without-the-root-of-two",
         says="epsilon is rho^2/2 + rho sqrt(ln(1/delta)).",
-        runs={"appendix_identities": ("theory",)},
-        patches=(
-            Patch(
-                f"{EXPERIMENTS}.appendix_identities:_converted",
-                lambda _: lambda root, failure: root**2 / 2 + root * np.sqrt(np.log(1 / failure)),
-            ),
-        ),
         turns=("conversion-of-zcdp",),
     ),
-    WrongVersion(
+    _in_theory(
+        "appendix_identities",
+        f"{EXPERIMENTS}.appendix_identities:_exponential_integral",
+        lambda right: lambda order, x: right(order - 1 / 3, x),
         name="exponential-integral-of-the-neighbouring-order",
         says="The closed forms have exponential integrals of an order that is less by a third.",
-        runs={"appendix_identities": ("theory",)},
-        patches=(
-            Patch(
-                f"{EXPERIMENTS}.appendix_identities:_exponential_integral",
-                lambda right: lambda order, x: right(order - 1 / 3, x),
-            ),
-        ),
-        turns=(
-            "constant-noise-closed-form",
-            "exponential-integral-bounds",
-        ),
+        turns=("constant-noise-closed-form", "exponential-integral-bounds"),
     ),
-    WrongVersion(
+    _in_theory(
+        "scaling_exponents",
+        f"{THEORY}.scaling_laws:optimal_exponent",
+        _more_risk,
         name="exponents-of-more-risk",
         says="The exponents of Theorem 4 are a twentieth larger.",
-        runs={"scaling_exponents": ("theory",)},
-        patches=(Patch(f"{SCALING}:optimal_exponent", _more_risk),),
-        turns=(
-            "theorem-4-balances-exponents",
-            "corollary-6-1-limits",
-        ),
+        turns=("theorem-4-balances-exponents", "corollary-6-1-limits"),
     ),
-    WrongVersion(
+    _in_theory(
+        "scaling_exponents",
+        f"{THEORY}.scaling_laws:limiting_exponent",
+        lambda _: lambda spectrum, signal, privacy: min(1.0, 2 * (1 - privacy)),
         name="limits-without-a-cost-of-decay",
         says="Long schedules approach min(1, 2 (1 - b)) for phi > 0, too.",
-        runs={"scaling_exponents": ("theory",)},
-        patches=(
-            Patch(
-                f"{SCALING}:limiting_exponent",
-                lambda _: lambda spectrum, signal, privacy: min(1.0, 2 * (1 - privacy)),
-            ),
-        ),
         turns=("corollary-6-1-limits",),
     ),
-    WrongVersion(
+    _in_theory(
+        "scaling_exponents",
+        f"{THEORY}.scaling_laws:critical_privacy_power",
+        lambda right: lambda phi, psi, alpha: right(phi, 0.9 * psi - 0.01, alpha),
         name="critical-power-with-another-signal",
         says="The critical privacy power is that of a signal with nine tenths of psi.",
-        runs={"scaling_exponents": ("theory",)},
-        patches=(
-            Patch(
-                f"{SCALING}:critical_privacy_power",
-                lambda right: (
-                    lambda spectrum, signal, schedule: right(
-                        spectrum, 0.9 * signal - 0.01, schedule
-                    )
-                ),
-            ),
-        ),
         turns=(
             "corollary-6-1-limits",
             "corollary-6-1-threshold",
             "threshold-near-zero-by-signal",
         ),
     ),
-    WrongVersion(
+    _in_theory(
+        "forgetting_kernels",
+        f"{THEORY}.volterra:power_law_kernels",
+        lambda right: lambda phi, psi: right(phi, 0.9 * psi),
         name="kernels-of-another-signal",
         says="The signal's kernel is that of nine tenths of psi.",
-        runs={"forgetting_kernels": ("theory",)},
-        patches=(
-            Patch(
-                "privreg.theory.one_pass_dpgd.volterra:power_law_kernels",
-                lambda right: lambda spectrum, signal: right(spectrum, 0.9 * signal),
-            ),
-        ),
-        turns=(
-            "kernels-decay-as-powers",
-            "volterra-equals-modes",
-            "kernels-by-quadrature",
-        ),
+        turns=("kernels-decay-as-powers", "volterra-equals-modes", "kernels-by-quadrature"),
     ),
-    WrongVersion(
+    _in_theory(
+        "comparison_bounds",
+        f"{THEORY}.comparison_odes:sandwich",
+        _with(smallest=lambda _: 1.0, largest=lambda _: 1.0),
         name="comparison-of-isotropic-data",
         says="The comparison equations have the mean eigenvalue for both extremes.",
-        runs={"comparison_bounds": ("theory",)},
-        patches=(Patch("privreg.theory.one_pass_dpgd.comparison_odes:sandwich", _at_the_mean),),
         turns=("comparison-equation-below", "comparison-equation-above"),
     ),
 )
