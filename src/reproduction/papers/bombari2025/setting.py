@@ -9,12 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from privreg import spectra
+from privreg.privacy.budget import Budget
 from privreg.schedules import Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 
 if TYPE_CHECKING:
+    from privreg.algorithms.one_pass_mechanism import Mechanism
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
     from privreg.theory.one_pass_dpgd.rate_search import Best
 
@@ -135,6 +137,21 @@ def growth(shape: float | str, gamma: float) -> float:
     if isinstance(shape, str):
         return 1.0
     return float(max(shape, 1.0) * np.log(1 / gamma) ** (1 / (1 + shape)))
+
+
+def mechanism(
+    budget: Budget, schedule: Schedule, sample_size: int, dimension: int, clip_constant: Any
+) -> Mechanism:
+    """One-pass DP-GD within a budget."""
+    from privreg.algorithms.one_pass_mechanism import Mechanism
+
+    return Mechanism.from_schedule(
+        schedule,
+        sample_size=sample_size,
+        dimension=dimension,
+        budget=budget,
+        clip_constant=clip_constant,
+    )
 
 
 def eigenvalues(spectrum: str, dimension: int, smallest: float = 0.0) -> np.ndarray:

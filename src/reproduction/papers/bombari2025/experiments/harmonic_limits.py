@@ -58,38 +58,28 @@ AXES = {
     harmonic_limit="limit of the least risk of the harmonic schedule over gamma",
     harmonic_over_limit="least risk of the harmonic schedule over its limit, rho = 1",
     harmonic_over_least="least risk of the harmonic schedule over that of any schedule",
-)
-def sampling(parameters: Parameters, clip_constant: float) -> dict:
-    """Near the limit at a fixed budget."""
-    from privreg.theory.one_pass_dpgd import optimal_harmonic
-
-    gamma = parameters.aspect_ratio
-    risk = _least_risk(parameters, gamma, 1.0, clip_constant)
-    given = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
-    least = optimal_harmonic.least_risk(aspect_ratio=gamma, **given)
-    limit = float(optimal_harmonic.sampling_limit(**given))
-    return {
-        "harmonic_limit": limit,
-        "harmonic_over_limit": risk / gamma / limit,
-        "harmonic_over_least": risk / least,
-    }
-
-
-@per(
-    "clip_constant",
     private_harmonic_over_limit="least risk of the harmonic schedule over its limit where private "
     "noise dominates",
 )
-def private_harmonic_over_limit(parameters: Parameters, clip_constant: float) -> float:
+def limits(parameters: Parameters, clip_constant: float) -> dict:
+    """Near the limits, at a fixed budget and at rho = gamma^b."""
     from privreg.theory.one_pass_dpgd import optimal_harmonic
 
-    gamma = parameters.private_aspect_ratio
-    rho = gamma**parameters.privacy_power
-    risk = _least_risk(parameters, gamma, rho, clip_constant)
-    limit = optimal_harmonic.privacy_limit(
-        clip_constant=clip_constant, label_noise_std=parameters.label_noise_std
-    )
-    return risk / (gamma / rho) ** 2 / float(limit)
+    def least_risk(gamma: float, rho: float) -> float:
+        at = gamma, rho, clip_constant
+        return parameters.tuned(spectra.isotropic(), setting.HARMONIC, *at).final_risk
+
+    given = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
+    gamma, private = parameters.aspect_ratio, parameters.private_aspect_ratio
+    risk, limit = least_risk(gamma, 1.0), float(optimal_harmonic.sampling_limit(**given))
+    rho, private_limit = private**parameters.privacy_power, optimal_harmonic.privacy_limit(**given)
+    private_risk = least_risk(private, rho)
+    return {
+        "harmonic_limit": limit,
+        "harmonic_over_limit": risk / gamma / limit,
+        "harmonic_over_least": risk / optimal_harmonic.least_risk(aspect_ratio=gamma, **given),
+        "private_harmonic_over_limit": private_risk / (private / rho) ** 2 / float(private_limit),
+    }
 
 
 @per(
@@ -150,10 +140,6 @@ def offset_slopes(parameters: Parameters) -> dict:
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _least_risk(parameters: Parameters, *at: float) -> float:
-    return parameters.tuned(spectra.isotropic(), setting.HARMONIC, *at).final_risk
 
 
 def _text_offset(gamma: float, rho: float) -> float:

@@ -56,12 +56,9 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
     from privreg.algorithms import one_pass_dpgd
 
     constants, rates = parameters.settings()
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(rates.ravel(), exponent),
-        sample_size=sample_size,
-        dimension=parameters.dimension,
-        budget=parameters.budget,
-        clip_constant=constants.ravel(),
+    schedule = Polynomial(rates.ravel(), exponent)
+    mechanism = setting.mechanism(
+        parameters.budget, schedule, sample_size, parameters.dimension, constants.ravel()
     )
     risk = one_pass_dpgd.isotropic_risk_path(
         mechanism,

@@ -185,7 +185,7 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
 
     def power(of_log: float) -> float:
         return _log_power(
-            parameters, regime, lambda *at: _stated_risk(parameters, polynomial, *at, of_log)
+            parameters, regime, lambda *at: _stated_risk(parameters, polynomial, *at, of_log=of_log)
         )
 
     return {"stated_log_power": power(1.0), "faster_log_power": power(1.5)}

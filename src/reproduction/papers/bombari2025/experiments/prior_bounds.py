@@ -11,7 +11,7 @@ from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
 from reproduction.engine.summaries import jackknife, trials_last
-from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
+from reproduction.papers.bombari2025.setting import Clipped, eigenvalues, mechanism
 
 PLACE = "Theorem 3, Lemmas D.6, D.7 and D.8"
 # Targets move by this much for the derivative; the estimator is smooth but for few clipped samples.
@@ -170,13 +170,8 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     from privreg.theory.one_pass_dpgd import minimax_risk
 
     shape = parameters.sample_size, parameters.dimension
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(parameters.initial_rate, parameters.exponent),
-        sample_size=parameters.sample_size,
-        dimension=parameters.dimension,
-        budget=parameters.budget,
-        clip_constant=parameters.clip_constant,
-    )
+    schedule = Polynomial(parameters.initial_rate, parameters.exponent)
+    released = mechanism(parameters.budget, schedule, *shape, parameters.clip_constant)
     target = minimax_risk.sample_prior(rng, dimension=parameters.dimension)
     features = rng.standard_normal(shape)
     noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
@@ -186,7 +181,7 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     def estimate(truth: np.ndarray) -> np.ndarray:
         # The same private noise for all targets, else no derivative.
         private = np.random.Generator(np.random.SFC64(seed))
-        return one_pass_dpgd.fit(mechanism, features, features @ truth + noise, private)[0]
+        return one_pass_dpgd.fit(released, features, features @ truth + noise, private)[0]
 
     error = estimate(target) - target
     change = estimate(target + STEP * direction) - estimate(target - STEP * direction)

@@ -8,7 +8,7 @@ from pydantic import Field
 from privreg import schedules
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Axis, below, close, every, identity, stage
+from reproduction.engine.recipe import Axis, below, close, every, identity, per, stage, stated
 
 PLACE = "Proposition 4.1, equations (4.1)-(4.2)"
 GRID_POINTS = 1601
@@ -31,11 +31,6 @@ class Parameters(Strict):
         }
         return {**powers, "harmonic": schedules.Harmonic(1.0, 0.05)}
 
-    def run(self, schedule: str) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and noise multipliers of a run, shape (samples,) each."""
-        steps = schedules.step_shape(self.schedules[schedule], self.sample_size)
-        return steps, schedules.noise_multipliers(steps, zcdp_root=self.budget.root)
-
 
 AXES = {
     "schedule": Axis("learning-rate schedule", lambda parameters: list(parameters.schedules)),
@@ -44,79 +39,70 @@ AXES = {
 SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n = 1000"]
 
 
-@identity(
+@per(
     "schedule",
-    id="budget-is-met-by-every-sample",
-    kind="theorem",
-    where="Proposition 4.1, equations (4.1)-(4.2)",
-    statement="With the noise of equation (4.2) the quotient of equation (4.1) is rho for every "
-    "sample that is used.",
-    ours=SCHEDULES,
-    check=every(below(1e-10)),
+    budget_error=stated(
+        "largest relative distance of a sample's recomputed budget to the promised one",
+        id="budget-is-met-by-every-sample",
+        kind="theorem",
+        where="Proposition 4.1, equations (4.1)-(4.2)",
+        statement="With the noise of equation (4.2) the quotient of equation (4.1) is rho for "
+        "every sample that is used.",
+        ours=SCHEDULES,
+        check=every(below(1e-10)),
+    ),
+    noise_over_least=stated(
+        "sum of squared noise multipliers over the least that the budget allows",
+        id="noise-is-the-least",
+        kind="prose",
+        where="Section 4, text before equation (4.2)",
+        statement="The schedule of equation (4.2) minimises the sum of squared noise multipliers "
+        "for an assigned rho.",
+        requires=["budget-is-met-by-every-sample"],
+        ours=SCHEDULES,
+        check=every(close(1.0, absolute=1e-6)),
+        note="Against a linear programme in the tails of the squared multipliers, with (4.1) for "
+        "each sample as its constraints.",
+    ),
+    constant_noise_error=stated(
+        "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
+        id="half-power-is-constant-noise",
+        kind="prose",
+        where="Section 5.1, text after equation (5.1)",
+        statement="With alpha = 1/2 the noise multiplier is eta(0) / (n^(3/2) rho) at every step "
+        "but the last.",
+        select={"schedule": "polynomial 0.5"},
+        check=below(1e-10),
+        note="At the last step there is none, since the rate is 0 there; the text's eta_1 / "
+        "(sqrt(n) rho) is its size up to a factor 1 + O(1/n).",
+    ),
+    last_step_share=stated(
+        "share of the last step in the squared noise multipliers",
+        id="output-perturbation-is-noise-at-the-end",
+        kind="prose",
+        where="Section 5.1, text after equation (5.1)",
+        statement="With alpha = 0 the private noise is added at the last step alone.",
+        select={"schedule": "polynomial 0"},
+        check=close(1.0, absolute=1e-12),
+    ),
 )
-def budget_error(parameters: Parameters, schedule: str) -> float:
-    """Largest relative distance of a sample's recomputed budget to the promised one."""
+def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
     from privreg.privacy.iteration import one_pass_zcdp_root
 
-    steps, noise = parameters.run(schedule)
+    rho, samples = parameters.budget.root, parameters.sample_size
+    steps = schedules.step_shape(parameters.schedules[schedule], samples)
+    noise = schedules.noise_multipliers(steps, zcdp_root=rho)
     each = [
-        one_pass_zcdp_root(np.where(np.arange(len(steps)) == sample, steps, 0.0), noise)
+        one_pass_zcdp_root(np.where(np.arange(samples) == sample, steps, 0.0), noise)
         for sample in np.flatnonzero(steps > 0)
     ]
-    return np.max(np.abs(np.asarray(each) / parameters.budget.root - 1))
-
-
-@identity(
-    "schedule",
-    id="noise-is-the-least",
-    kind="prose",
-    where="Section 4, text before equation (4.2)",
-    statement="The schedule of equation (4.2) minimises the sum of squared noise multipliers for "
-    "an assigned rho.",
-    requires=["budget-is-met-by-every-sample"],
-    ours=SCHEDULES,
-    check=every(close(1.0, absolute=1e-6)),
-    note="Against a linear programme in the tails of the squared multipliers, with (4.1) for each "
-    "sample as its constraints.",
-)
-def noise_over_least(parameters: Parameters, schedule: str) -> float:
-    """Sum of squared noise multipliers over the least that the budget allows."""
-    steps, noise = parameters.run(schedule)
-    return np.sum(noise**2) / _least_noise(steps, parameters.budget.root)
-
-
-@identity(
-    "schedule",
-    id="half-power-is-constant-noise",
-    kind="prose",
-    where="Section 5.1, text after equation (5.1)",
-    statement="With alpha = 1/2 the noise multiplier is eta(0) / (n^(3/2) rho) at every step but "
-    "the last.",
-    select={"schedule": "polynomial 0.5"},
-    check=below(1e-10),
-    note="At the last step there is none, since the rate is 0 there; the text's eta_1 / (sqrt(n) "
-    "rho) is its size up to a factor 1 + O(1/n).",
-)
-def constant_noise_error(parameters: Parameters, schedule: str) -> float:
-    """Largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)."""
-    noise = parameters.run(schedule)[1]
-    stated = 1 / (parameters.sample_size**1.5 * parameters.budget.root)
-    return np.max(np.abs(noise[:-1] / stated - 1))
-
-
-@identity(
-    "schedule",
-    id="output-perturbation-is-noise-at-the-end",
-    kind="prose",
-    where="Section 5.1, text after equation (5.1)",
-    statement="With alpha = 0 the private noise is added at the last step alone.",
-    select={"schedule": "polynomial 0"},
-    check=close(1.0, absolute=1e-12),
-)
-def last_step_share(parameters: Parameters, schedule: str) -> float:
-    """Share of the last step in the squared noise multipliers."""
-    noise = parameters.run(schedule)[1]
-    return noise[-1] ** 2 / np.sum(noise**2)
+    stated_noise = 1 / (samples**1.5 * rho)
+    return {
+        "budget_error": np.max(np.abs(np.asarray(each) / rho - 1)),
+        "noise_over_least": np.sum(noise**2) / _least_noise(steps, rho),
+        "constant_noise_error": np.max(np.abs(noise[:-1] / stated_noise - 1)),
+        "last_step_share": noise[-1] ** 2 / np.sum(noise**2),
+    }
 
 
 @identity(
@@ -173,9 +159,8 @@ def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import eye
 
-    demanded = (steps / zcdp_root) ** 2
+    demanded, samples = (steps / zcdp_root) ** 2, len(steps)
     scale = demanded.max()
-    samples = len(steps)
     rises = eye(samples - 1, samples, k=1) - eye(samples - 1, samples)
     found = linprog(
         np.eye(1, samples)[0],
@@ -184,8 +169,7 @@ def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
         bounds=np.column_stack([demanded / scale, np.full(samples, np.inf)]),
         method="highs",
     )
-    if not found.success:
-        raise ValueError(f"the linear programme of the least noise failed: {found.message}")
+    assert found.success, found.message
     return float(found.fun) * scale
 
 

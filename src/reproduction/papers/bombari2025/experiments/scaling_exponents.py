@@ -109,40 +109,30 @@ def critical(parameters: Parameters, schedule_limited: int) -> dict:
 @per(
     least_learning_rate="least exponent of the best learning rate among the points",
     largest_learning_rate="largest exponent of the best learning rate among the points",
-)
-def learning_rates(parameters: Parameters) -> dict:
-    rates = [found.learning_rate for _, found in _stated(parameters.draws)]
-    return {"least_learning_rate": min(rates), "largest_learning_rate": max(rates)}
-
-
-@per(least_increment="least increment of the exponent of the risk along schedule powers")
-def least_increment(parameters: Parameters) -> float:
-    schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
-    return min(
-        np.diff([scaling_laws.optimal_exponent(phi, psi, each, b).risk for each in schedules]).min()
-        for phi, psi, _, b in _points(parameters.draws)[: parameters.draws // 10]
-    )
-
-
-@per(
+    least_increment="least increment of the exponent of the risk along schedule powers",
     limit_error="distance of the exponent at a very large power to its limit",
     threshold_error="distance of the critical power at a very large one to its limit",
 )
-def limits(parameters: Parameters) -> dict:
-    """Corollary 6.1, as the power of the schedule grows."""
-    points = _points(parameters.draws)
-    found = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
+def over_points(parameters: Parameters) -> dict:
+    """Learning rates of Theorem 4, and Corollary 6.1, as the power of the schedule grows."""
+    optimal, points = scaling_laws.optimal_exponent, _points(parameters.draws)
+    rates = [found.learning_rate for _, found in _stated(parameters.draws)]
+    schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
+    limits = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
     return {
+        "least_learning_rate": min(rates),
+        "largest_learning_rate": max(rates),
+        "least_increment": min(
+            np.diff([optimal(phi, psi, power, b).risk for power in schedules]).min()
+            for phi, psi, _, b in points[: parameters.draws // 10]
+        ),
         "limit_error": max(
-            abs(
-                scaling_laws.optimal_exponent(phi, psi, FLAT, b).risk
-                - scaling_laws.limiting_exponent(phi, psi, b)
-            )
+            abs(optimal(phi, psi, FLAT, b).risk - scaling_laws.limiting_exponent(phi, psi, b))
             for phi, psi, _, b in points
         ),
         "threshold_error": max(
             abs(scaling_laws.critical_privacy_power(*powers, FLAT) - limit)
-            for powers, limit in found.items()
+            for powers, limit in limits.items()
         ),
     }
 

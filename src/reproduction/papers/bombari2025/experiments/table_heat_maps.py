@@ -12,8 +12,7 @@ from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.bombari2025 import heat_maps, tables
-from reproduction.papers.bombari2025.setting import CLIP_CONSTANT, EXPONENT, INITIAL_RATE
+from reproduction.papers.bombari2025 import heat_maps, setting, tables
 
 PLACE = "Figures 5 and 6, Section 7"
 FEW_OR_ONE_SIDE = f"{heat_maps.ONE_SIDE}, or fewer than two seeds are stable"
@@ -31,7 +30,11 @@ class Parameters(tables.TableParameters, heat_maps.Grid):
 
 
 PANEL, MAP = ("sample_size", "exponent"), ("clip_constant", "initial_rate")
-AXES = {"exponent": EXPONENT, "clip_constant": CLIP_CONSTANT, "initial_rate": INITIAL_RATE}
+AXES = {
+    "exponent": setting.EXPONENT,
+    "clip_constant": setting.CLIP_CONSTANT,
+    "initial_rate": setting.INITIAL_RATE,
+}
 
 
 @per(
@@ -112,12 +115,9 @@ def _losses(
 
     constants, rates = parameters.settings()
     features, labels = ready.train_features[:sample_size], ready.train_labels[:sample_size]
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(rates.ravel(), exponent),
-        sample_size=sample_size,
-        dimension=len(ready.constant_features),
-        budget=parameters.budget,
-        clip_constant=constants.ravel(),
+    schedule, dimension = Polynomial(rates.ravel(), exponent), len(ready.constant_features)
+    mechanism = setting.mechanism(
+        parameters.budget, schedule, sample_size, dimension, constants.ravel()
     )
     found = one_pass_dpgd.fit(mechanism, features, labels, rng)
     loss = tables.validation_loss(found, ready.validation_features, ready.validation_labels)

@@ -14,16 +14,15 @@ from privreg.schedules import Harmonic, Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Trials, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.bombari2025 import tables
-from reproduction.papers.bombari2025.setting import SCHEDULE, Schedules
+from reproduction.papers.bombari2025 import setting, tables
 
 if TYPE_CHECKING:
-    from privreg.algorithms.one_pass_dpgd import Mechanism
+    from privreg.algorithms.one_pass_mechanism import Mechanism
 
 PLACE = "Figure 8, Section 7"
 
 
-class Parameters(tables.TableParameters, Schedules):
+class Parameters(tables.TableParameters, setting.Schedules):
     """Figure 8: one table, polynomial schedules and the harmonic one, a range of sample sizes."""
 
     train: q.Grid[q.SampleSize] = Field(description="Training sizes n, increasing.")
@@ -43,17 +42,11 @@ class Parameters(tables.TableParameters, Schedules):
 
     def candidates(self, sample_size: int, dimension: int) -> list[list[Mechanism]]:
         """Of each schedule, a mechanism with all rates for each shape in time."""
-        from privreg.algorithms.one_pass_dpgd import Mechanism
-
         rates = self.initial_rates.values()
 
         def mechanism(schedule: Schedule) -> Mechanism:
-            return Mechanism.from_schedule(
-                schedule,
-                sample_size=sample_size,
-                dimension=dimension,
-                budget=self.budget,
-                clip_constant=self.clip_constant,
+            return setting.mechanism(
+                self.budget, schedule, sample_size, dimension, self.clip_constant
             )
 
         return [
@@ -64,7 +57,7 @@ class Parameters(tables.TableParameters, Schedules):
         ]
 
 
-AXES = {"schedule": SCHEDULE}
+AXES = {"schedule": setting.SCHEDULE}
 GRID = ("schedule", "sample_size")
 
 

@@ -90,12 +90,12 @@ def run(
     from privreg.algorithms import one_pass_dpgd
 
     sample_size, finest = parameters.sample_size(dimension), len(parameters.times)
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
+    mechanism = setting.mechanism(
+        parameters.budget,
         parameters.schedule(exponent),
-        sample_size=sample_size,
-        dimension=dimension,
-        budget=parameters.budget,
-        clip_constant=parameters.clip_constant,
+        sample_size,
+        dimension,
+        parameters.clip_constant,
     )
     model = LinearModel.even_target(
         setting.eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
@@ -124,43 +124,33 @@ def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     }
 
 
-@per(*GRID[:2], gap_slope=Estimate("log-log slope of the mean gap in the dimension"))
-def slope(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
-    """How fast the distance falls."""
-    risk, curve = _paths(parameters, simulation, theory)
-    return loglog_slope(parameters.dimensions, np.abs(risk - curve[..., None, :]).max(axis=-1))
-
-
 @per(
     *GRID[:2],
+    gap_slope=Estimate("log-log slope of the mean gap in the dimension"),
+    gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
+    worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
     final_gap_slope=Estimate(
         "log-log slope of the mean distance of the output's risk to its prediction"
     ),
-)
-def final_slope(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
-    """How fast the output's risk approaches that of Proposition 4.4."""
-    return loglog_slope(parameters.dimensions, _final_gaps(simulation, theory))
-
-
-@per(
-    *GRID[:2],
     worst_final_gap_slope="log-log slope of the largest distance of any output's risk to its "
     "prediction",
-    gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
-    worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
 )
-def other_slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
-    """Of the mean, and of the runs and outputs that are farthest from their predictions."""
+def slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
+    """How fast risks approach the deterministic equivalent, and outputs R(1) and its noise."""
     risk, curve = _paths(parameters, simulation, theory)
-    mean = np.abs(risk.mean(axis=-2) - curve).max(axis=-1)
-    worst = np.abs(risk - curve[..., None, :]).max(axis=(-2, -1))
-    centred = np.log(parameters.dimensions) - np.mean(np.log(parameters.dimensions))
-    weights = centred / np.sum(centred**2)
-    outputs = _final_gaps(simulation, theory).max(axis=-1)
+    gaps = np.abs(risk - curve[..., None, :]).max(axis=-1)
+    noise = theory.final_risk - theory.risk.isel(time=-1)
+    expected = theory.risk_at_dimension.isel(time=-1) + noise
+    found = simulation.final_risk.transpose(*GRID, "trial").values
+    final_gaps = np.abs(found - expected.transpose(*GRID).values[..., None])
+    logs = np.log(parameters.dimensions)
+    weights = (logs - np.mean(logs)) / np.sum((logs - np.mean(logs)) ** 2)
     return {
-        "gap_of_mean_slope": np.log(mean) @ weights,
-        "worst_gap_slope": np.log(worst) @ weights,
-        "worst_final_gap_slope": np.log(outputs) @ weights,
+        "gap_slope": loglog_slope(parameters.dimensions, gaps),
+        "gap_of_mean_slope": np.log(np.abs(risk.mean(axis=-2) - curve).max(axis=-1)) @ weights,
+        "worst_gap_slope": np.log(gaps.max(axis=-1)) @ weights,
+        "final_gap_slope": loglog_slope(parameters.dimensions, final_gaps),
+        "worst_final_gap_slope": np.log(final_gaps.max(axis=-1)) @ weights,
     }
 
 
@@ -170,9 +160,7 @@ summarise = stage(
     AXES,
     means(run, "final_risk", spread=["final_risk"]),
     paths,
-    slope,
-    final_slope,
-    other_slopes,
+    slopes,
     time=Axis(TIME, lambda parameters: parameters.times[parameters.shown]),
 )
 
@@ -186,11 +174,3 @@ def _paths(
         -1,
         theory.risk_at_dimension.values,
     )
-
-
-def _final_gaps(simulation: Dataset, theory: Dataset) -> np.ndarray:
-    """Distances of outputs to R(1) at their dimension and the output noise, (*grid, trial)."""
-    noise = theory.final_risk - theory.risk.isel(time=-1)
-    expected = theory.risk_at_dimension.isel(time=-1) + noise
-    found = simulation.final_risk.transpose(*GRID, "trial").values
-    return np.abs(found - expected.transpose(*GRID).values[..., None])
