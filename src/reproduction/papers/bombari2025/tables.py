@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -96,9 +96,3 @@ def moments(loss: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     mean = np.where(kept, loss, 0).sum(axis=-1) / count
     deviation = np.where(kept, loss - mean[..., None], 0)
     return mean, (deviation**2).sum(axis=-1) / np.maximum(count - 1, 1), count
-
-
-def mean_and_error(values: Sequence[Any]) -> tuple[float, float]:
-    """Mean of trials and its standard error, infinite of one."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
-    return float(np.mean(values)), float(error)

@@ -33,9 +33,7 @@ AXES = {"ratio": Axis("clipping constant over the residual's standard deviation"
 
 
 @per(
-    "ratio",
-    descent_factor="descent reduction factor",
-    variance_factor="variance reduction factor",
+    "ratio", descent_factor="descent reduction factor", variance_factor="variance reduction factor"
 )
 def factors(parameters: Parameters) -> dict:
     return {

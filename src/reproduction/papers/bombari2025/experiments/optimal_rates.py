@@ -46,7 +46,7 @@ class Parameters(setting.Clipped):
     exponents: q.Several[q.Power] = Field(description="Exponents alpha of the schedules.")
     log_power_aspect_ratios: tuple[setting.TinyRatio, setting.TinyRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
-        "ln(1/gamma) are measured.",
+        "ln(1/gamma) are measured."
     )
     penalties: q.Some[Penalty] = Field(description="Sweeps of the clipping constant.")
     penalty_clip_constants: q.Several[q.ClipConstant] = Field(
@@ -77,10 +77,7 @@ AXES = {
     "aspect_ratio": setting.ASPECT_RATIO,
     "polynomial": Axis("exponent alpha of a polynomial schedule", "exponents"),
     "regime": Axis("privacy rho of the output", "regimes"),
-    "problem": Axis(
-        "problem of a sweep", lambda parameters: [str(p) for p in parameters.penalties]
-    ),
-    "clip_constant": Axis("clipping constant c", "penalty_clip_constants"),
+    "problem": Axis("problem of a sweep", lambda parameters: [*map(str, parameters.penalties)]),
 }
 
 
@@ -184,9 +181,10 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     """At the paper's hyper-parameters, where no logarithm of a logarithm is left."""
 
     def power(of_log: float) -> float:
-        return _log_power(
-            parameters, regime, lambda *at: _stated_risk(parameters, polynomial, *at, of_log=of_log)
-        )
+        def risk(gamma: float, rho: float) -> float:
+            return _stated_risk(parameters, polynomial, gamma, rho, of_log)
+
+        return _log_power(parameters, regime, risk)
 
     return {"stated_log_power": power(1.0), "faster_log_power": power(1.5)}
 
@@ -224,25 +222,16 @@ def private_clip_slope(parameters: Parameters, polynomial: float) -> float:
 
 @per(
     "problem",
-    "clip_constant",
-    penalty_risk="least excess risk over the rate at a clipping constant",
-)
-def penalty_risk(parameters: Parameters, problem: str, clip_constant: float) -> float:
-    (case,) = (each for each in parameters.penalties if str(each) == problem)
-    at = case.aspect_ratio, case.budget.root, clip_constant
-    return _tuned(parameters, case.exponent, *at).final_risk
-
-
-@per(
-    "problem",
     small_clip_spread="largest over least risk among clipping constants up to 0.1",
     large_clip_slope="log-log slope of the risk in the clipping constant from 1",
 )
-def penalties(earlier: Dataset, **cell: str) -> dict:
-    risk = earlier.penalty_risk.sel(cell)
-    small = risk[risk.clip_constant <= 0.1 * (1 + 1e-9)]
-    large = risk[risk.clip_constant >= 1]
-    slope = np.polyfit(np.log(large.clip_constant.values), np.log(large.values), 1)[0]
+def penalties(parameters: Parameters, problem: str) -> dict:
+    (case,) = (each for each in parameters.penalties if str(each) == problem)
+    at = case.exponent, case.aspect_ratio, case.budget.root
+    constants = np.array(parameters.penalty_clip_constants)
+    risk = np.array([_tuned(parameters, *at, constant).final_risk for constant in constants])
+    small, large = risk[constants <= 0.1 * (1 + 1e-9)], constants >= 1
+    slope = np.polyfit(np.log(constants[large]), np.log(risk[large]), 1)[0]
     return {"small_clip_spread": small.max() / small.min(), "large_clip_slope": slope}
 
 

@@ -200,11 +200,7 @@ def _divergence_ratio(
 
 
 def _output_density(
-    features: np.ndarray,
-    labels: np.ndarray,
-    steps: np.ndarray,
-    noise: np.ndarray,
-    grid: np.ndarray,
+    features: np.ndarray, labels: np.ndarray, steps: np.ndarray, noise: np.ndarray, grid: np.ndarray
 ) -> np.ndarray:
     """Density of the output in one dimension with clipping norm 1, by a quadrature at each step."""
     spacing = grid[1] - grid[0]

@@ -113,8 +113,7 @@ def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
         "largest distance of a fitted slope to its exponent", "schedule_power", missing=BOUND
     ),
     upper_half_rise=Quantity(
-        "largest rise of the fitted slope over the upper half of the schedule powers",
-        missing=BOUND,
+        "largest rise of the fitted slope over the upper half of the schedule powers", missing=BOUND
     ),
     least_increment_by_schedule=Quantity(
         "least increment of the fitted slope between neighbouring schedule powers",

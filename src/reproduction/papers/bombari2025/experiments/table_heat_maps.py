@@ -11,7 +11,7 @@ from privreg.data.splits import Standardised
 from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage
-from reproduction.engine.summaries import trials_last
+from reproduction.engine.summaries import error_of_mean, trials_last
 from reproduction.papers.bombari2025 import heat_maps, setting, tables
 
 PLACE = "Figures 5 and 6, Section 7"
@@ -37,11 +37,7 @@ AXES = {
 }
 
 
-@per(
-    *PANEL,
-    *MAP,
-    loss="validation loss, half the mean squared error of standardised labels",
-)
+@per(*PANEL, *MAP, loss="validation loss, half the mean squared error of standardised labels")
 def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]:
     """Final validation loss of every setting on reshuffled splits."""
     train = parameters.train_sizes(data)
@@ -58,8 +54,7 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     loss_median=Quantity("median validation loss over all seeds", " ".join(MAP)),
     excluded=Quantity("unstable seeds, left out of the mean"),
     large_clip_excess=Estimate(
-        "log ratio of the best loss with c above 1 to the best loss below",
-        missing=FEW_OR_ONE_SIDE,
+        "log ratio of the best loss with c above 1 to the best loss below", missing=FEW_OR_ONE_SIDE
     ),
     large_rate_excess=Estimate(
         "log ratio of the best loss with a rate above 2 / gamma to that below",
@@ -124,7 +119,7 @@ def _losses(
     return loss.reshape(rates.shape)
 
 
-def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
+def _excess(loss: np.ndarray, region: np.ndarray) -> tuple:
     """Settings of a trial are chosen on the others, so that no minimum is its own evidence."""
     if loss.shape[-1] < 2:
         return np.nan, np.nan
@@ -132,11 +127,11 @@ def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
     for trial in range(loss.shape[-1]):
         scores = np.median(np.delete(loss, trial, axis=-1), axis=-1)
         differences.append(heat_maps.best_in_and_out(loss[..., trial], scores, region))
-    return tables.mean_and_error(differences)
+    return np.mean(differences), error_of_mean(differences)
 
 
-def _valley_slope(parameters: Parameters, loss: np.ndarray) -> tuple[float, float]:
+def _valley_slope(parameters: Parameters, loss: np.ndarray) -> tuple:
     """Each trial fitted by itself, where three constants have their best rate inside the grid."""
     slopes = [parameters.valley_slope(each, fewest=3) for each in np.moveaxis(loss, -1, 0)]
     found = [slope for slope in slopes if np.isfinite(slope)]
-    return tables.mean_and_error(found) if found else (0.0, np.inf)
+    return (np.mean(found), error_of_mean(found)) if found else (0.0, np.inf)

@@ -13,7 +13,7 @@ from privreg.data.splits import Standardised
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Trials, per, stage
-from reproduction.engine.summaries import trials_last
+from reproduction.engine.summaries import error_of_mean, trials_last
 from reproduction.papers.bombari2025 import setting, tables
 
 if TYPE_CHECKING:
@@ -61,10 +61,7 @@ AXES = {"schedule": setting.SCHEDULE}
 GRID = ("schedule", "sample_size")
 
 
-@per(
-    *GRID,
-    loss="loss on the reporting rows, half the mean squared error of standardised labels",
-)
+@per(*GRID, loss="loss on the reporting rows, half the mean squared error of standardised labels")
 def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[np.ndarray]:
     """Loss of the chosen settings, refitted on rows in another order with fresh private noise.
 
@@ -104,9 +101,7 @@ def cell(parameters: Parameters, simulation: Dataset, schedule: str, sample_size
         "log ratio of the harmonic schedule's loss to the best polynomial schedule's"
     ),
 )
-def harmonic_excess(
-    parameters: Parameters, simulation: Dataset, sample_size: int
-) -> tuple[float, float]:
+def harmonic_excess(parameters: Parameters, simulation: Dataset, sample_size: int) -> tuple:
     """The harmonic schedule, the last, against the one that is best on the other trials."""
     loss = trials_last(simulation.loss.sel(sample_size=sample_size))
     loss = np.where(_stable(parameters, loss), loss, np.nan)
@@ -115,7 +110,8 @@ def harmonic_excess(
         others = np.nanmean(np.delete(loss[:-1], trial, axis=-1), axis=-1)
         best = np.argmin(others) if loss.shape[-1] > 1 else 0
         differences.append(np.log(own[-1] / own[best]))
-    return tables.mean_and_error([each for each in differences if np.isfinite(each)])
+    found = [each for each in differences if np.isfinite(each)]
+    return np.mean(found), error_of_mean(found)
 
 
 HALVES = "the validation rows are cut in half, for tuning and for reporting"

@@ -8,16 +8,7 @@ from pydantic import Field
 from privreg import spectra
 from privreg.models import LinearModel
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import (
-    Axis,
-    Dataset,
-    Estimate,
-    Quantity,
-    Trial,
-    means,
-    per,
-    stage,
-)
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import loglog_slope, standard_deviation
 from reproduction.papers.bombari2025 import setting
 
