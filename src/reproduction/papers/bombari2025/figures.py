@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ TERMS = {
 DIMENSION_COLOURS = (ORANGE, GREEN, BLUE)
 SCHEDULE_COLOURS = (BLACK, ORANGE, GREEN, RED)
 SIGNAL_DECAY_COLOURS = (RED, ORANGE, GREEN, BLUE)
+POINTER: dict[str, Any] = {"color": RED, "arrowprops": {"arrowstyle": "-", "color": RED, "lw": 0.5}}
 MARKERS = ("o", "s", "^", "D", "v")
 
 
@@ -77,12 +79,11 @@ def fig4(theory: Dataset, simulation: Dataset) -> Figure:
     """Isotropic data: mean over trials above, the deterministic equivalent below."""
     from matplotlib.colors import LogNorm
 
-    cap = simulation.attrs["risk_cap"]
     rows = {
         f"mean of {simulation.sizes['trial']} trials": simulation.risk,
         "deterministic equivalent": theory.risk,
     }
-    norm = LogNorm(float(theory.risk.min()), cap)
+    norm = LogNorm(float(theory.risk.min()), simulation.attrs["risk_cap"])
     figure, _ = _maps(rows, simulation, norm, r"excess risk $\mathcal{R}(\theta^p)$")
     return figure
 
@@ -109,14 +110,9 @@ def fig7(theory: Dataset, simulation: Dataset) -> Figure:
             for at, schedule in enumerate(simulation.schedule.values):
                 look = _look(simulation, at)
                 here = found.sel(schedule=schedule)
-                _band(panel, abscissa, here[name], here[f"{name}_spread"], alpha=0.15, **look)
-                panel.plot(
-                    abscissa,
-                    expected[name].sel(schedule=schedule),
-                    color=look["color"],
-                    lw=0.7,
-                    ls="--",
-                )
+                _band(panel, abscissa, here[name], here[f"{name}_spread"], 0.15, **look)
+                curve = expected[name].sel(schedule=schedule)
+                panel.plot(abscissa, curve, color=look["color"], lw=0.7, ls="--")
             panel.set(xlabel="$n / d$", xscale="log", yscale="log")
         axes[column].set_title(SPECTRA[spectrum])
         axes[column + 2].set_title(f"{SPECTRA[spectrum]}, relative")
@@ -194,22 +190,18 @@ def fig9(theory: Dataset) -> Figure:
 
 
 def fig10(theory: Dataset) -> Figure:
-    """Exponents of the three terms: privacy is free."""
     return _term_figure(theory, "fig10")
 
 
 def fig11(theory: Dataset) -> Figure:
-    """Exponents of the three terms: privacy costs."""
     return _term_figure(theory, "fig11")
 
 
 def fig12(theory: Dataset) -> Figure:
-    """Exponents of the three terms: a fast-decaying signal."""
     return _term_figure(theory, "fig12")
 
 
 def fig13(theory: Dataset) -> Figure:
-    """Exponents of the three terms: a fast-decaying schedule."""
     return _term_figure(theory, "fig13")
 
 
@@ -219,7 +211,7 @@ def _trajectory_panel(
     curve = theory.sel(where)
     for at, colour in _by_dimension(simulation.sel(where)):
         label = f"$d = {int(at.dimension)}$"
-        _band(panel, at.time.values, at.risk_mean, at.risk_spread, color=colour, label=label)
+        _band(panel, at.time.values, at.risk_mean, at.risk_spread, 0.25, color=colour, label=label)
     panel.plot(theory.time, curve.risk, color=BLACK, lw=1.2, label="ODE")
     if where["exponent"] == 0:
         _output_noise(panel, float(curve.final_risk), simulation.sel(where))
@@ -235,7 +227,7 @@ def _distance_panel(
         # Right after a step: between two of them the risk stays and the curve does not.
         fresh = np.flatnonzero(np.diff(at.risk_mean, prepend=np.nan))
         distance, spread = (at.risk_mean - curve)[fresh], at.risk_spread[fresh]
-        _band(panel, times[fresh], distance, spread, color=colour, alpha=0.4)
+        _band(panel, times[fresh], distance, spread, 0.4, color=colour)
     panel.axhline(0, color=BLACK, lw=0.8)
 
 
@@ -247,54 +239,29 @@ def _by_dimension(simulation: Dataset) -> Iterator[tuple[Dataset, str]]:
 def _output_noise(panel: Axes, predicted: float, simulation: Dataset) -> None:
     """The private output beyond t = 1, dimensions side by side."""
     for place, (at, colour) in enumerate(_by_dimension(simulation)):
+        mean, spread = float(at.final_risk), float(at.final_risk_spread)
         panel.errorbar(
-            [1.06 + 0.06 * place],
-            [float(at.final_risk)],
-            yerr=[float(at.final_risk_spread)],
-            color=colour,
-            marker="o",
-            ms=2,
-            lw=1,
+            [1.06 + 0.06 * place], [mean], [spread], color=colour, marker="o", ms=2, lw=1
         )
     panel.plot([1.03, 1.21], [predicted, predicted], color=RED, lw=1.2)
-    panel.annotate(
-        "output\nnoise",
-        (1.12, predicted),
-        xytext=(1.0, 0.42),
-        ha="center",
-        fontsize=6,
-        color=RED,
-        arrowprops={"arrowstyle": "-", "color": RED, "lw": 0.5},
-    )
+    words: dict[str, Any] = {"xytext": (1.0, 0.42), "ha": "center", "fontsize": 6}
+    panel.annotate("output\nnoise", (1.12, predicted), **words, **POINTER)
 
 
 def _combinations(theory: Dataset) -> list[tuple[float, float]]:
     """Spectrum and signal powers, the slowest decay of the signal first."""
-    pairs = [
-        (float(p), float(q))
-        for p in theory.spectrum_power.values
-        for q in theory.signal_power.values
-    ]
+    pairs = product(theory.spectrum_power.values.tolist(), theory.signal_power.values.tolist())
     return sorted(pairs, key=lambda pair: 2 - sum(pair))
 
 
 def _risk_panel(panel: Axes, theory: Dataset, title: str) -> None:
-    for (p, q), colour, marker in zip(
-        _combinations(theory), SIGNAL_DECAY_COLOURS, MARKERS, strict=False
-    ):
+    looks = zip(SIGNAL_DECAY_COLOURS, MARKERS, strict=False)
+    for (p, q), (colour, marker) in zip(_combinations(theory), looks, strict=False):
         curve = theory.sel(spectrum_power=p, signal_power=q)
-        panel.loglog(
-            theory.aspect_ratio,
-            curve.risk,
-            color=colour,
-            marker=marker,
-            ms=3,
-            label=rf"$\phi = {p:g}$, $\psi = {q:g}$",
-        )
-    ratios = theory.aspect_ratio.values
-    panel.axvspan(
-        ratios.min(), theory.attrs["fitted_below"], color="0.92", lw=0, zorder=0, label="fitted"
-    )
+        label = rf"$\phi = {p:g}$, $\psi = {q:g}$"
+        panel.loglog(curve.aspect_ratio, curve.risk, color=colour, marker=marker, ms=3, label=label)
+    fitted = theory.aspect_ratio.values.min(), theory.attrs["fitted_below"]
+    panel.axvspan(*fitted, color="0.92", lw=0, zorder=0, label="fitted")
     panel.set(title=title, xlabel=r"aspect ratio $\gamma = d/n$")
     panel.yaxis.set_minor_formatter("")
 
@@ -315,10 +282,9 @@ def _legends(figure: Figure, panel: Axes, theory: Dataset) -> None:
     from matplotlib.lines import Line2D
 
     curves, labels = panel.get_legend_handles_labels()
-    style: dict[str, Any] = {"color": BLACK, "ls": ""}
     curves += [
-        Line2D([], [], marker="o", mfc="none", ms=5.5, mew=0.8, **style),
-        Line2D([], [], marker="*", ms=6, mew=0, **style),
+        Line2D([], [], color=BLACK, ls="", marker="o", mfc="none", ms=5.5, mew=0.8),
+        Line2D([], [], color=BLACK, ls="", marker="*", ms=6, mew=0),
     ]
     labels += [r"slope fitted, grey range", "$h$ of Theorem 4"]
     figure.legend(curves, labels, loc="outside lower center", ncols=4, columnspacing=1.5)
@@ -332,7 +298,6 @@ def _table_heat_maps(simulation: Dataset) -> Figure:
     figure, axes = _maps(rows, simulation, norm, "validation loss")
     excluded = simulation.excluded.transpose("exponent", "sample_size").values
     for panel, count in zip(axes[0], excluded.flat, strict=True):
-        # In the title, since no colour of type shows on every cell.
         seeds = f"{count} of {simulation.sizes['trial']} seeds left out"
         panel.set_title(f"{panel.get_title()}\n{seeds}")
     return figure
@@ -347,14 +312,9 @@ def _maps(
     for (name, array), line in zip(rows.items(), axes, strict=True):
         line[0].set_ylabel(f"{name}\nclipping constant $c$")
         for panel, (exponent, sample_size) in zip(line, columns, strict=True):
-            values = array.sel(exponent=exponent, sample_size=sample_size)
-            drawn = heat_map(
-                panel,
-                about.initial_rate.values,
-                about["clip_constant"].values,
-                values.transpose("clip_constant", "initial_rate").clip(max=norm.vmax).values,
-                norm=norm,
-            )
+            values = array.sel(exponent=exponent, sample_size=sample_size).clip(max=norm.vmax)
+            values = values.transpose("clip_constant", "initial_rate")
+            drawn = heat_map(panel, values.initial_rate, values.clip_constant, values, norm=norm)
             _reference_lines(panel, about.attrs["dimension"] / float(sample_size))
     for (exponent, sample_size), top, bottom in zip(columns, *axes, strict=True):
         gamma = about.attrs["dimension"] / float(sample_size)
@@ -391,13 +351,7 @@ def _look(data: Dataset, at: int) -> dict[str, Any]:
 
 
 def _band(
-    panel: Axes,
-    abscissa: np.ndarray,
-    mean: DataArray,
-    spread: DataArray,
-    *,
-    alpha: float = 0.25,
-    **look: Any,
+    panel: Axes, abscissa: np.ndarray, mean: DataArray, spread: DataArray, alpha: float, **look: Any
 ) -> None:
     """A curve with one standard deviation on either side."""
     panel.plot(abscissa, mean, **({"lw": 0.8} | look))
@@ -412,22 +366,16 @@ def _term_figure(theory: Dataset, name: str) -> Figure:
     rates = theory.learning_rate.values
     for term, (label, colour, dashes) in TERMS.items():
         panel.plot(rates, at.term_exponent.sel(term=term), color=colour, ls=dashes, label=label)
-    panel.plot(
-        rates, at.term_exponent.min(dim="term"), color=BLACK, lw=2.4, alpha=0.3, label="smallest"
-    )
+    smallest = at.term_exponent.min(dim="term")
+    panel.plot(rates, smallest, color=BLACK, lw=2.4, alpha=0.3, label="smallest")
     rate, risk = float(at.best_learning_rate), float(at.best_risk)
     panel.plot([rate], [risk], color=RED, marker="o", ms=4, ls="")
     finite = at.term_exponent.values
-    left_is_free = finite[:, 0].min() > 0.3
-    panel.annotate(
-        f"$a = {rate:.4g}$, $h = {risk:.4g}$",
-        (rate, risk),
-        xytext=(0.03 if left_is_free else 0.97, 0.04),
-        textcoords="axes fraction",
-        ha="left" if left_is_free else "right",
-        color=RED,
-        arrowprops={"arrowstyle": "-", "color": RED, "lw": 0.5},
-    )
+    corner: dict[str, Any] = {"xytext": (0.03, 0.04), "ha": "left"}
+    if finite[:, 0].min() <= 0.3:
+        corner = {"xytext": (0.97, 0.04), "ha": "right"}
+    words = f"$a = {rate:.4g}$, $h = {risk:.4g}$"
+    panel.annotate(words, (rate, risk), textcoords="axes fraction", **corner, **POINTER)
     panel.set(
         xlabel=r"exponent $a$ of $c\,\tilde\eta(0) = \gamma^a$",
         ylabel=r"exponent of $\gamma$",

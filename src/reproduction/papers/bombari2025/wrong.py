@@ -14,6 +14,13 @@ ALGORITHM = "privreg.algorithms.one_pass_mechanism"
 SCHEDULES = "privreg.schedules"
 THEORY = "privreg.theory.one_pass_dpgd"
 EXPERIMENTS = "reproduction.papers.bombari2025.experiments"
+NOISE = (
+    "budget-is-met-by-every-sample",
+    "noise-is-the-least",
+    "half-power-is-constant-noise",
+    "divergence-within-budget",
+)
+DESCENT = ("clipping-closed-forms", "descent-factor-bound", "clipping-bounds-attained")
 TRAJECTORIES = (
     "mean-risk-tracks-ode",
     "convergence-at-moderate-dimension",
@@ -113,12 +120,7 @@ WRONG_VERSIONS = (
         scaled(0.999),
         name="accounting-of-too-little-noise",
         says="The noise multipliers are a tenth of a percent too small.",
-        turns=(
-            "budget-is-met-by-every-sample",
-            "noise-is-the-least",
-            "half-power-is-constant-noise",
-            "divergence-within-budget",
-        ),
+        turns=NOISE,
     ),
     _in_theory(
         "privacy_budget",
@@ -126,13 +128,7 @@ WRONG_VERSIONS = (
         _half_a_step_off,
         name="schedule-half-a-step-off",
         says="The noise of each step is that of half a step later.",
-        turns=(
-            "budget-is-met-by-every-sample",
-            "noise-is-the-least",
-            "output-perturbation-is-noise-at-the-end",
-            "half-power-is-constant-noise",
-            "divergence-within-budget",
-        ),
+        turns=(*NOISE, "output-perturbation-is-noise-at-the-end"),
     ),
     _in_theory(
         "clipping_factors",
@@ -140,7 +136,7 @@ WRONG_VERSIONS = (
         _with(clip_constant=lambda constant: 1.01 * constant),
         name="descent-factor-of-a-wider-clip",
         says="The descent factor is that of a clipping constant one percent wider.",
-        turns=("clipping-closed-forms", "descent-factor-bound", "clipping-bounds-attained"),
+        turns=DESCENT,
     ),
     _in_theory(
         "clipping_factors",
@@ -164,12 +160,7 @@ WRONG_VERSIONS = (
         _times_the_constant(-1.0),
         name="descent-factor-over-the-constant",
         says="The descent factor is divided by the clipping constant.",
-        turns=(
-            "clipping-bounds-attained",
-            "clipping-closed-forms",
-            "clipping-factors-increase",
-            "descent-factor-bound",
-        ),
+        turns=(*DESCENT, "clipping-factors-increase"),
     ),
     _in_theory(
         "clipping_factors",
@@ -177,12 +168,7 @@ WRONG_VERSIONS = (
         _times_the_constant(1.0),
         name="descent-factor-times-the-constant",
         says="The descent factor is multiplied by the clipping constant.",
-        turns=(
-            "clipping-bounds-attained",
-            "clipping-closed-forms",
-            "descent-factor-bound",
-            "descent-over-ratio-monotone",
-        ),
+        turns=(*DESCENT, "descent-over-ratio-monotone"),
     ),
     _in_theory(
         "appendix_identities",

@@ -46,6 +46,8 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
     "u' Sigma (Sigma - z)^-1 u",
     resolvent_drift_corrected="largest relative distance of |u|^2 + 2 z q_z to "
     "u' Sigma (Sigma - z)^-1 u",
+    output_noise_printed="mean square of the noise in (C.56), which has a second root of the "
+    "covariance, over that of (C.57) and (C.59)",
 )
 def resolvents(parameters: Parameters) -> dict:
     """With q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
@@ -65,6 +67,7 @@ def resolvents(parameters: Parameters) -> dict:
         "contour_risk_printed": np.real(1j / (4 * np.pi) * np.sum(z * quadratic * element) / risk),
         "resolvent_drift_printed": np.max(np.abs((norm + z * quadratic) / drift - 1)),
         "resolvent_drift_corrected": np.max(np.abs((norm + 2 * z * quadratic) / drift - 1)),
+        "output_noise_printed": float(np.sum(eigenvalues**2) / np.sum(eigenvalues)),
     }
 
 
@@ -293,13 +296,6 @@ def comparison_constants() -> dict:
         "descent_over_printed": first * np.sqrt(start + 1 + noise**2),
         "descent_over_corrected": largest * np.sqrt(2 * (start + 1) + noise**2),
     }
-
-
-@per(output_noise_printed="mean square of the noise in (C.56) over that of (C.57) and (C.59)")
-def output_noise_printed(parameters: Parameters) -> float:
-    """With a second root of the covariance, which makes of its trace that of its square."""
-    eigenvalues = np.asarray(parameters.eigenvalues)
-    return float(np.sum(eigenvalues**2) / np.sum(eigenvalues))
 
 
 @per(

@@ -190,22 +190,6 @@ def gradient_power(earlier: Dataset) -> float:
         check=close(0.5, absolute=0.001),
         id="discretisation-bound",
     ),
-)
-def discretisation(parameters: Parameters) -> dict:
-    """The sum of (C.16) at alpha = 1 for the quadratic |u|^2 / 2, over its bound; rho = 1."""
-    n, c, gamma = parameters.sample_size, parameters.clip_constant, parameters.aspect_ratio
-    dimension = gamma * n
-    squares = _multipliers(n)[:-1] ** 2
-    slopes = 2 * (1 - np.arange(1, n) / n)
-    total = 2 * dimension * c**2 * abs(np.sum(squares - slopes / n**3)) * dimension
-    curvature = 2.0
-    return {
-        "discretisation_over_printed": total / (2 * gamma / n * curvature),
-        "discretisation_over_corrected": total / (2 * gamma**2 * c**2 / n * curvature),
-    }
-
-
-@per(
     noise_weight_over_printed=stated(
         "norm of C_k of (C.19) at the first step over its bound as printed",
         where="Lemma C.2, proof",
@@ -226,20 +210,22 @@ def discretisation(parameters: Parameters) -> dict:
         id="noise-weight",
     ),
 )
-def noise_weight(parameters: Parameters) -> dict:
-    """Of (C.19) at alpha = 1 and gamma = 6, where the squared rate falls by at most 2; rho = 1."""
-    n, c, gamma, fall = parameters.sample_size, parameters.clip_constant, 6.0, 2.0
-    norm = 2 * gamma * n * n**2 * c**2 * _multipliers(n)[0] ** 2
+def of_lemma_c_2(parameters: Parameters) -> dict:
+    """At alpha = 1 and rho = 1, the sum for the quadratic |u|^2 / 2, the weight at gamma = 6."""
+    n, c, gamma = parameters.sample_size, parameters.clip_constant, parameters.aspect_ratio
+    steps = schedules.step_shape(Polynomial(1.0, 1.0), n)
+    squares = schedules.noise_multipliers(steps, zcdp_root=1.0) ** 2
+    slopes = 2 * (1 - np.arange(1, n) / n)
+    dimension, curvature = gamma * n, 2.0
+    total = 2 * dimension * c**2 * abs(np.sum(squares[:-1] - slopes / n**3)) * dimension
+    large, fall = 6.0, 2.0  # The squared rate falls by at most 2.
+    norm = 2 * large * n * n**2 * c**2 * squares[0]
     return {
+        "discretisation_over_printed": total / (2 * gamma / n * curvature),
+        "discretisation_over_corrected": total / (2 * gamma**2 * c**2 / n * curvature),
         "noise_weight_over_printed": norm / (8 * c**2 * fall),
-        "noise_weight_over_corrected": norm / (2 * gamma * c**2 * fall),
+        "noise_weight_over_corrected": norm / (2 * large * c**2 * fall),
     }
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _multipliers(sample_size: int) -> np.ndarray:
-    """Of the private noise, at alpha = 1 and rho = 1."""
-    steps = schedules.step_shape(Polynomial(1.0, 1.0), sample_size)
-    return schedules.noise_multipliers(steps, zcdp_root=1.0)

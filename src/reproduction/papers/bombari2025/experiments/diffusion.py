@@ -38,22 +38,17 @@ AXES = {
 GRID = ("form", "spectrum")
 
 
-@per("spectrum", risk=Quantity("excess risk of the deterministic equivalent", "time"))
-def limit(parameters: Parameters, spectrum: str) -> np.ndarray:
-    finite_spectrum = setting.finite_spectrum(spectrum, parameters.dimension)
-    return parameters.path(finite_spectrum, parameters.exponent, parameters.times).risk
-
-
 @per(
     "spectrum",
+    risk=Quantity("excess risk of the deterministic equivalent", "time"),
     printed_distance=Quantity(
         "distance to the deterministic equivalent of the printed diffusion's risk in the limit of "
         "many samples",
         "time",
     ),
 )
-def printed_limit(parameters: Parameters, earlier: Dataset, spectrum: str) -> np.ndarray:
-    """By Itô's formula the limit is (4.7) with 4 lambda in its descent; its noises stay."""
+def limits(parameters: Parameters, spectrum: str) -> dict:
+    """By Itô's formula the printed form's is (4.7) with 4 lambda in its descent."""
     from scipy.integrate import solve_ivp
 
     from privreg.theory.one_pass_dpgd import clipping
@@ -76,7 +71,9 @@ def printed_limit(parameters: Parameters, earlier: Dataset, spectrum: str) -> np
     found = solve_ivp(
         slope, (0.0, 1.0), start_modes, t_eval=parameters.times, rtol=1e-8, atol=1e-11
     )
-    return values @ found.y / len(values) - earlier.risk.sel(spectrum=spectrum).values
+    finite_spectrum = setting.finite_spectrum(spectrum, parameters.dimension)
+    risk = parameters.path(finite_spectrum, parameters.exponent, parameters.times).risk
+    return {"risk": risk, "printed_distance": values @ found.y / len(values) - risk}
 
 
 @per(*GRID, risk=Quantity("excess risk along the diffusion", "time"))
@@ -103,6 +100,6 @@ def distance(simulation: Dataset, theory: Dataset, form: str, spectrum: str) -> 
     return risk - theory.risk.sel(spectrum=spectrum).values[:, None]
 
 
-theory = stage(AXES, limit, printed_limit)
+theory = stage(AXES, limits)
 simulate = stage(AXES, path)
 summarise = stage(AXES, means(path), distance)

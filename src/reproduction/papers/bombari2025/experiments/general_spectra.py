@@ -38,7 +38,7 @@ class Parameters(setting.Clipped):
         description="Larger eigenvalues, more than 1."
     )
     aspect_ratios: q.Several[Ratio] = Field(description="Values of gamma.")
-    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
+    privacy_powers: q.Some[q.Power] = Field(
         description="Powers b of rho = gamma^b, the least first."
     )
 
@@ -60,18 +60,12 @@ SETTINGS = tuple(AXES)[:5]
     risk="excess risk of the private output at the stated hyper-parameters",
     risk_over_bound="excess risk over the stated order",
 )
-def settings(
-    parameters: Parameters,
-    schedule: str,
-    privacy_power: float,
-    smallest: float,
-    largest: float,
-    aspect_ratio: float,
-) -> dict:
+def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell: float) -> dict:
     """At c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
+    smallest, largest = cell["smallest"], cell["largest"]
     share = (1 - smallest) / (largest - smallest)
     spectrum = Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
-    rho = aspect_ratio**privacy_power
+    rho = aspect_ratio ** cell["privacy_power"]
     rate, clip_constant = _stated(parameters, schedule, spectrum, aspect_ratio, rho)
     found = parameters.solve(spectrum, rate, aspect_ratio, rho, clip_constant, times=[1.0])
     risk = found.final_risk.item()

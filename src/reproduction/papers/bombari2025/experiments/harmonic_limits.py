@@ -41,14 +41,12 @@ class Parameters(setting.Labelled):
         """Values of gamma on which the slopes of offsets are fitted."""
         return [gamma for gamma in self.aspect_ratios if gamma <= SMALL * (1 + 1e-9)]
 
-    @property
-    def roots(self) -> list[float]:
-        return [budget.root for budget in self.budgets]
-
 
 AXES = {
     "clip_constant": setting.CLIP_CONSTANT,
-    "zcdp_root": Axis("rho of rho^2/2-zCDP", "roots"),
+    "zcdp_root": Axis(
+        "rho of rho^2/2-zCDP", lambda parameters: [budget.root for budget in parameters.budgets]
+    ),
     "aspect_ratio": setting.ASPECT_RATIO,
 }
 

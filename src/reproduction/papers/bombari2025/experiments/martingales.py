@@ -62,10 +62,6 @@ class _Problem(NamedTuple):
         capped = np.minimum(rates, 2 / parameters.aspect_ratio)
         return cls(parameters, found, 1 / (found - points[:, None]), rates, capped)
 
-    def start(self, trials: int) -> np.ndarray:
-        """Minus the target, of norm 1, for each trial."""
-        return -np.full((trials, len(self.eigenvalues)), len(self.eigenvalues) ** -0.5)
-
     def factors(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Descent factor, and variance factor times the risk with label noise, (trials,)."""
         from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
@@ -119,11 +115,10 @@ def _dpgd(
     sizes = problem.rates[1:] / n
     scales = 2 * norm * noise_multipliers(sizes, zcdp_root=parameters.budget.root)
     # A schedule ends at t = 1.
-    printed = np.append(problem.capped, np.zeros(n))[
-        np.minimum(np.round(np.arange(n + 1) / parameters.aspect_ratio).astype(int), 2 * n)
-    ]
+    later = np.round(np.arange(n + 1) / parameters.aspect_ratio).astype(int)
+    printed = np.append(problem.capped, np.zeros(n))[np.minimum(later, 2 * n)]
     traces = problem.hessians.sum(axis=1), problem.hessians @ values
-    error = problem.start(len(generators))
+    error = -np.full((len(generators), dimension), dimension**-0.5)  # Minus the target.
     shape = (4, n - 1, len(generators), len(ANGLES))
     forms, noise, step, as_printed = np.empty(shape, complex)
     for k, drawn in enumerate(normals(generators, n - 1, 2 * dimension + 1), start=1):
@@ -158,7 +153,7 @@ def _diffusion(
     dimension = len(values)
     private = 2 * np.sqrt(dimension) * parameters.clip_constant / (n * parameters.budget.root)
     variances = private**2 * -np.diff(problem.rates**2)
-    error = problem.start(len(generators))
+    error = -np.full((len(generators), dimension), dimension**-0.5)  # Minus the target.
     forms, martingale = np.empty((2, n - 1, len(generators), len(ANGLES)), complex)
     for k, drawn in enumerate(normals(generators, n - 1, dimension)):
         descent, level = problem.factors(error)

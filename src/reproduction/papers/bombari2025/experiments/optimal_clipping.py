@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
 from privreg import spectra
@@ -18,9 +16,7 @@ class Parameters(setting.Labelled):
     """Output perturbation and constant noise on isotropic data, over clipping constants."""
 
     aspect_ratios: q.Several[q.AspectRatio] = Field(description="gamma = d / n, decreasing.")
-    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
-        description="b of rho = gamma^b, b < 1."
-    )
+    privacy_powers: q.Some[q.Power] = Field(description="b of rho = gamma^b, b < 1.")
     clip_constants: q.Several[q.ClipConstant] = Field(description="Clipping constants c.")
 
 
@@ -37,14 +33,9 @@ AXES = {
     risk="least excess risk over the initial rate",
     risk_over_rate="least excess risk over the stated rate",
 )
-def tuned(
-    parameters: Parameters,
-    privacy_power: float,
-    exponent: float,
-    clip_constant: float,
-    aspect_ratio: float,
-) -> dict:
-    at = aspect_ratio, aspect_ratio**privacy_power, clip_constant
+def tuned(parameters: Parameters, exponent: float, aspect_ratio: float, **cell: float) -> dict:
+    privacy_power = cell["privacy_power"]
+    at = aspect_ratio, aspect_ratio**privacy_power, cell["clip_constant"]
     risk = parameters.tuned(spectra.isotropic(), exponent, *at).final_risk
     growth = setting.growth(exponent, aspect_ratio)
     rate = aspect_ratio * growth + (aspect_ratio ** (1 - privacy_power) * growth) ** 2

@@ -92,11 +92,9 @@ AXES = {
 def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: float) -> dict:
     shape, rho = parameters.shapes[schedule], parameters.root(zcdp_root, aspect_ratio)
     best = _tuned(parameters, shape, aspect_ratio, rho)
-    growth = aspect_ratio * (
-        np.log(np.log(1 / aspect_ratio))
-        if shape == GROWING
-        else setting.growth(shape, aspect_ratio)
-    )
+    log = np.log(1 / aspect_ratio)
+    grown = np.log(log) if shape == GROWING else setting.growth(shape, aspect_ratio)
+    growth = aspect_ratio * grown
     return {
         "risk": best.final_risk,
         "risk_over_rate": best.final_risk / (growth + (growth / rho) ** 2),

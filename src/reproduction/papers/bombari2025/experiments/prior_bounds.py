@@ -110,17 +110,17 @@ def tracing(parameters: Parameters, simulation: Dataset) -> dict:
     lower = noise * parameters.dimension
     upper = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
 
-    def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {
+    return _jackknifed(
+        simulation,
+        lambda m: {
             "tracing_ratio": m["attack"] / m["divergence"],
             "tracing_over_lower": m["attack"] / (lower * (1 - np.sqrt(10 * m["squared_error"]))),
             "tracing_over_upper": m["attack"] / (upper * np.sqrt(2 * noise * m["risk"])),
             "fresh_attack": m["fresh_attack"] / np.sqrt(m["fresh_square"]),
             "used_attack": m["attack"] / parameters.sample_size / np.sqrt(m["fresh_square"]),
             "fresh_square_ratio": m["fresh_square"] / (2 * noise * m["risk"]),
-        }
-
-    return _jackknifed(ratios, simulation)
+        },
+    )
 
 
 @per(
@@ -135,14 +135,14 @@ def bayes(parameters: Parameters, simulation: Dataset) -> dict:
     largest = np.array([parameters.eigenvalues(each).max() for each in parameters.smallest])
     bound = noise * parameters.dimension / (4 * largest * parameters.sample_size)
 
-    def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {
+    return _jackknifed(
+        simulation,
+        lambda m: {
             "bayes_over_trace": m["bayes_risk"] / m["bayes_trace"],
             "bayes_over_printed_bound": m["bayes_risk"] / bound,
             "bayes_over_bound": 2 * m["bayes_risk"] / bound,
-        }
-
-    return _jackknifed(ratios, simulation)
+        },
+    )
 
 
 theory = stage(AXES, prior)
@@ -151,7 +151,7 @@ summarise = stage(AXES, tracing, bayes)
 
 
 def _jackknifed(
-    ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], simulation: Dataset
+    simulation: Dataset, ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 ) -> dict[str, tuple]:
     """Ratios of means over trials, with standard errors."""
     values = {str(name): trials_last(array) for name, array in simulation.data_vars.items()}
@@ -185,11 +185,8 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
 
     error = estimate(target) - target
     change = estimate(target + STEP * direction) - estimate(target - STEP * direction)
-    fresh = (
-        parameters.label_noise_std
-        * rng.standard_normal(parameters.sample_size)
-        * (rng.standard_normal(shape) @ error)
-    )
+    other_noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
+    fresh = other_noise * (rng.standard_normal(shape) @ error)
     squared = float(error @ error)
     return (
         float(noise @ features @ error),

@@ -12,7 +12,7 @@ from privreg import spectra
 from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Axis, Dataset, per, stage
+from reproduction.engine.recipe import Axis, per, stage
 from reproduction.papers.bombari2025.setting import Clipped
 
 PLACE = "Lemma E.3, equations (E.12)-(E.14), Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
@@ -62,7 +62,6 @@ class Parameters(Clipped):
 AXES = {
     "regime": Axis("term, phi and alpha", lambda parameters: [*map(str, parameters.regimes)]),
     "offset": Axis("privacy power minus its critical value", (0.0, -0.1, 0.1)),
-    "aspect_ratio": Axis("aspect ratio gamma = d / n", "critical_ratios"),
     "bullet": Axis("case of Theorem 4", tuple(BULLETS)),
 }
 
@@ -104,27 +103,23 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
     }
 
 
-@per("offset", "aspect_ratio", critical_ratio="risk over its stated rate gamma^h")
-def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -> float:
-    """At the stated learning rate."""
-    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power, optimal_exponent
-
-    power = critical_privacy_power(*CRITICAL.powers) + offset
-    stated = optimal_exponent(*CRITICAL.powers, power)
-    rate = np.array([aspect_ratio**stated.learning_rate])
-    risk = _risk(parameters, CRITICAL, rate, aspect_ratio, aspect_ratio**power)
-    return risk[0] / aspect_ratio**stated.risk
-
-
 @per(
     "offset",
     critical_increment="increment of the risk over its stated rate, between the two smallest "
     "ratios",
     increment_ratio="that increment over the one before, a decade of gamma each",
 )
-def critical_increment(earlier: Dataset, offset: float) -> dict:
-    """Of the stated rate without its logarithm; a power of ln(1/gamma) bends the increments."""
-    before, last = np.diff(earlier.critical_ratio.sel(offset=offset).values[-3:])
+def critical_increment(parameters: Parameters, offset: float) -> dict:
+    """At the stated learning rate; a power of ln(1/gamma) bends the increments."""
+    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power, optimal_exponent
+
+    power, quotients = critical_privacy_power(*CRITICAL.powers) + offset, []
+    stated = optimal_exponent(*CRITICAL.powers, power)
+    for ratio in parameters.critical_ratios[-3:]:
+        rate = np.array([ratio**stated.learning_rate])
+        risk = _risk(parameters, CRITICAL, rate, ratio, ratio**power)
+        quotients.append(risk[0] / ratio**stated.risk)
+    before, last = np.diff(quotients)
     return {"critical_increment": last, "increment_ratio": last / before}
 
 
@@ -149,14 +144,12 @@ def lower_modes(parameters: Parameters) -> dict:
     left = np.geomspace(1, 1e-6, 200)
 
     def risks(slope: Callable[[float, np.ndarray], np.ndarray], count: int) -> np.ndarray:
+        options = {"t_eval": 1 - left, "method": "LSODA", "rtol": 1e-8, "atol": 1e-11}
         found = solve_ivp(
             lambda t, modes: slope(t, modes.reshape(count, -1)).ravel(),
             (0.0, 1 - left[-1]),
             np.tile(signal, count),
-            t_eval=1 - left,
-            method="LSODA",
-            rtol=1e-8,
-            atol=1e-11,
+            **options,
         )
         return np.einsum("m,kmt->kt", shares, found.y.reshape(count, len(values), -1))
 
@@ -213,9 +206,7 @@ def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
     return min(map(least, (1.0, 10.0, ratio**-0.25))) / least(0.1)
 
 
-theory = stage(
-    AXES, power_of_rate, critical_ratio, critical_increment, lower_modes, larger_clip_ratio
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tuple[float, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -41,9 +39,7 @@ class Parameters(Clipped):
     spectrum_powers: q.Some[q.SpectrumPower] = Field(description="phi of the spectrum.")
     signal_powers: q.Several[q.SignalPower] = Field(description="psi of the signal.")
     schedule_powers: q.Several[q.Power] = Field(description="alpha of the schedule.")
-    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
-        description="b of rho = gamma^b."
-    )
+    privacy_powers: q.Some[q.Power] = Field(description="b of rho = gamma^b.")
     aspect_ratios: Ratios = Field(description="gamma = d / n.")
     signal_scale: q.Positive = Field(0.5, description="D_i(0) is this times lambda_i^-psi.")
     largest_share_of_cap: q.Share = Field(
@@ -70,20 +66,15 @@ POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
     risk="excess risk of the output at the best rate",
     share_of_cap="best initial rate over its cap",
 )
-def tuned(
-    parameters: Parameters,
-    spectrum_power: float,
-    signal_power: float,
-    schedule_power: float,
-    privacy_power: float,
-    aspect_ratio: float,
-) -> dict:
+def tuned(parameters: Parameters, aspect_ratio: float, **powers: float) -> dict:
     """Best rate and its risk."""
     spectrum, signal = spectra.power_law_with_signal(
-        spectrum_power, signal_power=signal_power, signal_scale=parameters.signal_scale
+        powers["spectrum_power"],
+        signal_power=powers["signal_power"],
+        signal_scale=parameters.signal_scale,
     )
-    at = aspect_ratio, aspect_ratio**privacy_power
-    best = parameters.tuned(spectrum, schedule_power, *at, signal=signal)
+    at = aspect_ratio, aspect_ratio ** powers["privacy_power"]
+    best = parameters.tuned(spectrum, powers["schedule_power"], *at, signal=signal)
     rate = np.asarray(best.schedule.amplitude).item()
     return {"risk": best.final_risk, "share_of_cap": rate * aspect_ratio / 2}
 
