@@ -314,7 +314,8 @@ def _maps(
         for panel, (exponent, sample_size) in zip(line, columns, strict=True):
             values = array.sel(exponent=exponent, sample_size=sample_size).clip(max=norm.vmax)
             values = values.transpose("clip_constant", "initial_rate")
-            drawn = heat_map(panel, values.initial_rate, values.clip_constant, values, norm=norm)
+            axes_values = about.initial_rate.values, about["clip_constant"].values
+            drawn = heat_map(panel, *axes_values, values.values, norm=norm)
             _reference_lines(panel, about.attrs["dimension"] / float(sample_size))
     for (exponent, sample_size), top, bottom in zip(columns, *axes, strict=True):
         gamma = about.attrs["dimension"] / float(sample_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -24,6 +24,7 @@ SUMMARISED = Axis(MEANING, lambda simulation: simulation.sample_size.values)
 class TableParameters(Strict):
     """One table, training sizes, schedules, initial rates."""
 
+    notes: ClassVar[tuple[str, ...]] = ()
     dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
     train: q.Rising[q.SampleSize] = Field(description="Training sizes n, increasing.")
     normalisation: Annotated[q.SampleSize, Field(ge=30)] = Field(
@@ -76,11 +77,12 @@ class TableParameters(Strict):
                 ready = replace(ready, train_features=train, validation_features=validation)
             yield ready, trial.rng
 
-    def about(self, data: Dataset, *notes: str) -> dict[str, str | int]:
-        """Global attributes of a simulation."""
-        parts = ", ".join(f"{size} {part} rows" for part, size in self.sizes(data).items())
-        split = f"disjoint, reshuffled in each trial by the trial's own stream: {parts}"
-        return {"dimension": data.sizes["feature"], "split": "; ".join((split, *notes))}
+
+def about(parameters: TableParameters, data: Dataset) -> dict[str, str | int]:
+    """Global attributes of a simulation."""
+    parts = ", ".join(f"{size} {part} rows" for part, size in parameters.sizes(data).items())
+    split = f"disjoint, reshuffled in each trial by the trial's own stream: {parts}"
+    return {"dimension": data.sizes["feature"], "split": "; ".join((split, *parameters.notes))}
 
 
 def validation_loss(estimates: np.ndarray, features: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -83,11 +83,7 @@ def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponen
 
 
 simulate = stage(
-    AXES,
-    run,
-    attributes=lambda parameters, data: parameters.about(data),
-    released="diagnostic",
-    sample_size=tables.SIMULATED,
+    AXES, run, attributes=tables.about, released="diagnostic", sample_size=tables.SIMULATED
 )
 summarise = stage(
     AXES,

@@ -25,6 +25,7 @@ PLACE = "Figure 8, Section 7"
 class Parameters(tables.TableParameters, setting.Schedules):
     """Figure 8: one table, polynomial schedules and the harmonic one, a range of sample sizes."""
 
+    notes = ("the validation rows are cut in half, for tuning and for reporting",)
     train: q.Grid[q.SampleSize] = Field(description="Training sizes n, increasing.")
     validation: q.Plural[q.SampleSize] = Field(
         description="Held-out samples: half choose the settings, the other half report."
@@ -114,13 +115,8 @@ def harmonic_excess(parameters: Parameters, simulation: Dataset, sample_size: in
     return np.mean(found), error_of_mean(found)
 
 
-HALVES = "the validation rows are cut in half, for tuning and for reporting"
 simulate = stage(
-    AXES,
-    run,
-    attributes=lambda parameters, data: parameters.about(data, HALVES),
-    released="diagnostic",
-    sample_size=tables.SIMULATED,
+    AXES, run, attributes=tables.about, released="diagnostic", sample_size=tables.SIMULATED
 )
 summarise = stage(AXES, cell, harmonic_excess, released="diagnostic", sample_size=tables.SUMMARISED)
 
