@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg import spectra
-from privreg.privacy.budget import Budget
-from privreg.schedules import Polynomial, Schedule
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
-
-if TYPE_CHECKING:
-    from privreg.algorithms.one_pass_mechanism import Mechanism
-    from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
-    from privreg.theory.one_pass_dpgd.rate_search import Best
 
 # Where powers of ln(1 / gamma) come forth.
 TinyRatio = Annotated[q.Real, Field(ge=1e-30, lt=1)]
@@ -56,26 +50,6 @@ class Labelled(Strict):
             "label_noise_std": self.label_noise_std,
         }
 
-    def solve(
-        self, spectrum: spectra.Spectrum, schedule: Schedule, *setting: Any, **options: Any
-    ) -> Solution:
-        """The deterministic equivalent in a setting that `problem` takes."""
-        from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-        problem = self.problem(*setting)
-        return deterministic_equivalent.solve(spectrum, schedule, **problem, **options)
-
-    def tuned(
-        self, spectrum: spectra.Spectrum, shape: float | str, *setting: Any, **options: Any
-    ) -> Best:
-        """The least final risk over the rates of a shape from `shapes`."""
-        from privreg.theory.one_pass_dpgd import rate_search
-
-        problem = self.problem(*setting) | options
-        if isinstance(shape, str):
-            return rate_search.harmonic(spectrum, **problem)
-        return rate_search.polynomial(spectrum, exponent=shape, **problem)
-
 
 class Clipped(Labelled):
     """Label noise, and gradients clipped to one norm where no other is said."""
@@ -98,13 +72,6 @@ class OneRate(Clipped):
 
     def sample_size(self, dimension: int) -> int:
         return round(dimension / self.aspect_ratio)
-
-    def path(
-        self, spectrum: spectra.Spectrum, exponent: float, times: Any, **options: Any
-    ) -> Solution:
-        """The deterministic equivalent of a run."""
-        schedule, setting = self.schedule(exponent), (self.aspect_ratio, self.budget.root)
-        return self.solve(spectrum, schedule, *setting, times=times, **options)
 
     def schedule(self, exponent: float) -> Polynomial:
         return Polynomial(self.initial_rate, exponent)
@@ -137,21 +104,6 @@ def growth(shape: float | str, gamma: float) -> float:
     if isinstance(shape, str):
         return 1.0
     return float(max(shape, 1.0) * np.log(1 / gamma) ** (1 / (1 + shape)))
-
-
-def mechanism(
-    budget: Budget, schedule: Schedule, sample_size: int, dimension: int, clip_constant: Any
-) -> Mechanism:
-    """One-pass DP-GD within a budget."""
-    from privreg.algorithms.one_pass_mechanism import Mechanism
-
-    return Mechanism.from_schedule(
-        schedule,
-        sample_size=sample_size,
-        dimension=dimension,
-        budget=budget,
-        clip_constant=clip_constant,
-    )
 
 
 def eigenvalues(spectrum: str, dimension: int, smallest: float = 0.0) -> np.ndarray:

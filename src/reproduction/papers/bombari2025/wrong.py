@@ -76,14 +76,6 @@ def _times_the_constant(power: float) -> Any:
     )
 
 
-def _more_risk(right: Any) -> Any:
-    def wrong(*powers: float) -> Any:
-        found = right(*powers)
-        return replace(found, risk=1.05 * found.risk)
-
-    return wrong
-
-
 def _half_a_step_off(right: Any) -> Any:
     def wrong(*arguments: Any, **options: Any) -> Any:
         noise = right(*arguments, **options)
@@ -189,7 +181,7 @@ WRONG_VERSIONS = (
     _in_theory(
         "scaling_exponents",
         f"{THEORY}.scaling_laws:optimal_exponent",
-        _more_risk,
+        lambda right: lambda *powers: replace(right(*powers), risk=1.05 * right(*powers).risk),
         name="exponents-of-more-risk",
         says="The exponents of Theorem 4 are a twentieth larger.",
         turns=("theorem-4-balances-exponents", "corollary-6-1-limits"),

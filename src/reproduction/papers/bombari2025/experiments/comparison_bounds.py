@@ -10,6 +10,7 @@ from pydantic import Field
 from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import above, every, identity, per, stage, stated
+from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import EXPONENT, OneRate
 
 PLACE = "Proposition D.1, equations (4.12)-(4.13)"
@@ -71,7 +72,7 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     problem = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
     schedule = parameters.schedule(exponent)
     bounds = sandwich(schedule, smallest=low, largest=high, **problem, times=TIMES)
-    risk = parameters.path(spectra.uniform(low, high), exponent, TIMES).risk
+    risk = equivalent.path(parameters, spectra.uniform(low, high), exponent, TIMES).risk
     return {
         "least_margin_below": np.log(risk / bounds.lower)[1:].min(),
         "least_margin_above": np.log(bounds.upper / risk)[1:].min(),
@@ -109,7 +110,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     bound = solve_ivp(
         slope, (0.0, 1.0), [0.5], t_eval=TIMES, method="LSODA", rtol=1e-9, atol=1e-12
     ).y[0]
-    risk = above.path(spectra.isotropic(), 0.0, TIMES).risk
+    risk = equivalent.path(above, spectra.isotropic(), 0.0, TIMES).risk
     return -np.abs(np.log(bound / risk)).max()
 
 

@@ -52,6 +52,7 @@ def limits(parameters: Parameters, spectrum: str) -> dict:
     from scipy.integrate import solve_ivp
 
     from privreg.theory.one_pass_dpgd import clipping
+    from reproduction.papers.bombari2025 import equivalent
 
     values = setting.eigenvalues(spectrum, parameters.dimension)
     gamma, c, noise = parameters.aspect_ratio, parameters.clip_constant, parameters.label_noise_std
@@ -72,7 +73,7 @@ def limits(parameters: Parameters, spectrum: str) -> dict:
         slope, (0.0, 1.0), start_modes, t_eval=parameters.times, rtol=1e-8, atol=1e-11
     )
     finite_spectrum = setting.finite_spectrum(spectrum, parameters.dimension)
-    risk = parameters.path(finite_spectrum, parameters.exponent, parameters.times).risk
+    risk = equivalent.path(parameters, finite_spectrum, parameters.exponent, parameters.times).risk
     return {"risk": risk, "printed_distance": values @ found.y / len(values) - risk}
 
 

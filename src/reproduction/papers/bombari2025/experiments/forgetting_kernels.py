@@ -8,6 +8,7 @@ from pydantic import Field
 from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
+from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import OneRate
 
 PLACE = "Equations (6.1)-(6.3), Proposition E.1"
@@ -124,7 +125,7 @@ def difference(parameters: Parameters, schedule_power: float) -> float:
     schedule = parameters.schedule(schedule_power)
     coarse = volterra.solve(kernels, schedule, grid, **setting)
     fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
-    modes = parameters.path(spectrum, schedule_power, grid, signal=signal)
+    modes = equivalent.path(parameters, spectrum, schedule_power, grid, signal=signal)
     # The Volterra equation's is extrapolated from both grids.
     return np.max(np.abs((4 * fine - coarse) / 3 / modes.risk - 1))
 

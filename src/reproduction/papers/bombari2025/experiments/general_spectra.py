@@ -12,7 +12,7 @@ from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, per, stage
-from reproduction.papers.bombari2025 import setting
+from reproduction.papers.bombari2025 import equivalent, setting
 
 PLACE = "Propositions D.3, D.4 and 5.2 and Theorem 2 in their general versions"
 SHAPES = setting.shapes((0.0, 0.5, 1.0, 2.0))
@@ -67,7 +67,9 @@ def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell:
     spectrum = Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
     rho = aspect_ratio ** cell["privacy_power"]
     rate, clip_constant = _stated(parameters, schedule, spectrum, aspect_ratio, rho)
-    found = parameters.solve(spectrum, rate, aspect_ratio, rho, clip_constant, times=[1.0])
+    found = equivalent.solve(
+        parameters, spectrum, rate, aspect_ratio, rho, clip_constant, times=[1.0]
+    )
     risk = found.final_risk.item()
     growth = aspect_ratio * setting.growth(SHAPES[schedule], aspect_ratio)
     power = 4 if schedule == setting.HARMONIC else 2
@@ -113,7 +115,9 @@ def lower(parameters: Parameters, best: str) -> dict:
                 spectrum = Spectrum(np.array([rest, largest]), np.array([1 - SHARE, SHARE]))
                 signal = np.array([0.0, 0.5 / (SHARE * largest)])
                 found = (
-                    parameters.tuned(spectrum, SHAPES[best], gamma, gamma**power, c, signal=signal)
+                    equivalent.tuned(
+                        parameters, spectrum, SHAPES[best], gamma, gamma**power, c, signal=signal
+                    )
                     for c in CLIPS
                 )
                 risks.append(min(each.final_risk for each in found))
@@ -139,7 +143,7 @@ def growing(parameters: Parameters, condition: str) -> float:
     for gamma, log in zip(GROWN, logs, strict=True):
         alpha, rho = gamma**of_alpha, gamma**of_rho
         rate = Polynomial(setting.FACTOR * alpha * log / parameters.clip_constant, alpha)
-        found = parameters.solve(spectra.isotropic(), rate, gamma, rho, times=[1.0])
+        found = equivalent.solve(parameters, spectra.isotropic(), rate, gamma, rho, times=[1.0])
         growth = alpha * gamma * log ** (1 / (1 + alpha))
         quotients.append(found.final_risk.item() / (growth + (growth / rho) ** 2))
     return np.log(quotients[1] / quotients[0]) / np.log(logs[1] / logs[0])

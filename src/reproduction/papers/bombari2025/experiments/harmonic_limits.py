@@ -9,7 +9,7 @@ from privreg import spectra
 from privreg.schedules import Harmonic
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, per, stage
-from reproduction.papers.bombari2025 import setting
+from reproduction.papers.bombari2025 import equivalent, setting
 
 PLACE = "Theorem 2, equations (D.105) and (D.109)"
 SMALL = 1e-4
@@ -65,7 +65,7 @@ def limits(parameters: Parameters, clip_constant: float) -> dict:
 
     def least_risk(gamma: float, rho: float) -> float:
         at = gamma, rho, clip_constant
-        return parameters.tuned(spectra.isotropic(), setting.HARMONIC, *at).final_risk
+        return equivalent.tuned(parameters, spectra.isotropic(), setting.HARMONIC, *at).final_risk
 
     given = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
     gamma, private = parameters.aspect_ratio, parameters.private_aspect_ratio
@@ -92,7 +92,7 @@ def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> f
         aspect_ratio=aspect_ratio, zcdp_root=zcdp_root, label_noise_std=parameters.label_noise_std
     )
     at = aspect_ratio, zcdp_root, found.clip_constant
-    risk = parameters.solve(spectra.isotropic(), found.schedule, *at).final_risk.item()
+    risk = equivalent.solve(parameters, spectra.isotropic(), found.schedule, *at).final_risk.item()
     return risk / found.bound
 
 
@@ -111,7 +111,7 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
     )
     schedule = Harmonic(1.5 * (1 / float(descent)), _text_offset(aspect_ratio, rho))
     at = aspect_ratio, rho, clip_constant
-    risk = parameters.solve(spectra.isotropic(), schedule, *at).final_risk.item()
+    risk = equivalent.solve(parameters, spectra.isotropic(), schedule, *at).final_risk.item()
     return risk / (aspect_ratio + (aspect_ratio / rho) ** 2)
 
 

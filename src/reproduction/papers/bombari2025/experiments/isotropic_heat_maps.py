@@ -54,10 +54,11 @@ def predicted(parameters: Parameters, sample_size: int, exponent: float) -> dict
 def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float) -> np.ndarray:
     """Final excess risk of every setting; settings share a trial's draws."""
     from privreg.algorithms import one_pass_dpgd
+    from reproduction.papers.bombari2025 import mechanisms
 
     constants, rates = parameters.settings()
     schedule = Polynomial(rates.ravel(), exponent)
-    mechanism = setting.mechanism(
+    mechanism = mechanisms.mechanism(
         parameters.budget, schedule, sample_size, parameters.dimension, constants.ravel()
     )
     risk = one_pass_dpgd.isotropic_risk_path(
@@ -127,9 +128,11 @@ def _final_risk(
     rates: np.ndarray,
 ) -> np.ndarray:
     """Of the deterministic equivalent, at settings of any shape."""
+    from reproduction.papers.bombari2025 import equivalent
+
     schedule = Polynomial(rates.ravel(), exponent)
     at = parameters.dimension / sample_size, parameters.budget.root, clip_constants.ravel()
-    found = parameters.solve(spectra.isotropic(), schedule, *at, rtol=1e-5)
+    found = equivalent.solve(parameters, spectra.isotropic(), schedule, *at, rtol=1e-5)
     return found.final_risk.reshape(rates.shape)
 
 

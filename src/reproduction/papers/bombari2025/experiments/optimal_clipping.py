@@ -7,7 +7,7 @@ from pydantic import Field
 from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, per, stage
-from reproduction.papers.bombari2025 import setting
+from reproduction.papers.bombari2025 import equivalent, setting
 
 PLACE = "Proposition 5.1, equations (5.2) and (5.4)"
 
@@ -36,7 +36,7 @@ AXES = {
 def tuned(parameters: Parameters, exponent: float, aspect_ratio: float, **cell: float) -> dict:
     privacy_power = cell["privacy_power"]
     at = aspect_ratio, aspect_ratio**privacy_power, cell["clip_constant"]
-    risk = parameters.tuned(spectra.isotropic(), exponent, *at).final_risk
+    risk = equivalent.tuned(parameters, spectra.isotropic(), exponent, *at).final_risk
     growth = setting.growth(exponent, aspect_ratio)
     rate = aspect_ratio * growth + (aspect_ratio ** (1 - privacy_power) * growth) ** 2
     return {"risk": risk, "risk_over_rate": risk / rate}

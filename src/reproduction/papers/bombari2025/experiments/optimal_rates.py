@@ -13,7 +13,7 @@ from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, DataArray, Dataset, per, stage
-from reproduction.papers.bombari2025 import setting
+from reproduction.papers.bombari2025 import equivalent, setting
 
 if TYPE_CHECKING:
     from privreg.theory.one_pass_dpgd.rate_search import Best
@@ -257,11 +257,11 @@ def _stated_risk(
     """At the rate of (5.2) and (5.15), or with another power of its logarithm."""
     product = setting.FACTOR * max(exponent, 1.0) * np.log(1 / gamma) ** of_log
     schedule = Polynomial(product / parameters.clip_constant, exponent)
-    found = parameters.solve(spectra.isotropic(), schedule, gamma, rho, times=[1.0])
+    found = equivalent.solve(parameters, spectra.isotropic(), schedule, gamma, rho, times=[1.0])
     return found.final_risk.item()
 
 
 def _tuned(parameters: Parameters, shape: float | str, gamma: float, *at: float) -> Best:
     if shape == GROWING:
         shape = float(np.log(np.log(1 / gamma)))
-    return parameters.tuned(spectra.isotropic(), shape, gamma, *at)
+    return equivalent.tuned(parameters, spectra.isotropic(), shape, gamma, *at)

@@ -11,7 +11,7 @@ from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
 from reproduction.engine.summaries import jackknife, trials_last
-from reproduction.papers.bombari2025.setting import Clipped, eigenvalues, mechanism
+from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 PLACE = "Theorem 3, Lemmas D.6, D.7 and D.8"
 # Targets move by this much for the derivative; the estimator is smooth but for few clipped samples.
@@ -168,10 +168,11 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
     from privreg.theory.one_pass_dpgd import minimax_risk
+    from reproduction.papers.bombari2025 import mechanisms
 
     shape = parameters.sample_size, parameters.dimension
     schedule = Polynomial(parameters.initial_rate, parameters.exponent)
-    released = mechanism(parameters.budget, schedule, *shape, parameters.clip_constant)
+    released = mechanisms.mechanism(parameters.budget, schedule, *shape, parameters.clip_constant)
     target = minimax_risk.sample_prior(rng, dimension=parameters.dimension)
     features = rng.standard_normal(shape)
     noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)

@@ -13,6 +13,7 @@ from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
+from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import Clipped
 
 PLACE = "Lemma E.3, equations (E.12)-(E.14), Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
@@ -201,7 +202,7 @@ def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
 
     def least(clip_constant: float) -> float:
         at = ratio, ratio**b, clip_constant
-        return parameters.tuned(spectrum, alpha, *at, signal=signal).final_risk
+        return equivalent.tuned(parameters, spectrum, alpha, *at, signal=signal).final_risk
 
     return min(map(least, (1.0, 10.0, ratio**-0.25))) / least(0.1)
 
@@ -237,4 +238,4 @@ def _risk(
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
     schedule = Polynomial(values / parameters.clip_constant, alpha)
     options = {"signal": signal, "times": [1.0], "rtol": 1e-5}
-    return parameters.solve(spectrum, schedule, ratio, zcdp_root, **options).final_risk
+    return equivalent.solve(parameters, spectrum, schedule, ratio, zcdp_root, **options).final_risk

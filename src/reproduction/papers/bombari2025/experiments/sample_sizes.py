@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +14,9 @@ from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import error_of_mean, standard_deviation, trials_last
 from reproduction.papers.bombari2025 import setting
+
+if TYPE_CHECKING:
+    from privreg.algorithms.one_pass_mechanism import Mechanism
 
 PLACE = "Figure 7"
 
@@ -47,9 +51,11 @@ HARMONIC_EXCESS = "log ratio of the harmonic schedule's risk to the best polynom
     offset="offset of the harmonic schedule, 0 for the others",
 )
 def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int) -> dict:
+    from reproduction.papers.bombari2025 import equivalent
+
     covariance = setting.finite_spectrum(spectrum, parameters.dimension)
     at = parameters.dimension / sample_size, parameters.budget.root
-    best = parameters.tuned(covariance, parameters.shapes[schedule], *at)
+    best = equivalent.tuned(parameters, covariance, parameters.shapes[schedule], *at)
     return {
         "risk": best.final_risk,
         "amplitude": np.asarray(best.schedule.amplitude).item(),
@@ -145,8 +151,12 @@ simulate = stage(AXES, run)
 summarise = stage(AXES, means(run, spread=["risk"]), compared)
 
 
-# Made once for all trials: the noise of 10⁶ steps takes a third of the time of a run.
-_mechanism = cache(setting.mechanism)
+@cache
+def _mechanism(*setting: Any) -> Mechanism:
+    """Made once for all trials: the noise of 10⁶ steps takes a third of the time of a run."""
+    from reproduction.papers.bombari2025 import mechanisms
+
+    return mechanisms.mechanism(*setting)
 
 
 def _schedule(shape: float | str, chosen: Dataset) -> Polynomial | Harmonic:

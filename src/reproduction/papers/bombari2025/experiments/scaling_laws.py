@@ -9,6 +9,7 @@ from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Quantity, per, stage
+from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import ASPECT_RATIO, Clipped
 
 PLACE = "Figures 2 and 3, Theorem 4"
@@ -74,7 +75,7 @@ def tuned(parameters: Parameters, aspect_ratio: float, **powers: float) -> dict:
         signal_scale=parameters.signal_scale,
     )
     at = aspect_ratio, aspect_ratio ** powers["privacy_power"]
-    best = parameters.tuned(spectrum, powers["schedule_power"], *at, signal=signal)
+    best = equivalent.tuned(parameters, spectrum, powers["schedule_power"], *at, signal=signal)
     rate = np.asarray(best.schedule.amplitude).item()
     return {"risk": best.final_risk, "share_of_cap": rate * aspect_ratio / 2}
 

@@ -12,7 +12,7 @@ from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage
 from reproduction.engine.summaries import error_of_mean, trials_last
-from reproduction.papers.bombari2025 import heat_maps, setting, tables
+from reproduction.papers.bombari2025 import heat_maps, mechanisms, setting, tables
 
 PLACE = "Figures 5 and 6, Section 7"
 FEW_OR_ONE_SIDE = f"{heat_maps.ONE_SIDE}, or fewer than two seeds are stable"
@@ -107,7 +107,7 @@ def _losses(
     constants, rates = parameters.settings()
     features, labels = ready.train_features[:sample_size], ready.train_labels[:sample_size]
     schedule, dimension = Polynomial(rates.ravel(), exponent), len(ready.constant_features)
-    mechanism = setting.mechanism(
+    mechanism = mechanisms.mechanism(
         parameters.budget, schedule, sample_size, dimension, constants.ravel()
     )
     found = one_pass_dpgd.fit(mechanism, features, labels, rng)

@@ -14,7 +14,7 @@ from privreg.schedules import Harmonic, Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Trials, per, stage
 from reproduction.engine.summaries import error_of_mean, trials_last
-from reproduction.papers.bombari2025 import setting, tables
+from reproduction.papers.bombari2025 import mechanisms, setting, tables
 
 if TYPE_CHECKING:
     from privreg.algorithms.one_pass_mechanism import Mechanism
@@ -46,7 +46,7 @@ class Parameters(tables.TableParameters, setting.Schedules):
         rates = self.initial_rates.values()
 
         def mechanism(schedule: Schedule) -> Mechanism:
-            return setting.mechanism(
+            return mechanisms.mechanism(
                 self.budget, schedule, sample_size, dimension, self.clip_constant
             )
 

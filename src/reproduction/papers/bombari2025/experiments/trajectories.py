@@ -52,8 +52,10 @@ GRID = tuple(AXES)[:3]
 )
 def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
     """The deterministic equivalent of a limit spectrum."""
+    from reproduction.papers.bombari2025 import equivalent
+
     limits = {"isotropic": spectra.isotropic(), "uniform": spectra.uniform()}
-    solution = parameters.path(limits[spectrum], exponent, TIMES)
+    solution = equivalent.path(parameters, limits[spectrum], exponent, TIMES)
     return {"risk": solution.risk, "final_risk": solution.final_risk}
 
 
@@ -65,8 +67,10 @@ def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
 )
 def finite(parameters: Parameters, spectrum: str, exponent: float, dimension: int) -> np.ndarray:
     """The deterministic equivalent of as many eigenvalues as there are dimensions."""
+    from reproduction.papers.bombari2025 import equivalent
+
     finite_spectrum = setting.finite_spectrum(spectrum, dimension)
-    return parameters.path(finite_spectrum, exponent, TIMES).risk
+    return equivalent.path(parameters, finite_spectrum, exponent, TIMES).risk
 
 
 @per(
@@ -79,9 +83,10 @@ def run(
 ) -> dict:
     """Excess risk after every step, on the finest time grid."""
     from privreg.algorithms import one_pass_dpgd
+    from reproduction.papers.bombari2025 import mechanisms
 
     sample_size, finest = parameters.sample_size(dimension), len(parameters.times)
-    mechanism = setting.mechanism(
+    mechanism = mechanisms.mechanism(
         parameters.budget,
         parameters.schedule(exponent),
         sample_size,
