@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 
-if TYPE_CHECKING:
-    from privreg.spectra import Spectrum
-
-SpectrumName = Literal["isotropic", "uniform"]
 # Where powers of ln(1 / gamma) come forth.
 TinyRatio = Annotated[q.Real, Field(ge=1e-30, lt=1)]
+Spectra = Annotated[
+    q.Some[Literal["isotropic", "uniform"]],
+    Field(description="Identity, or diagonal with eigenvalues uniform on [0, 2]."),
+]
 SPECTRUM = Axis("covariance spectrum", "spectra")
 EXPONENT = Axis("schedule exponent alpha", "exponents")
-SCHEDULE = Axis("schedule of the rate", "schedules")
+SCHEDULE = Axis("schedule of the rate", lambda parameters: list(parameters.shapes))
 SAMPLE_SIZE = Axis("samples n", "sample_sizes")
 ASPECT_RATIO = Axis("aspect ratio gamma = d / n", "aspect_ratios")
 CLIP_CONSTANT = Axis("clipping constant c", "clip_constants")
 INITIAL_RATE = Axis("initial learning rate", "initial_rates")
 
 HARMONIC = "harmonic"
+# C of (5.2), (5.15), (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every
+# exponent.
+FACTOR = 2.0
 
 
 class Labelled(Strict):
@@ -35,9 +41,7 @@ class Labelled(Strict):
         description="Standard deviation zeta of the label noise."
     )
 
-    def problem(
-        self, aspect_ratio: float, zcdp_root: float, clip_constant: float
-    ) -> dict[str, Any]:
+    def problem(self, aspect_ratio: float, zcdp_root: float, clip_constant: Any) -> dict[str, Any]:
         """What the theory asks for, but for spectrum and schedule."""
         return {
             "aspect_ratio": aspect_ratio,
@@ -53,18 +57,24 @@ class Clipped(Labelled):
     clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
 
     def problem(
-        self, aspect_ratio: float, zcdp_root: float, clip_constant: float | None = None
+        self, aspect_ratio: float, zcdp_root: float, clip_constant: Any = None
     ) -> dict[str, Any]:
         clip = self.clip_constant if clip_constant is None else clip_constant
         return super().problem(aspect_ratio, zcdp_root, clip)
 
 
-class Spectra(Strict):
-    """Covariances of finite dimension."""
+class OneRate(Clipped):
+    """Runs with one initial rate and as many samples for each dimension."""
 
-    spectra: q.Some[SpectrumName] = Field(
-        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
-    )
+    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    initial_rate: q.StepSize = Field(description="Initial learning rate.")
+
+    def sample_size(self, dimension: int) -> int:
+        return round(dimension / self.aspect_ratio)
+
+    def schedule(self, exponent: float) -> Polynomial:
+        return Polynomial(self.initial_rate, exponent)
 
 
 class Schedules(Strict):
@@ -78,30 +88,31 @@ class Schedules(Strict):
     )
 
     @property
-    def schedules(self) -> list[str]:
-        return [*map(polynomial_name, self.exponents), HARMONIC]
-
-    def exponent(self, schedule: str) -> float:
-        """Of a polynomial schedule, by its name."""
-        return dict(zip(self.schedules, self.exponents, strict=False))[schedule]
+    def shapes(self) -> dict[str, float | str]:
+        return shapes(self.exponents)
 
 
-def polynomial_name(exponent: float) -> str:
-    """Label of a polynomial schedule."""
-    return f"alpha={exponent:g}"
+def shapes(exponents: Iterable[float], *named: str) -> dict[str, float | str]:
+    """Polynomial schedules by their labels, others that have a name, and the harmonic one."""
+    names = (*named, HARMONIC)
+    polynomials = {f"alpha={exponent:g}": exponent for exponent in exponents}
+    return polynomials | dict(zip(names, names, strict=True))
+
+
+def growth(shape: float | str, gamma: float) -> float:
+    """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
+    if isinstance(shape, str):
+        return 1.0
+    return float(max(shape, 1.0) * np.log(1 / gamma) ** (1 / (1 + shape)))
 
 
 def eigenvalues(spectrum: str, dimension: int, smallest: float = 0.0) -> np.ndarray:
     """Of a covariance: ones, or midpoints of equal cells of [smallest, 2 - smallest]."""
-    from privreg.spectra import uniform_midpoints
-
     if spectrum == "isotropic":
         return np.ones(dimension)
-    return uniform_midpoints(dimension, smallest, 2 - smallest)
+    return spectra.uniform_midpoints(dimension, smallest, 2 - smallest)
 
 
-def finite_spectrum(spectrum: str, dimension: int) -> Spectrum:
+def finite_spectrum(spectrum: str, dimension: int) -> spectra.Spectrum:
     """As many eigenvalues as there are dimensions."""
-    from privreg import spectra
-
     return spectra.explicit(eigenvalues(spectrum, dimension))

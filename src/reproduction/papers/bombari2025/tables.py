@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from privreg import data as tables
+from privreg.data import splits
 from reproduction.engine import quantities as q
+from reproduction.engine.artifacts import from_dataset
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Trials
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from privreg.data.splits import Standardised
 
 MEANING = "training samples n"
 SIMULATED = Axis(MEANING, lambda parameters, data: parameters.train_sizes(data))
@@ -26,6 +24,7 @@ SUMMARISED = Axis(MEANING, lambda simulation: simulation.sample_size.values)
 class TableParameters(Strict):
     """One table, training sizes, schedules, initial rates."""
 
+    notes: ClassVar[tuple[str, ...]] = ()
     dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
     train: q.Rising[q.SampleSize] = Field(description="Training sizes n, increasing.")
     normalisation: Annotated[q.SampleSize, Field(ge=30)] = Field(
@@ -41,27 +40,16 @@ class TableParameters(Strict):
 
     @model_validator(mode="after")
     def _the_table_has_the_rows(self) -> Self:
-        from privreg import data
-
-        data.require_split(
-            self.dataset,
-            train=max(self.train),
-            normalisation=self.normalisation,
-            validation=self.validation,
-        )
+        tables.require_split(self.dataset, **self._sizes())
         return self
+
+    def _sizes(self) -> dict[str, int]:
+        parts = {"normalisation": self.normalisation, "validation": self.validation}
+        return {"train": max(self.train), **parts}
 
     def sizes(self, data: Dataset) -> dict[str, int]:
         """Rows of each part, fewer of a stand-in."""
-        from privreg.data import splits
-        from reproduction.engine.artifacts import from_dataset
-
-        return splits.sizes_that_fit(
-            from_dataset(data),
-            train=max(self.train),
-            normalisation=self.normalisation,
-            validation=self.validation,
-        )
+        return splits.sizes_that_fit(from_dataset(data), **self._sizes())
 
     def train_sizes(self, data: Dataset) -> list[int]:
         """Training sizes, in proportion to the rows that there are."""
@@ -70,15 +58,12 @@ class TableParameters(Strict):
 
     def standardised(
         self, trials: Trials, data: Dataset
-    ) -> Iterator[tuple[Standardised, np.random.Generator]]:
+    ) -> Iterator[tuple[splits.Standardised, np.random.Generator]]:
         """Each trial's split, standardised, and its generator.
 
         Features that are zero in every row are left out, though `constant_features` has them: no
         loss depends on their parameters, and their noise on nothing else.
         """
-        from privreg.data import splits
-        from reproduction.engine.artifacts import from_dataset
-
         table, sizes = from_dataset(data), self.sizes(data)
         for trial in trials:
             split = splits.split(table, **sizes, rng=trial.rng)
@@ -92,11 +77,12 @@ class TableParameters(Strict):
                 ready = replace(ready, train_features=train, validation_features=validation)
             yield ready, trial.rng
 
-    def about(self, data: Dataset, *notes: str) -> dict[str, str | int]:
-        """Global attributes of a simulation."""
-        parts = ", ".join(f"{size} {part} rows" for part, size in self.sizes(data).items())
-        split = f"disjoint, reshuffled in each trial by the trial's own stream: {parts}"
-        return {"dimension": data.sizes["feature"], "split": "; ".join((split, *notes))}
+
+def about(parameters: TableParameters, data: Dataset) -> dict[str, str | int]:
+    """Global attributes of a simulation."""
+    parts = ", ".join(f"{size} {part} rows" for part, size in parameters.sizes(data).items())
+    split = f"disjoint, reshuffled in each trial by the trial's own stream: {parts}"
+    return {"dimension": data.sizes["feature"], "split": "; ".join((split, *parameters.notes))}
 
 
 def validation_loss(estimates: np.ndarray, features: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -112,9 +98,3 @@ def moments(loss: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     mean = np.where(kept, loss, 0).sum(axis=-1) / count
     deviation = np.where(kept, loss - mean[..., None], 0)
     return mean, (deviation**2).sum(axis=-1) / np.maximum(count - 1, 1), count
-
-
-def mean_and_error(values: Sequence[Any]) -> tuple[float, float]:
-    """Mean of trials and its standard error, infinite of one."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
-    return float(np.mean(values)), float(error)

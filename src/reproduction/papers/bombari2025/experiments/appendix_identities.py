@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Self
+from itertools import product
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
@@ -26,27 +26,13 @@ class Parameters(Strict):
     """Where the identities are evaluated."""
 
     eigenvalues: q.Several[q.Positive] = Field(description="Spectrum of the resolvents.")
-    contour_points: Annotated[q.Count, Field(ge=16)] = Field(
-        description="Points of the contour integrals."
-    )
-    exponents: q.Several[Annotated[q.Power, Field(ge=1)]] = Field(
+    contour_points: q.Count = Field(description="Points of the contour integrals.")
+    exponents: q.Several[q.Power] = Field(
         description="Exponents alpha of the schedules, 1 or more."
     )
     roots: q.Some[q.Positive] = Field(description="rho of rho^2/2-zCDP.")
     failures: q.Some[q.Delta] = Field(description="delta of (epsilon, delta)-DP.")
-    descent: Annotated[q.Positive, Field(gt=2)] = Field(
-        description="Coefficient a of the comparison equations."
-    )
-
-    @model_validator(mode="after")
-    def _simple_conversion_holds(self) -> Self:
-        most = np.sqrt(np.log(1 / min(self.failures)))
-        if min(self.roots) > most:
-            raise ValueError(
-                "roots must hold a value of at most the root of ln(1 / failures) "
-                f"= {most:g}, got {self.roots}"
-            )
-        return self
+    descent: q.Positive = Field(description="Coefficient a of the comparison equations.")
 
 
 AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
@@ -60,6 +46,8 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
     "u' Sigma (Sigma - z)^-1 u",
     resolvent_drift_corrected="largest relative distance of |u|^2 + 2 z q_z to "
     "u' Sigma (Sigma - z)^-1 u",
+    output_noise_printed="mean square of the noise in (C.56), which has a second root of the "
+    "covariance, over that of (C.57) and (C.59)",
 )
 def resolvents(parameters: Parameters) -> dict:
     """With q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
@@ -70,8 +58,7 @@ def resolvents(parameters: Parameters) -> dict:
     element = 1j * z * 2 * np.pi / parameters.contour_points
     resolvent = 1 / (eigenvalues - z[:, None])
     quadratic = (squares * resolvent).sum(axis=1) / 2
-    norm = squares.sum()
-    risk = (eigenvalues * squares).sum() / 2
+    norm, risk = squares.sum(), (eigenvalues * squares).sum() / 2
     # The drift of q_z is minus rate and descent factor times u' Sigma (Sigma - z)^-1 u.
     drift = (squares * eigenvalues * resolvent).sum(axis=1)
     return {
@@ -80,6 +67,7 @@ def resolvents(parameters: Parameters) -> dict:
         "contour_risk_printed": np.real(1j / (4 * np.pi) * np.sum(z * quadratic * element) / risk),
         "resolvent_drift_printed": np.max(np.abs((norm + z * quadratic) / drift - 1)),
         "resolvent_drift_corrected": np.max(np.abs((norm + 2 * z * quadratic) / drift - 1)),
+        "output_noise_printed": float(np.sum(eigenvalues**2) / np.sum(eigenvalues)),
     }
 
 
@@ -92,8 +80,7 @@ def second_order() -> dict:
     from privreg.theory.one_pass_dpgd.clipping import variance_factor
 
     points, weights = np.polynomial.legendre.leggauss(200)
-    clip = 1.0
-    square = 0.0
+    clip, square = 1.0, 0.0
     for low, high in ((0.0, clip), (clip, 12.0)):
         nodes = low + (high - low) * (points + 1) / 2
         density = np.exp(-(nodes**2) / 2) * np.sqrt(2 / np.pi)
@@ -148,31 +135,30 @@ def updates() -> dict:
 
 
 @per(
-    simple_conversion_ratio="largest rho^2/2 + rho sqrt(2 ln(1/delta)) over 2 rho sqrt(ln(1/delta))"
+    simple_conversion_ratio="largest rho^2/2 + rho sqrt(2 ln(1/delta)) over 2 rho "
+    "sqrt(ln(1/delta))",
+    failure_ratio="largest Chernoff bound of the failure probability over delta",
 )
-def simple_conversion_ratio(parameters: Parameters) -> float:
-    """Of the budgets with rho^2 at most ln(1/delta)."""
-    return max(
-        _converted(root, failure) / (2 * root * np.sqrt(np.log(1 / failure)))
-        for root in parameters.roots
-        for failure in parameters.failures
-        if root <= np.sqrt(np.log(1 / failure))
-    )
+def conversion(parameters: Parameters) -> dict:
+    """Where rho^2 is at most ln(1/delta), and by the privacy loss's moments, over all orders.
 
-
-@per(failure_ratio="largest Chernoff bound of the failure probability over delta")
-def failure_ratio(parameters: Parameters) -> float:
-    """Of a privacy loss with the Rényi divergences of rho^2/2-zCDP, least over orders alpha.
-
-    Its exponential moment of order alpha - 1 is at most exp((alpha - 1) alpha rho^2 / 2).
+    With rho^2/2-zCDP the moment of order alpha - 1 is at most exp((alpha - 1) alpha rho^2 / 2).
     """
+    budgets = [*product(parameters.roots, parameters.failures)]
     beyond = np.geomspace(1e-3, 1e3, 100_001)  # alpha - 1
 
     def ratio(root: float, failure: float) -> float:
         tails = beyond * ((beyond + 1) * root**2 / 2 - _converted(root, failure))
         return float(np.exp(tails.min()) / failure)
 
-    return max(ratio(root, failure) for root in parameters.roots for failure in parameters.failures)
+    return {
+        "simple_conversion_ratio": max(
+            _converted(root, failure) / (2 * root * np.sqrt(np.log(1 / failure)))
+            for root, failure in budgets
+            if root <= np.sqrt(np.log(1 / failure))
+        ),
+        "failure_ratio": max(ratio(*budget) for budget in budgets),
+    }
 
 
 def _converted(root: float, failure: float) -> float:
@@ -232,12 +218,12 @@ def _closed_form(a: float, power: float, left: np.ndarray) -> np.ndarray:
     width, order = power + 1, (1 - power) / (power + 1)
     shift = a / width
     late = left**width * shift
-    first = left ** (1 + 2 * power) * _exponential_integral(
-        -1 + 1 / width, late
-    ) - _exponential_integral(-1 + 1 / width, shift)
-    second = left ** (2 * power) * _exponential_integral(order, late) - _exponential_integral(
-        order, shift
-    )
+
+    def term(power_left: float, order: float) -> np.ndarray:
+        now, start = _exponential_integral(order, late), _exponential_integral(order, shift)
+        return left**power_left * now - start
+
+    first, second = term(1 + 2 * power, -1 + 1 / width), term(2 * power, order)
     noise = np.exp(shift) * (b1 * first + b2 * second)
     return np.exp(-shift + late) / width * (START * width + noise)
 
@@ -313,16 +299,6 @@ def comparison_constants() -> dict:
 
 
 @per(
-    output_noise_printed="mean square of the noise in (C.56) over that of (C.57) and (C.59)",
-)
-def output_noise_printed(parameters: Parameters) -> float:
-    """With a second root of the covariance before the noise, which makes of its trace that of its
-    square."""
-    eigenvalues = np.asarray(parameters.eigenvalues)
-    return float(np.sum(eigenvalues**2) / np.sum(eigenvalues))
-
-
-@per(
     prior_mass_printed="probability of the unit ball under the prior of Lemma D.8, zeta = 2",
     prior_mass_corrected="that probability with lambda = 2 zeta^2 times the largest eigenvalue",
 )
@@ -363,7 +339,7 @@ def simple_modes(parameters: Parameters) -> dict:
             fall = factor * eigenvalues * a * (1 - t) * modes
             return b1 * eigenvalues * (1 - t) ** 2 + b2 * (1 - t) - fall
 
-        start = np.full(len(eigenvalues), START)
+        start = np.full_like(eigenvalues, START)
         found = solve_ivp(slope, (0.0, end), start, method="DOP853", rtol=1e-11, atol=1e-14)
         return float(eigenvalues @ found.y[:, -1])
 

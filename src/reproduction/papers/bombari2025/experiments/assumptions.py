@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
+from privreg import schedules, spectra
+from privreg.models import LinearModel
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import (
@@ -35,9 +36,7 @@ class Parameters(Strict):
     exponents: q.Several[q.Power] = Field(description="Exponents alpha of the schedules.")
     aspect_ratio: q.AspectRatio = Field(description="gamma.")
     clip_constant: q.ClipConstant = Field(description="Clipping constant c of Lemma C.2.")
-    sample_size: Annotated[q.SampleSize, Field(ge=10)] = Field(
-        description="Sample size n of Lemma C.2."
-    )
+    sample_size: q.SampleSize = Field(description="Sample size n of Lemma C.2.")
 
 
 AXES = {
@@ -57,8 +56,6 @@ AXES = {
 )
 def design(dimension: int, spectrum: str) -> dict:
     """Of the covariances and targets that trajectories, heat-maps and sample sizes draw from."""
-    from privreg.models import LinearModel
-
     model = LinearModel.even_target(eigenvalues(spectrum, dimension), label_noise_std=0.3)
     return {
         "trace_ratio": model.eigenvalues.sum() / dimension,
@@ -78,8 +75,6 @@ def design(dimension: int, spectrum: str) -> dict:
 def power_law(spectrum_power: float) -> dict:
     """Moments of the library's quadrature against the density of Assumption 3."""
     from scipy.integrate import quad
-
-    from privreg import spectra
 
     edge, spectrum = spectra.power_law_edge(spectrum_power), spectra.power_law(spectrum_power)
     moments = (1.0, 2.0, -(1 - spectrum_power) / 2)
@@ -112,8 +107,6 @@ def power_law(spectrum_power: float) -> dict:
 )
 def curvature_growth(exponent: float) -> float:
     """Second derivative of the squared rate up to 1 - 1e-6 over that up to 1 - 1e-3."""
-    from privreg.schedules import Polynomial
-
     left = np.geomspace(1e-6, 1.0, 601)
     width = left / 64
     points = 1 - left[:, None] + width[:, None] * np.array([-1.0, 0.0, 1.0])
@@ -197,25 +190,6 @@ def gradient_power(earlier: Dataset) -> float:
         check=close(0.5, absolute=0.001),
         id="discretisation-bound",
     ),
-)
-def discretisation(parameters: Parameters) -> dict:
-    """The sum of (C.16) at alpha = 1 for the quadratic |u|^2 / 2, over its bound; rho = 1."""
-    from privreg.schedules import Polynomial, noise_multipliers, step_shape
-
-    n, c, gamma = parameters.sample_size, parameters.clip_constant, parameters.aspect_ratio
-    dimension = gamma * n
-    steps = step_shape(Polynomial(1.0, 1.0), n)
-    squares = noise_multipliers(steps, zcdp_root=1.0)[:-1] ** 2
-    slopes = 2 * (1 - np.arange(1, n) / n)
-    total = 2 * dimension * c**2 * abs(np.sum(squares - slopes / n**3)) * dimension
-    curvature = 2.0
-    return {
-        "discretisation_over_printed": total / (2 * gamma / n * curvature),
-        "discretisation_over_corrected": total / (2 * gamma**2 * c**2 / n * curvature),
-    }
-
-
-@per(
     noise_weight_over_printed=stated(
         "norm of C_k of (C.19) at the first step over its bound as printed",
         where="Lemma C.2, proof",
@@ -236,16 +210,21 @@ def discretisation(parameters: Parameters) -> dict:
         id="noise-weight",
     ),
 )
-def noise_weight(parameters: Parameters) -> dict:
-    """Of (C.19) at alpha = 1 and gamma = 6, where the squared rate falls by at most 2; rho = 1."""
-    from privreg.schedules import Polynomial, noise_multipliers, step_shape
-
-    n, c, gamma, fall = parameters.sample_size, parameters.clip_constant, 6.0, 2.0
-    first = noise_multipliers(step_shape(Polynomial(1.0, 1.0), n), zcdp_root=1.0)[0]
-    norm = 2 * gamma * n * n**2 * c**2 * first**2
+def of_lemma_c_2(parameters: Parameters) -> dict:
+    """At alpha = 1 and rho = 1, the sum for the quadratic |u|^2 / 2, the weight at gamma = 6."""
+    n, c, gamma = parameters.sample_size, parameters.clip_constant, parameters.aspect_ratio
+    steps = schedules.step_shape(Polynomial(1.0, 1.0), n)
+    squares = schedules.noise_multipliers(steps, zcdp_root=1.0) ** 2
+    slopes = 2 * (1 - np.arange(1, n) / n)
+    dimension, curvature = gamma * n, 2.0
+    total = 2 * dimension * c**2 * abs(np.sum(squares[:-1] - slopes / n**3)) * dimension
+    large, fall = 6.0, 2.0  # The squared rate falls by at most 2.
+    norm = 2 * large * n * n**2 * c**2 * squares[0]
     return {
+        "discretisation_over_printed": total / (2 * gamma / n * curvature),
+        "discretisation_over_corrected": total / (2 * gamma**2 * c**2 / n * curvature),
         "noise_weight_over_printed": norm / (8 * c**2 * fall),
-        "noise_weight_over_corrected": norm / (2 * gamma * c**2 * fall),
+        "noise_weight_over_corrected": norm / (2 * large * c**2 * fall),
     }
 
 

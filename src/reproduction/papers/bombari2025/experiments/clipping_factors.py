@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Axis, above, below, close, identity, per, stage
+from reproduction.engine.recipe import Axis, above, below, close, identity, per, stage, stated
 
 PLACE = "Figure 9, Lemmas B.1 and B.2"
 WIDE = np.geomspace(1e-4, 20, 2001)
@@ -23,7 +22,7 @@ class Parameters(Strict):
     """Figure 9: the factors against the normalised clipping constant."""
 
     largest_ratio: q.Positive = Field(4.0, description="Right end of the drawn range.")
-    points: Annotated[q.Count, Field(ge=10)] = Field(400, description="Points drawn.")
+    points: q.Count = Field(400, description="Points drawn.")
 
     @property
     def ratios(self) -> np.ndarray:
@@ -34,9 +33,7 @@ AXES = {"ratio": Axis("clipping constant over the residual's standard deviation"
 
 
 @per(
-    "ratio",
-    descent_factor="descent reduction factor",
-    variance_factor="variance reduction factor",
+    "ratio", descent_factor="descent reduction factor", variance_factor="variance reduction factor"
 )
 def factors(parameters: Parameters) -> dict:
     return {
@@ -66,120 +63,103 @@ def quadrature_error() -> float:
     )
 
 
-@identity(
-    id="clipping-factors-increase",
-    kind="theorem",
-    where="Section 4, text before Definition 4.2; Lemma B.2; Figure 9",
-    statement="Both factors increase with the clipping constant.",
-    ours=["normalised constants from 1e-4 to 5"],
-    check=above(0.0),
-    note="Beyond 5 both are within 1e-5 of 1, and the increments soon vanish in rounding.",
-)
-def least_increment() -> float:
-    """Least increment of the factors between neighbouring clipping constants."""
-    return min(np.diff(factor(WIDE)[WIDE < 5]).min() for factor in (_descent, _variance))
-
-
-@identity(
-    id="descent-factor-bound",
-    kind="theorem",
-    where="Lemma B.2, equation (B.15)",
-    statement="The descent factor over the normalised clipping constant stays below sqrt(2 / pi).",
-    ours=RANGE,
-    check=below(0.7978845609),
-)
-def largest_descent_over_ratio() -> float:
-    """Largest descent factor over normalised constant."""
-    return (_descent(WIDE) / WIDE).max()
-
-
-@identity(
-    id="variance-factor-bound",
-    kind="theorem",
-    where="Lemma B.2, equation (B.15)",
-    statement="The variance factor over the squared normalised constant stays below 1.",
-    ours=RANGE,
-    check=below(1.0),
-    wrong={"Below 0.99.": below(0.99)},
-)
-def largest_variance_over_square() -> float:
-    """Largest variance factor over squared constant."""
-    return (_variance(WIDE) / WIDE**2).max()
-
-
-@identity(
-    id="variance-factor-lower-bound-small",
-    kind="theorem",
-    where="Lemma B.2, equation (B.17)",
-    statement="For normalised constants up to 1 the variance factor is more than half the squared "
-    "constant.",
-    ours=RANGE,
-    check=above(0.5),
-    wrong={"More than 0.52 in the place of one half.": above(0.52)},
-)
-def least_variance_over_square_below_one() -> float:
-    """Least variance factor over squared constant, for constants up to 1."""
-    return (_variance(WIDE) / WIDE**2)[WIDE <= 1].min()
-
-
-@identity(
-    id="variance-factor-lower-bound-large",
-    kind="theorem",
-    where="Lemma B.2, equation (B.17)",
-    statement="For normalised constants above 1 the variance factor is more than one half.",
-    ours=RANGE,
-    check=above(0.5),
-    wrong={"More than 0.52 in the place of one half.": above(0.52)},
-)
-def least_variance_above_one() -> float:
-    """Least variance factor for constants above 1."""
-    return _variance(WIDE)[WIDE > 1].min()
-
-
-@identity(
-    id="variance-over-square-monotone",
-    where="Equation (B.22) and the text after it",
-    statement="The variance factor over the squared constant decreases with the constant.",
-    ours=RANGE,
-    check=below(0.0),
-)
-def variance_over_square_increment() -> float:
-    """Largest increment of the variance factor over the squared constant."""
-    return np.diff(_variance(WIDE) / WIDE**2).max()
-
-
-@identity(
-    id="descent-over-ratio-monotone",
-    where="Equation (B.21) and the text after equation (B.22)",
-    statement="The descent factor over the constant decreases with the constant.",
-    ours=RANGE,
-    check=below(0.0),
-)
-def descent_over_ratio_increment() -> float:
-    """Largest increment of the descent factor over the constant."""
-    return np.diff(_descent(WIDE) / WIDE).max()
-
-
-@identity(
-    id="variance-factor-at-one",
-    kind="printed number",
-    where="Equation (B.24)",
-    printed=["0.516"],
-    statement="At normalised constant 1 the variance factor is about 0.516.",
-    check=close(0.516, absolute=0.0005),
-    wrong={"About 0.517.": close(0.517, absolute=0.0005)},
-)
-def variance_at_one() -> float:
-    """Variance factor at constant 1."""
-    return float(_variance(1.0))
-
-
 @per(
+    least_increment=stated(
+        "least increment of the factors between neighbouring clipping constants",
+        id="clipping-factors-increase",
+        kind="theorem",
+        where="Section 4, text before Definition 4.2; Lemma B.2; Figure 9",
+        statement="Both factors increase with the clipping constant.",
+        ours=["normalised constants from 1e-4 to 5"],
+        check=above(0.0),
+        note="Beyond 5 both are within 1e-5 of 1, and the increments soon vanish in rounding.",
+    ),
+    largest_descent_over_ratio=stated(
+        "largest descent factor over normalised constant",
+        id="descent-factor-bound",
+        kind="theorem",
+        where="Lemma B.2, equation (B.15)",
+        statement="The descent factor over the normalised clipping constant stays below "
+        "sqrt(2 / pi).",
+        ours=RANGE,
+        check=below(0.7978845609),
+    ),
+    largest_variance_over_square=stated(
+        "largest variance factor over squared constant",
+        id="variance-factor-bound",
+        kind="theorem",
+        where="Lemma B.2, equation (B.15)",
+        statement="The variance factor over the squared normalised constant stays below 1.",
+        ours=RANGE,
+        check=below(1.0),
+        wrong={"Below 0.99.": below(0.99)},
+    ),
+    least_variance_over_square_below_one=stated(
+        "least variance factor over squared constant, for constants up to 1",
+        id="variance-factor-lower-bound-small",
+        kind="theorem",
+        where="Lemma B.2, equation (B.17)",
+        statement="For normalised constants up to 1 the variance factor is more than half the "
+        "squared constant.",
+        ours=RANGE,
+        check=above(0.5),
+        wrong={"More than 0.52 in the place of one half.": above(0.52)},
+    ),
+    least_variance_above_one=stated(
+        "least variance factor for constants above 1",
+        id="variance-factor-lower-bound-large",
+        kind="theorem",
+        where="Lemma B.2, equation (B.17)",
+        statement="For normalised constants above 1 the variance factor is more than one half.",
+        ours=RANGE,
+        check=above(0.5),
+        wrong={"More than 0.52 in the place of one half.": above(0.52)},
+    ),
+    variance_over_square_increment=stated(
+        "largest increment of the variance factor over the squared constant",
+        id="variance-over-square-monotone",
+        where="Equation (B.22) and the text after it",
+        statement="The variance factor over the squared constant decreases with the constant.",
+        ours=RANGE,
+        check=below(0.0),
+    ),
+    descent_over_ratio_increment=stated(
+        "largest increment of the descent factor over the constant",
+        id="descent-over-ratio-monotone",
+        where="Equation (B.21) and the text after equation (B.22)",
+        statement="The descent factor over the constant decreases with the constant.",
+        ours=RANGE,
+        check=below(0.0),
+    ),
+    variance_at_one=stated(
+        "variance factor at constant 1",
+        id="variance-factor-at-one",
+        kind="printed number",
+        where="Equation (B.24)",
+        printed=["0.516"],
+        statement="At normalised constant 1 the variance factor is about 0.516.",
+        check=close(0.516, absolute=0.0005),
+        wrong={"About 0.517.": close(0.517, absolute=0.0005)},
+    ),
     descent_limit="limit of the descent factor over a small constant",
     variance_limit="limit of the variance factor over a small squared constant",
 )
-def limits() -> dict:
-    return {"descent_limit": _descent(TINY) / TINY, "variance_limit": _variance(TINY) / TINY**2}
+def bounds() -> dict:
+    """Lemma B.2 over all constants."""
+    descent, variance = _descent(WIDE), _variance(WIDE)
+    over_ratio, over_square = descent / WIDE, variance / WIDE**2
+    return {
+        "least_increment": min(np.diff(each[WIDE < 5]).min() for each in (descent, variance)),
+        "largest_descent_over_ratio": over_ratio.max(),
+        "largest_variance_over_square": over_square.max(),
+        "least_variance_over_square_below_one": over_square[WIDE <= 1].min(),
+        "least_variance_above_one": variance[WIDE > 1].min(),
+        "variance_over_square_increment": np.diff(over_square).max(),
+        "descent_over_ratio_increment": np.diff(over_ratio).max(),
+        "variance_at_one": float(_variance(1.0)),
+        "descent_limit": _descent(TINY) / TINY,
+        "variance_limit": _variance(TINY) / TINY**2,
+    }
 
 
 @identity(

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import Axis, Dataset, Quantity, above, every, identity, per, stage
-from reproduction.papers.bombari2025.setting import EXPONENT, Clipped
+from reproduction.engine.recipe import above, every, identity, per, stage, stated
+from reproduction.papers.bombari2025 import equivalent
+from reproduction.papers.bombari2025.setting import EXPONENT, OneRate
 
 PLACE = "Proposition D.1, equations (4.12)-(4.13)"
 EIGENVALUES = "eigenvalues uniform on [0.5, 1.5]"
@@ -18,47 +20,25 @@ ENDS = np.geomspace(1e-4, 0.5, 40)
 TIMES = np.concatenate([[0.0], ENDS, 1 - ENDS[-2::-1], [1.0]])
 
 
-class Parameters(Clipped):
+class Parameters(OneRate):
     """A uniform spectrum, several schedules."""
 
     smallest: Annotated[q.Positive, Field(ge=1e-4, lt=1)] = Field(
         description="Smallest eigenvalue; the mean is 1."
     )
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
 
     _rate_is_below_its_cap = q.at_most(
         "initial_rate", "2 / aspect_ratio", lambda self: 2 / self.aspect_ratio
     )
 
-
-AXES = {"exponent": EXPONENT, "time": Axis("time t", TIMES)}
-
-
-@per(
-    "exponent",
-    lower=Quantity("lower bound on the excess risk", "time"),
-    risk=Quantity("excess risk of the deterministic equivalent", "time"),
-    upper=Quantity("upper bound on the excess risk", "time"),
-)
-def curves(parameters: Parameters, exponent: float) -> dict:
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-    from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
-
-    low, high = parameters.smallest, 2 - parameters.smallest
-    problem = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
-    schedule = Polynomial(parameters.initial_rate, exponent)
-    bounds = sandwich(schedule, smallest=low, largest=high, **problem, times=TIMES)
-    found = deterministic_equivalent.solve(
-        spectra.uniform(low, high), schedule, **problem, times=TIMES
-    )
-    return {"lower": bounds.lower, "risk": found.risk, "upper": bounds.upper}
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Smallest and largest eigenvalue."""
+        return self.smallest, 2 - self.smallest
 
 
+AXES = {"exponent": EXPONENT}
 BOUND: dict[str, Any] = {
     "kind": "theorem",
     "where": "Section 4, equations (4.12)-(4.13); Proposition D.1",
@@ -68,30 +48,35 @@ BOUND: dict[str, Any] = {
 }
 
 
-@identity(
+@per(
     "exponent",
-    id="comparison-equation-below",
-    statement="With a rate of at most 2 / gamma the lower comparison equation stays below the risk "
-    "at all times.",
-    **BOUND,
+    least_margin_below=stated(
+        "least log ratio of the risk to its lower bound after time 0",
+        id="comparison-equation-below",
+        statement="With a rate of at most 2 / gamma the lower comparison equation stays below the "
+        "risk at all times.",
+        **BOUND,
+    ),
+    least_margin_above=stated(
+        "least log ratio of the upper bound to the risk after time 0",
+        id="comparison-equation-above",
+        statement="With a rate of at most 2 / gamma the upper comparison equation stays above the "
+        "risk at all times.",
+        **BOUND,
+    ),
 )
-def least_margin_below(earlier: Dataset, exponent: float) -> float:
-    """Least log ratio of the risk to its lower bound after time 0."""
-    at = earlier.sel(exponent=exponent)
-    return np.log(at.risk.values / at.lower.values)[1:].min()
+def margins(parameters: Parameters, exponent: float) -> dict:
+    from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 
-
-@identity(
-    "exponent",
-    id="comparison-equation-above",
-    statement="With a rate of at most 2 / gamma the upper comparison equation stays above the risk "
-    "at all times.",
-    **BOUND,
-)
-def least_margin_above(earlier: Dataset, exponent: float) -> float:
-    """Least log ratio of the upper bound to the risk after time 0."""
-    at = earlier.sel(exponent=exponent)
-    return np.log(at.upper.values / at.risk.values)[1:].min()
+    low, high = parameters.ends
+    problem = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
+    schedule = parameters.schedule(exponent)
+    bounds = sandwich(schedule, smallest=low, largest=high, **problem, times=TIMES)
+    risk = equivalent.path(parameters, spectra.uniform(low, high), exponent, TIMES).risk
+    return {
+        "least_margin_below": np.log(risk / bounds.lower)[1:].min(),
+        "least_margin_above": np.log(bounds.upper / risk)[1:].min(),
+    }
 
 
 @identity(
@@ -110,16 +95,14 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     """Least log ratio by which the risk keeps either bound at twice the cap on the rate."""
     from scipy.integrate import solve_ivp
 
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import clipping, deterministic_equivalent
+    from privreg.theory.one_pass_dpgd import clipping
 
-    gamma, c = parameters.aspect_ratio, parameters.clip_constant
-    noise = parameters.label_noise_std
-    rate = 4 / gamma
+    gamma, noise = parameters.aspect_ratio, parameters.label_noise_std
+    setting = {"clip_constant": parameters.clip_constant, "label_noise_std": noise}
+    above = parameters.model_copy(update={"initial_rate": 4 / gamma})
+    rate = above.initial_rate
 
     def slope(_: float, risk: np.ndarray) -> np.ndarray:
-        setting = {"clip_constant": c, "label_noise_std": noise}
         fall = 2 * rate * clipping.descent_factor(risk, **setting) * risk
         level = clipping.variance_factor(risk, **setting) * (risk + noise**2 / 2)
         return rate**2 * level * gamma - fall
@@ -127,12 +110,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     bound = solve_ivp(
         slope, (0.0, 1.0), [0.5], t_eval=TIMES, method="LSODA", rtol=1e-9, atol=1e-12
     ).y[0]
-    risk = deterministic_equivalent.solve(
-        spectra.isotropic(),
-        Polynomial(rate, 0.0),
-        **parameters.problem(gamma, parameters.budget.root),
-        times=TIMES,
-    ).risk
+    risk = equivalent.path(above, spectra.isotropic(), 0.0, TIMES).risk
     return -np.abs(np.log(bound / risk)).max()
 
 
@@ -148,12 +126,9 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
 )
 def trace_ratio(parameters: Parameters) -> float:
     """tr(Sigma^2) over the largest eigenvalue times tr(Sigma)."""
-    from privreg import spectra
-
-    low, high = parameters.smallest, 2 - parameters.smallest
-    spectrum = spectra.uniform(low, high)
+    spectrum = spectra.uniform(*parameters.ends)
     squares = spectrum.mean(spectrum.eigenvalues**2)
-    return float(squares / (high * spectrum.mean(spectrum.eigenvalues)))
+    return float(squares / (parameters.ends[1] * spectrum.mean(spectrum.eigenvalues)))
 
 
 theory = stage(AXES, blocks_of=globals())

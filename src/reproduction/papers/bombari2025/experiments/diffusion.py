@@ -7,39 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
+from privreg.models import LinearModel
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
-    from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd.homogenised_sde import Form
 
 PLACE = "Remark 4.3, equations (4.14) and (C.1)"
 
 
-class Parameters(setting.Spectra, setting.Clipped):
+class Parameters(setting.OneRate):
     """Paths of both forms in the setting of Figure 1."""
 
+    spectra: setting.Spectra
     dimension: q.Dimension = Field(description="Dimension d.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponent: q.Power = Field(description="Exponent alpha of the schedule.")
     times: q.Rising[Annotated[q.Positive, Field(le=1)]] = Field(
         description="Times at which the risk is compared."
     )
-
-    @property
-    def derived_steps(self) -> float:
-        """Steps of a path."""
-        return self.dimension / self.aspect_ratio
-
-    def schedule(self) -> Polynomial:
-        from privreg.schedules import Polynomial
-
-        return Polynomial(self.initial_rate, self.exponent)
 
 
 AXES = {
@@ -50,31 +38,21 @@ AXES = {
 GRID = ("form", "spectrum")
 
 
-@per("spectrum", risk=Quantity("excess risk of the deterministic equivalent", "time"))
-def limit(parameters: Parameters, spectrum: str) -> np.ndarray:
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-    return deterministic_equivalent.solve(
-        setting.finite_spectrum(spectrum, parameters.dimension),
-        parameters.schedule(),
-        **parameters.problem(parameters.aspect_ratio, parameters.budget.root),
-        times=parameters.times,
-    ).risk
-
-
 @per(
     "spectrum",
+    risk=Quantity("excess risk of the deterministic equivalent", "time"),
     printed_distance=Quantity(
         "distance to the deterministic equivalent of the printed diffusion's risk in the limit of "
         "many samples",
         "time",
     ),
 )
-def printed_limit(parameters: Parameters, earlier: Dataset, spectrum: str) -> np.ndarray:
-    """By Itô's formula the limit is (4.7) with 4 lambda in its descent; its noises stay."""
+def limits(parameters: Parameters, spectrum: str) -> dict:
+    """By Itô's formula the printed form's is (4.7) with 4 lambda in its descent."""
     from scipy.integrate import solve_ivp
 
     from privreg.theory.one_pass_dpgd import clipping
+    from reproduction.papers.bombari2025 import equivalent
 
     values = setting.eigenvalues(spectrum, parameters.dimension)
     gamma, c, noise = parameters.aspect_ratio, parameters.clip_constant, parameters.label_noise_std
@@ -90,31 +68,26 @@ def printed_limit(parameters: Parameters, earlier: Dataset, spectrum: str) -> np
         # By Assumption 2 alpha is 0, without private noise before the end, or at least 1/2.
         return values * rate**2 * level * gamma + private * left ** max(power - 1, 0) - fall
 
+    start_modes = np.full(len(values), 0.5)
     found = solve_ivp(
-        slope,
-        (0.0, 1.0),
-        np.full(len(values), 0.5),
-        t_eval=parameters.times,
-        rtol=1e-8,
-        atol=1e-11,
+        slope, (0.0, 1.0), start_modes, t_eval=parameters.times, rtol=1e-8, atol=1e-11
     )
-    return values @ found.y / len(values) - earlier.risk.sel(spectrum=spectrum).values
+    finite_spectrum = setting.finite_spectrum(spectrum, parameters.dimension)
+    risk = equivalent.path(parameters, finite_spectrum, parameters.exponent, parameters.times).risk
+    return {"risk": risk, "printed_distance": values @ found.y / len(values) - risk}
 
 
 @per(*GRID, risk=Quantity("excess risk along the diffusion", "time"))
 def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.ndarray:
     """One path, as many steps as DP-GD takes."""
-    from privreg.models import LinearModel
     from privreg.theory.one_pass_dpgd import homogenised_sde
 
+    eigenvalues = setting.eigenvalues(spectrum, parameters.dimension)
     return homogenised_sde.risk_path(
-        LinearModel.even_target(
-            setting.eigenvalues(spectrum, parameters.dimension),
-            label_noise_std=parameters.label_noise_std,
-        ),
-        parameters.schedule(),
+        LinearModel.even_target(eigenvalues, label_noise_std=parameters.label_noise_std),
+        parameters.schedule(parameters.exponent),
         trial.rng,
-        sample_size=round(parameters.derived_steps),
+        sample_size=parameters.sample_size(parameters.dimension),
         zcdp_root=parameters.budget.root,
         clip_constant=parameters.clip_constant,
         times=parameters.times,
@@ -122,15 +95,12 @@ def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.
     )
 
 
-@per(
-    *GRID,
-    distance=Mean("the distance of the risk to the deterministic equivalent", "time"),
-)
+@per(*GRID, distance=Mean("the distance of the risk to the deterministic equivalent", "time"))
 def distance(simulation: Dataset, theory: Dataset, form: str, spectrum: str) -> np.ndarray:
     risk = trials_last(simulation.risk.sel(form=form, spectrum=spectrum))
     return risk - theory.risk.sel(spectrum=spectrum).values[:, None]
 
 
-theory = stage(AXES, limit, printed_limit)
+theory = stage(AXES, limits)
 simulate = stage(AXES, path)
 summarise = stage(AXES, means(path), distance)

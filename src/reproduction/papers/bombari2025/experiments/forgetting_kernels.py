@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import Axis, Dataset, Quantity, below, every, identity, per, stage
-from reproduction.papers.bombari2025.setting import Clipped
+from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
+from reproduction.papers.bombari2025 import equivalent
+from reproduction.papers.bombari2025.setting import OneRate
 
 PLACE = "Equations (6.1)-(6.3), Proposition E.1"
 # phi and psi at which the kernels' powers are measured.
 LAWS = ((-1.0, 0.5), (0.0, 0.0), (0.25, 0.5), (0.5, -1.0), (0.8, 0.1))
 
 
-class Parameters(Clipped):
+class Parameters(OneRate):
     """One power law; schedules along which both forms are solved."""
 
     spectrum_power: q.SpectrumPower = Field(description="phi of the spectrum.")
     signal_power: q.SignalPower = Field(description="psi of the signal.")
     descent_range: q.Window = Field(description="Range of x of the kernels' slopes.")
     schedule_powers: q.Some[q.Power] = Field(description="alpha of the schedules.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
-    intervals: Annotated[q.Count, Field(ge=10)] = Field(
-        description="Intervals of the coarser grid at either end."
-    )
+    intervals: q.Count = Field(description="Intervals of the coarser grid at either end.")
 
-    _the_target_is_finite = q.less_than(
-        "signal_power", "1 - spectrum_power", lambda self: 1 - self.spectrum_power
-    )
+    @property
+    def powers(self) -> tuple[float, float]:
+        return self.spectrum_power, self.signal_power
 
     @property
     def grid(self) -> np.ndarray:
@@ -45,48 +39,43 @@ class Parameters(Clipped):
 AXES = {
     "kernel": Axis("kernel F, K or J", ("signal", "sampling", "private")),
     "schedule_power": Axis("power alpha of the schedule", "schedule_powers"),
-    "time": Axis("time k / n", "grid"),
 }
-
-
-@identity(
-    "kernel",
-    id="kernels-decay-as-powers",
-    kind="theorem",
-    where="Proposition E.1, equation (E.3)",
-    statement="For large x the kernels F, K and J decay with the powers -(2 - phi - psi), -(3 - "
-    "phi) and -(2 - phi).",
-    ours=["five pairs of phi from -1 to 0.8 and psi", "between x = 100 and 1000"],
-    check=every(below(1e-3)),
-    wrong={
-        "With psi in the power of all kernels.": "slope_error_with_signal",
-        "With powers that are greater by one.": "slope_error_by_one",
-    },
-    note="Log-log slopes of the closed forms, which are incomplete gamma functions; the largest "
-    "distance to the power.",
-)
-def slope_error(parameters: Parameters, kernel: str) -> float:
-    """Largest distance of the log-log slope to the power of Proposition E.1, over laws."""
-    return max(abs(_slope(parameters, kernel, *law) + _power(kernel, *law)) for law in LAWS)
 
 
 @per(
     "kernel",
-    slope="log-log slope of the kernel",
+    slope_error=stated(
+        "largest distance of the log-log slope to the power of Proposition E.1, over laws",
+        id="kernels-decay-as-powers",
+        kind="theorem",
+        where="Proposition E.1, equation (E.3)",
+        statement="For large x the kernels F, K and J decay with the powers -(2 - phi - psi), -(3 "
+        "- phi) and -(2 - phi).",
+        ours=["five pairs of phi from -1 to 0.8 and psi", "between x = 100 and 1000"],
+        check=every(below(1e-3)),
+        wrong={
+            "With psi in the power of all kernels.": "slope_error_with_signal",
+            "With powers that are greater by one.": "slope_error_by_one",
+        },
+        note="Log-log slopes of the closed forms, which are incomplete gamma functions; the "
+        "largest distance to the power.",
+    ),
     slope_error_with_signal="largest distance of the slope to the power of the signal's kernel",
     slope_error_by_one="largest distance of the slope to a power that is greater by one",
 )
-def slope(parameters: Parameters, kernel: str) -> dict:
-    found = {law: _slope(parameters, kernel, *law) for law in LAWS}
-    return {
-        "slope": _slope(parameters, kernel, parameters.spectrum_power, parameters.signal_power),
-        "slope_error_with_signal": max(
-            abs(value + _power("signal", *law)) for law, value in found.items()
-        ),
-        "slope_error_by_one": max(
-            abs(value + _power(kernel, *law) - 1) for law, value in found.items()
-        ),
-    }
+def slope_errors(parameters: Parameters, kernel: str) -> dict:
+    from privreg.theory.one_pass_dpgd import volterra
+
+    low, high = parameters.descent_range
+    errors = []
+    for phi, psi in LAWS:
+        closed = getattr(volterra.power_law_kernels(phi, psi), kernel)
+        slope = float(np.log(closed(high) / closed(low)) / np.log(high / low))
+        powers = {"signal": 2 - phi - psi, "sampling": 3 - phi, "private": 2 - phi}
+        power = powers[kernel]
+        errors.append([slope + power, slope + powers["signal"], slope + power - 1])
+    names = ("slope_error", "slope_error_with_signal", "slope_error_by_one")
+    return dict(zip(names, np.abs(errors).max(axis=0), strict=True))
 
 
 @identity(
@@ -99,10 +88,9 @@ def slope(parameters: Parameters, kernel: str) -> dict:
 )
 def quadrature_error(parameters: Parameters, kernel: str) -> float:
     """Largest relative distance of the quadrature to the closed form."""
-    from privreg import spectra
     from privreg.theory.one_pass_dpgd import volterra
 
-    powers = parameters.spectrum_power, parameters.signal_power
+    powers = parameters.powers
     spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
     wide = np.geomspace(1e-6, 10 * parameters.descent_range[1], 80)
     closed, summed = (
@@ -115,29 +103,6 @@ def quadrature_error(parameters: Parameters, kernel: str) -> float:
     return np.max(np.abs(summed / closed - 1))
 
 
-@per(
-    "schedule_power",
-    risk=Quantity("excess risk by the Volterra equation", "time"),
-    risk_by_modes=Quantity("excess risk by the mode equations", "time"),
-)
-def risks(parameters: Parameters, schedule_power: float) -> dict:
-    """Both solutions, that of the Volterra equation extrapolated from two grids."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
-
-    powers = parameters.spectrum_power, parameters.signal_power
-    spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
-    kernels, grid = volterra.power_law_kernels(*powers), parameters.grid
-    finer = np.sort(np.concatenate([grid, (grid[1:] + grid[:-1]) / 2]))
-    setting = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
-    schedule = Polynomial(parameters.initial_rate, schedule_power)
-    coarse = volterra.solve(kernels, schedule, grid, **setting)
-    fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
-    modes = deterministic_equivalent.solve(spectrum, schedule, **setting, signal=signal, times=grid)
-    return {"risk": (4 * fine - coarse) / 3, "risk_by_modes": modes.risk}
-
-
 @identity(
     "schedule_power",
     id="volterra-equals-modes",
@@ -148,24 +113,21 @@ def risks(parameters: Parameters, schedule_power: float) -> dict:
     check=every(below(2e-4)),
     note="Largest relative distance along time for alpha = 0, 1/2 and 2.",
 )
-def difference(earlier: Dataset, schedule_power: float) -> float:
+def difference(parameters: Parameters, schedule_power: float) -> float:
     """Largest relative distance of the two solutions."""
-    at = earlier.sel(schedule_power=schedule_power)
-    return np.max(np.abs(at.risk.values / at.risk_by_modes.values - 1))
+    from privreg.theory.one_pass_dpgd import volterra
+
+    powers = parameters.powers
+    spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
+    kernels, grid = volterra.power_law_kernels(*powers), parameters.grid
+    finer = np.sort(np.concatenate([grid, (grid[1:] + grid[:-1]) / 2]))
+    setting = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
+    schedule = parameters.schedule(schedule_power)
+    coarse = volterra.solve(kernels, schedule, grid, **setting)
+    fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
+    modes = equivalent.path(parameters, spectrum, schedule_power, grid, signal=signal)
+    # The Volterra equation's is extrapolated from both grids.
+    return np.max(np.abs((4 * fine - coarse) / 3 / modes.risk - 1))
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _slope(parameters: Parameters, kernel: str, spectrum: float, signal: float) -> float:
-    from privreg.theory.one_pass_dpgd import volterra
-
-    low, high = parameters.descent_range
-    closed = getattr(volterra.power_law_kernels(spectrum, signal), kernel)
-    return float(np.log(closed(high) / closed(low)) / np.log(high / low))
-
-
-def _power(kernel: str, spectrum: float, signal: float) -> float:
-    return {"signal": 2 - spectrum - signal, "sampling": 3 - spectrum, "private": 2 - spectrum}[
-        kernel
-    ]

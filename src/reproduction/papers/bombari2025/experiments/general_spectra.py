@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Harmonic, Polynomial, Schedule
+from privreg.spectra import Spectrum
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, per, stage
-from reproduction.papers.bombari2025 import setting
-
-if TYPE_CHECKING:
-    from privreg.schedules import Schedule
-    from privreg.spectra import Spectrum
+from reproduction.papers.bombari2025 import equivalent, setting
 
 PLACE = "Propositions D.3, D.4 and 5.2 and Theorem 2 in their general versions"
-EXPONENTS = (0.0, 0.5, 1.0, 2.0)
-SHAPES = (*map(setting.polynomial_name, EXPONENTS), setting.HARMONIC)
+SHAPES = setting.shapes((0.0, 0.5, 1.0, 2.0))
 # The constants' logarithms are read between the smallest values that the bounds compute with.
 Ratio = Annotated[q.Real, Field(ge=1e-16, le=1)]
-# C of (D.23), (D.49) and (D.80), as of (5.2) and (5.15): the start is forgotten down to gamma at
-# every exponent.
-FACTOR = 2.0
 # gamma at which rates are searched for the lower bounds.
 SEARCHED = (1e-7, 1e-8)
 # Where the lower bounds are nearly attained: the target along one large eigenvalue of few.
@@ -43,18 +38,18 @@ class Parameters(setting.Clipped):
         description="Larger eigenvalues, more than 1."
     )
     aspect_ratios: q.Several[Ratio] = Field(description="Values of gamma.")
-    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
+    privacy_powers: q.Some[q.Power] = Field(
         description="Powers b of rho = gamma^b, the least first."
     )
 
 
 AXES = {
-    "schedule": Axis("schedule of the rate", SHAPES),
+    "schedule": Axis("schedule of the rate", tuple(SHAPES)),
     "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
     "smallest": Axis("smaller eigenvalue", "smallest"),
     "largest": Axis("larger eigenvalue", "largest"),
     "aspect_ratio": setting.ASPECT_RATIO,
-    "best": Axis("schedule of the best rate", SHAPES[:2]),
+    "best": Axis("schedule of the best rate", tuple(SHAPES)[:2]),
     "condition": Axis("condition (5.14) that a growing alpha keeps", tuple(GROWING)),
 }
 SETTINGS = tuple(AXES)[:5]
@@ -65,35 +60,21 @@ SETTINGS = tuple(AXES)[:5]
     risk="excess risk of the private output at the stated hyper-parameters",
     risk_over_bound="excess risk over the stated order",
 )
-def settings(
-    parameters: Parameters,
-    schedule: str,
-    privacy_power: float,
-    smallest: float,
-    largest: float,
-    aspect_ratio: float,
-) -> dict:
+def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell: float) -> dict:
     """At c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-    spectrum = _spectrum(smallest, largest)
-    rho = aspect_ratio**privacy_power
+    smallest, largest = cell["smallest"], cell["largest"]
+    share = (1 - smallest) / (largest - smallest)
+    spectrum = Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
+    rho = aspect_ratio ** cell["privacy_power"]
     rate, clip_constant = _stated(parameters, schedule, spectrum, aspect_ratio, rho)
-    risk = deterministic_equivalent.solve(
-        spectrum,
-        rate,
-        **parameters.problem(aspect_ratio, rho, clip_constant),
-        times=[1.0],
-    ).final_risk.item()
-    growth, power = (
-        aspect_ratio * _growth(schedule, aspect_ratio),
-        4 if schedule == setting.HARMONIC else 2,
+    found = equivalent.solve(
+        parameters, spectrum, rate, aspect_ratio, rho, clip_constant, times=[1.0]
     )
+    risk = found.final_risk.item()
+    growth = aspect_ratio * setting.growth(SHAPES[schedule], aspect_ratio)
+    power = 4 if schedule == setting.HARMONIC else 2
     order = largest * growth + (growth / rho) ** 2
-    return {
-        "risk": risk,
-        "risk_over_bound": risk / order * smallest**power,
-    }
+    return {"risk": risk, "risk_over_bound": risk / order * smallest**power}
 
 
 @per(
@@ -124,10 +105,6 @@ def powers(earlier: Dataset, schedule: str) -> dict:
 )
 def lower(parameters: Parameters, best: str) -> dict:
     """Against the lower bounds, at the best rate and constant; the start has the risk 1/2."""
-    from privreg.spectra import Spectrum
-    from privreg.theory.one_pass_dpgd import rate_search
-
-    exponent = EXPONENTS[SHAPES.index(best)]
     by_largest, by_samples = [], []
     for power in parameters.privacy_powers:
         ratios = []
@@ -138,17 +115,14 @@ def lower(parameters: Parameters, best: str) -> dict:
                 spectrum = Spectrum(np.array([rest, largest]), np.array([1 - SHARE, SHARE]))
                 signal = np.array([0.0, 0.5 / (SHARE * largest)])
                 found = (
-                    rate_search.polynomial(
-                        spectrum,
-                        exponent=exponent,
-                        signal=signal,
-                        **parameters.problem(gamma, gamma**power, c),
+                    equivalent.tuned(
+                        parameters, spectrum, SHAPES[best], gamma, gamma**power, c, signal=signal
                     )
                     for c in CLIPS
                 )
-                risks.append(min(best.final_risk for best in found))
+                risks.append(min(each.final_risk for each in found))
             by_largest.append(np.diff(np.log(risks)) / np.diff(np.log(LARGE)))
-            growth = gamma * _growth(best, gamma)
+            growth = gamma * setting.growth(SHAPES[best], gamma)
             ratios.append(np.log(np.array(risks) / (growth + (growth / gamma**power) ** 2)))
         by_samples.append((ratios[1] - ratios[0]) / np.log(SEARCHED[0] / SEARCHED[1]))
     return {
@@ -164,52 +138,26 @@ def lower(parameters: Parameters, best: str) -> dict:
 )
 def growing(parameters: Parameters, condition: str) -> float:
     """Between two ratios; a bounded quotient has a power of 0 at most."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
     of_alpha, of_rho = GROWING[condition]
     quotients, logs = [], np.log(1 / np.array(GROWN))
     for gamma, log in zip(GROWN, logs, strict=True):
         alpha, rho = gamma**of_alpha, gamma**of_rho
-        rate = FACTOR * alpha * log / parameters.clip_constant
-        risk = deterministic_equivalent.solve(
-            spectra.isotropic(),
-            Polynomial(rate, alpha),
-            **parameters.problem(gamma, rho),
-            times=[1.0],
-        ).final_risk.item()
+        rate = Polynomial(setting.FACTOR * alpha * log / parameters.clip_constant, alpha)
+        found = equivalent.solve(parameters, spectra.isotropic(), rate, gamma, rho, times=[1.0])
         growth = alpha * gamma * log ** (1 / (1 + alpha))
-        quotients.append(risk / (growth + (growth / rho) ** 2))
+        quotients.append(found.final_risk.item() / (growth + (growth / rho) ** 2))
     return np.log(quotients[1] / quotients[0]) / np.log(logs[1] / logs[0])
 
 
 theory = stage(AXES, settings, powers, lower, growing)
 
 
-def _spectrum(smallest: float, largest: float) -> Spectrum:
-    """Two eigenvalues, of mean 1."""
-    from privreg.spectra import Spectrum
-
-    share = (1 - smallest) / (largest - smallest)
-    return Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
-
-
-def _growth(schedule: str, gamma: float) -> float:
-    """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
-    if schedule == setting.HARMONIC:
-        return 1.0
-    exponent = EXPONENTS[SHAPES.index(schedule)]
-    return float(max(exponent, 1.0) * np.log(1 / gamma) ** (1 / (1 + exponent)))
-
-
 def _stated(
     parameters: Parameters, schedule: str, spectrum: Spectrum, gamma: float, rho: float
 ) -> tuple[Schedule, float]:
-    from privreg.schedules import Harmonic, Polynomial
-
     smallest, largest = spectrum.eigenvalues.min(), spectrum.eigenvalues.max()
-    if schedule == setting.HARMONIC:
+    shape, clip_constant = SHAPES[schedule], parameters.clip_constant
+    if isinstance(shape, str):
         constant = 0.5 + parameters.label_noise_std**2 / 2 + 90
         offset = max(
             9 * constant * largest / smallest**2 * gamma,
@@ -217,6 +165,5 @@ def _stated(
         )
         numerator = 3 * np.sqrt(constant) / smallest
         return Harmonic(numerator, offset), np.sqrt(2) * numerator
-    exponent = EXPONENTS[SHAPES.index(schedule)]
-    product = FACTOR * max(exponent, 1.0) * np.log(1 / gamma) / smallest
-    return Polynomial(product / parameters.clip_constant, exponent), parameters.clip_constant
+    product = setting.FACTOR * max(shape, 1.0) * np.log(1 / gamma) / smallest
+    return Polynomial(product / clip_constant, shape), clip_constant

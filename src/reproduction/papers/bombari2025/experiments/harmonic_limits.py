@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Harmonic
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, per, stage
-from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, Labelled, TinyRatio
-
-if TYPE_CHECKING:
-    from privreg.schedules import Schedule
+from reproduction.papers.bombari2025 import equivalent, setting
 
 PLACE = "Theorem 2, equations (D.105) and (D.109)"
-
-
 SMALL = 1e-4
 
 
-class Parameters(Labelled):
+class Parameters(setting.Labelled):
     """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
 
     clip_constants: q.Some[q.ClipConstant] = Field(description="Clipping constants c.")
-    # Below, the least risk is rounding.
-    label_noise_std: Annotated[q.PositiveDeviation, Field(ge=1e-9)] = Field(
-        description="Standard deviation zeta of the label noise."
-    )
-    aspect_ratio: Annotated[q.AspectRatio, Field(ge=1e-10)] = Field(
-        description="gamma at which rho = 1 has its limit."
-    )
-    private_aspect_ratio: TinyRatio = Field(
+    aspect_ratio: q.AspectRatio = Field(description="gamma at which rho = 1 has its limit.")
+    private_aspect_ratio: setting.TinyRatio = Field(
         description="gamma at which rho = gamma^b has its limit."
     )
-    privacy_power: Annotated[q.Power, Field(gt=0.5, lt=1)] = Field(
+    privacy_power: q.Share = Field(
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
     )
     budgets: q.Some[q.StatedBudget] = Field(description="Budgets for the explicit constants.")
@@ -52,15 +41,13 @@ class Parameters(Labelled):
         """Values of gamma on which the slopes of offsets are fitted."""
         return [gamma for gamma in self.aspect_ratios if gamma <= SMALL * (1 + 1e-9)]
 
-    @property
-    def roots(self) -> list[float]:
-        return [budget.root for budget in self.budgets]
-
 
 AXES = {
-    "clip_constant": CLIP_CONSTANT,
-    "zcdp_root": Axis("rho of rho^2/2-zCDP", "roots"),
-    "aspect_ratio": ASPECT_RATIO,
+    "clip_constant": setting.CLIP_CONSTANT,
+    "zcdp_root": Axis(
+        "rho of rho^2/2-zCDP", lambda parameters: [budget.root for budget in parameters.budgets]
+    ),
+    "aspect_ratio": setting.ASPECT_RATIO,
 }
 
 
@@ -69,42 +56,28 @@ AXES = {
     harmonic_limit="limit of the least risk of the harmonic schedule over gamma",
     harmonic_over_limit="least risk of the harmonic schedule over its limit, rho = 1",
     harmonic_over_least="least risk of the harmonic schedule over that of any schedule",
-)
-def sampling(parameters: Parameters, clip_constant: float) -> dict:
-    """Near the limit at a fixed budget."""
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import optimal_harmonic, rate_search
-
-    problem = parameters.problem(parameters.aspect_ratio, 1.0, clip_constant)
-    risk = rate_search.harmonic(spectra.isotropic(), **problem).final_risk
-    problem.pop("zcdp_root")
-    least = optimal_harmonic.least_risk(**problem)
-    gamma = problem.pop("aspect_ratio")
-    limit = float(optimal_harmonic.sampling_limit(**problem))
-    return {
-        "harmonic_limit": limit,
-        "harmonic_over_limit": risk / gamma / limit,
-        "harmonic_over_least": risk / least,
-    }
-
-
-@per(
-    "clip_constant",
     private_harmonic_over_limit="least risk of the harmonic schedule over its limit where private "
     "noise dominates",
 )
-def private_harmonic_over_limit(parameters: Parameters, clip_constant: float) -> float:
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import optimal_harmonic, rate_search
+def limits(parameters: Parameters, clip_constant: float) -> dict:
+    """Near the limits, at a fixed budget and at rho = gamma^b."""
+    from privreg.theory.one_pass_dpgd import optimal_harmonic
 
-    gamma = parameters.private_aspect_ratio
-    rho = gamma**parameters.privacy_power
-    problem = parameters.problem(gamma, rho, clip_constant)
-    risk = rate_search.harmonic(spectra.isotropic(), **problem).final_risk
-    limit = optimal_harmonic.privacy_limit(
-        clip_constant=clip_constant, label_noise_std=parameters.label_noise_std
-    )
-    return risk / (gamma / rho) ** 2 / float(limit)
+    def least_risk(gamma: float, rho: float) -> float:
+        at = gamma, rho, clip_constant
+        return equivalent.tuned(parameters, spectra.isotropic(), setting.HARMONIC, *at).final_risk
+
+    given = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
+    gamma, private = parameters.aspect_ratio, parameters.private_aspect_ratio
+    risk, limit = least_risk(gamma, 1.0), float(optimal_harmonic.sampling_limit(**given))
+    rho, private_limit = private**parameters.privacy_power, optimal_harmonic.privacy_limit(**given)
+    private_risk = least_risk(private, rho)
+    return {
+        "harmonic_limit": limit,
+        "harmonic_over_limit": risk / gamma / limit,
+        "harmonic_over_least": risk / optimal_harmonic.least_risk(aspect_ratio=gamma, **given),
+        "private_harmonic_over_limit": private_risk / (private / rho) ** 2 / float(private_limit),
+    }
 
 
 @per(
@@ -118,7 +91,8 @@ def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> f
     found = optimal_harmonic.explicit_constants(
         aspect_ratio=aspect_ratio, zcdp_root=zcdp_root, label_noise_std=parameters.label_noise_std
     )
-    risk = _risk(parameters, found.schedule, aspect_ratio, zcdp_root, found.clip_constant)
+    at = aspect_ratio, zcdp_root, found.clip_constant
+    risk = equivalent.solve(parameters, spectra.isotropic(), found.schedule, *at).final_risk.item()
     return risk / found.bound
 
 
@@ -129,7 +103,6 @@ def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> f
 )
 def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> float:
     """The offset of the text after Theorem 2, at rho = gamma^b."""
-    from privreg.schedules import Harmonic
     from privreg.theory.one_pass_dpgd.clipping import descent_factor
 
     rho, clip_constant = aspect_ratio**parameters.privacy_power, parameters.clip_constants[0]
@@ -137,7 +110,8 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
         0.0, clip_constant=clip_constant, label_noise_std=parameters.label_noise_std
     )
     schedule = Harmonic(1.5 * (1 / float(descent)), _text_offset(aspect_ratio, rho))
-    risk = _risk(parameters, schedule, aspect_ratio, rho, clip_constant)
+    at = aspect_ratio, rho, clip_constant
+    risk = equivalent.solve(parameters, spectra.isotropic(), schedule, *at).final_risk.item()
     return risk / (aspect_ratio + (aspect_ratio / rho) ** 2)
 
 
@@ -164,17 +138,6 @@ def offset_slopes(parameters: Parameters) -> dict:
 
 
 theory = stage(AXES, blocks_of=globals())
-
-
-def _risk(
-    parameters: Parameters, schedule: Schedule, gamma: float, rho: float, clip_constant: float
-) -> float:
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-    return deterministic_equivalent.solve(
-        spectra.isotropic(), schedule, **parameters.problem(gamma, rho, clip_constant)
-    ).final_risk.item()
 
 
 def _text_offset(gamma: float, rho: float) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
@@ -16,29 +18,14 @@ PLACE = "Figure 4"
 REFINEMENTS, OFFSETS = 3, np.linspace(-1, 1, 9)
 
 
-class Parameters(setting.Labelled):
+class Parameters(heat_maps.Grid, setting.Labelled):
     """Figure 4: two sample sizes, two schedules, a grid of settings."""
 
-    dimension: Annotated[q.Dimension, Field(ge=3)] = Field(description="Dimension d.")
+    dimension: q.Dimension = Field(description="Dimension d.")
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes n.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
-    clip_constants: q.ClipAxis = Field(description="Clipping constants c.")
-    initial_rates: q.StepSizeAxis = Field(description="Initial learning rates.")
     risk_cap: q.Positive = Field(1.0, description="Risks above it are not told apart.")
-
-    def settings(self) -> tuple[np.ndarray, np.ndarray]:
-        """Constant and rate of each setting, shape (constants, rates) each."""
-        constants, rates = self.clip_constants.values(), self.initial_rates.values()
-        return np.meshgrid(constants, rates, indexing="ij")
-
-    def region(self, name: str, sample_size: int) -> np.ndarray:
-        constants, rates = self.clip_constants.values(), self.initial_rates.values()
-        return heat_maps.region(name, constants, rates, self.dimension / sample_size)
-
-    def valley_slope(self, risk: np.ndarray) -> float:
-        constants, rates = self.clip_constants.values(), self.initial_rates.values()
-        return heat_maps.slope(*heat_maps.valley(risk, constants, rates))
 
 
 AXES = {
@@ -49,7 +36,6 @@ AXES = {
 }
 PANEL, MAP = ("sample_size", "exponent"), ("clip_constant", "initial_rate")
 ABOVE_CAP = "the deterministic equivalent is above the cap everywhere"
-VALLEY = "log-log slope of the best initial rate in the clipping constant below 1"
 
 
 @per(
@@ -57,40 +43,23 @@ VALLEY = "log-log slope of the best initial rate in the clipping constant below 
     risk=Quantity("excess risk of the deterministic equivalent", " ".join(MAP)),
     lowest_risk="least excess risk over rates and constants of the grid's range",
     best_product="clipping constant times rate where the risk is least",
-    large_clip_excess="log ratio of the least risk with c above 1 to the least of all",
-    large_rate_excess="log ratio of the least risk with a rate above 2 / gamma to the least of all",
-    valley_slope=Quantity(VALLEY, missing=heat_maps.NO_VALLEY),
 )
 def predicted(parameters: Parameters, sample_size: int, exponent: float) -> dict:
     """The deterministic equivalent on the grid, and its minimum between the grid's points."""
     risk = _final_risk(parameters, sample_size, exponent, *parameters.settings())
-    excess = {
-        f"{name}_excess": np.log(
-            risk[parameters.region(name, sample_size)].min(initial=np.inf) / risk.min()
-        )
-        for name in heat_maps.REGIONS
-    }
-    return {
-        "risk": risk,
-        "valley_slope": parameters.valley_slope(risk),
-        **excess,
-        **_minimum(parameters, sample_size, exponent, risk),
-    }
+    return {"risk": risk, **_minimum(parameters, sample_size, exponent, risk)}
 
 
 @per(*PANEL, *MAP, risk="excess risk of the private output")
 def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float) -> np.ndarray:
     """Final excess risk of every setting; settings share a trial's draws."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.schedules import Polynomial
+    from reproduction.papers.bombari2025 import mechanisms
 
     constants, rates = parameters.settings()
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(rates.ravel(), exponent),
-        sample_size=sample_size,
-        dimension=parameters.dimension,
-        budget=parameters.budget,
-        clip_constant=constants.ravel(),
+    schedule = Polynomial(rates.ravel(), exponent)
+    mechanism = mechanisms.mechanism(
+        parameters.budget, schedule, sample_size, parameters.dimension, constants.ravel()
     )
     risk = one_pass_dpgd.isotropic_risk_path(
         mechanism,
@@ -118,7 +87,10 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
         "the log ratio of the risk at the best rate above 2 / gamma to the best below",
         missing=heat_maps.ONE_SIDE,
     ),
-    valley_slope=Mean(f"the {VALLEY}", missing=heat_maps.NO_VALLEY),
+    valley_slope=Mean(
+        "the log-log slope of the best initial rate in the clipping constant below 1",
+        missing=heat_maps.NO_VALLEY,
+    ),
 )
 def readings(parameters: Parameters, simulation: Dataset, theory: Dataset, **cell: Any) -> dict:
     """Distances to the deterministic equivalent, and what the text says of the maps.
@@ -128,11 +100,9 @@ def readings(parameters: Parameters, simulation: Dataset, theory: Dataset, **cel
     """
     risk, expected = trials_last(simulation.risk.sel(cell)), theory.risk.sel(cell).values
     apart = np.abs(np.log(risk.mean(axis=-1) / expected))[expected <= parameters.risk_cap]
+    regions = parameters.regions(parameters.dimension / cell["sample_size"])
     excess = {
-        f"{name}_excess": heat_maps.best_in_and_out(
-            risk, expected, parameters.region(name, cell["sample_size"])
-        )
-        for name in heat_maps.REGIONS
+        name: heat_maps.best_in_and_out(risk, expected, region) for name, region in regions.items()
     }
     return excess | {
         "median_distance": np.quantile(apart, 0.5) if apart.size else np.nan,
@@ -158,19 +128,11 @@ def _final_risk(
     rates: np.ndarray,
 ) -> np.ndarray:
     """Of the deterministic equivalent, at settings of any shape."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
+    from reproduction.papers.bombari2025 import equivalent
 
-    found = deterministic_equivalent.solve(
-        spectra.isotropic(),
-        Polynomial(rates.ravel(), exponent),
-        aspect_ratio=parameters.dimension / sample_size,
-        zcdp_root=parameters.budget.root,
-        clip_constant=clip_constants.ravel(),
-        label_noise_std=parameters.label_noise_std,
-        rtol=1e-5,
-    )
+    schedule = Polynomial(rates.ravel(), exponent)
+    at = parameters.dimension / sample_size, parameters.budget.root, clip_constants.ravel()
+    found = equivalent.solve(parameters, spectra.isotropic(), schedule, *at, rtol=1e-5)
     return found.final_risk.reshape(rates.shape)
 
 
@@ -190,7 +152,4 @@ def _minimum(parameters: Parameters, sample_size: int, exponent: float, risk: np
         best = np.argmin(found)
         centre = [each.flat[best] for each in grid]
         width = width / 4
-    return {
-        "lowest_risk": found.flat[best],
-        "best_product": np.exp(centre[0] + centre[1]),
-    }
+    return {"lowest_risk": found.flat[best], "best_product": np.exp(centre[0] + centre[1])}

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from privreg.schedules import noise_multipliers, rate
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last
 from reproduction.engine.trials import normals, side_by_side
-from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
-
-if TYPE_CHECKING:
-    from privreg.schedules import Polynomial
+from reproduction.papers.bombari2025.setting import OneRate, eigenvalues
 
 PLACE = "Theorem 5, Lemmas C.2, C.3 and C.5"
 # Each is the largest along a path, over resolvents at three points of the circle of (C.2).
@@ -29,27 +27,11 @@ QUANTITIES = {
 ANGLES = np.array([0.0, np.pi / 2, np.pi])
 
 
-class Parameters(Clipped):
+class Parameters(OneRate):
     """DP-GD and the diffusion at a fixed ratio, on eigenvalues that are uniform on [0, 2]."""
 
     dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate, above its cap 2 / gamma.")
     exponent: q.Power = Field(description="Exponent alpha of the schedule.")
-
-    def sample_size(self, dimension: int) -> int:
-        return round(dimension / self.aspect_ratio)
-
-    @property
-    def derived_steps(self) -> float:
-        """Steps for each dimension."""
-        return 1 / self.aspect_ratio
-
-    def schedule(self) -> Polynomial:
-        from privreg.schedules import Polynomial
-
-        return Polynomial(self.initial_rate, self.exponent)
 
 
 AXES = {
@@ -68,30 +50,17 @@ class _Problem(NamedTuple):
     parameters: Parameters
     eigenvalues: np.ndarray
     hessians: np.ndarray
-    parts: tuple[np.ndarray, np.ndarray]
     rates: np.ndarray
     capped: np.ndarray
 
     @classmethod
     def of(cls, parameters: Parameters, dimension: int) -> _Problem:
-        from privreg.schedules import rate
-
         found = eigenvalues("uniform", dimension)
         points = 2 * found.max() * np.exp(1j * ANGLES)
         samples = parameters.sample_size(dimension)
-        rates = rate(parameters.schedule(), np.arange(samples + 1) / samples)
+        rates = rate(parameters.schedule(parameters.exponent), np.arange(samples + 1) / samples)
         capped = np.minimum(rates, 2 / parameters.aspect_ratio)
-        hessians = 1 / (found - points[:, None])
-        parts = np.ascontiguousarray(hessians.real), np.ascontiguousarray(hessians.imag)
-        return cls(parameters, found, hessians, parts, rates, capped)
-
-    @property
-    def samples(self) -> int:
-        return len(self.rates) - 1
-
-    def start(self, trials: int) -> np.ndarray:
-        """Minus the target, of norm 1, for each trial."""
-        return -np.full((trials, len(self.eigenvalues)), len(self.eigenvalues) ** -0.5)
+        return cls(parameters, found, 1 / (found - points[:, None]), rates, capped)
 
     def factors(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Descent factor, and variance factor times the risk with label noise, (trials,)."""
@@ -106,7 +75,8 @@ class _Problem(NamedTuple):
     def forms(self, vectors: np.ndarray) -> np.ndarray:
         """Sums over the eigenbasis with the resolvents' weights, (trials, points)."""
         # A product for each trial, whose bits do not depend on the others'.
-        real, imaginary = (part @ vectors[..., None] for part in self.parts)
+        parts = np.ascontiguousarray(self.hessians.real), np.ascontiguousarray(self.hessians.imag)
+        real, imaginary = (part @ vectors[..., None] for part in parts)
         return (real + 1j * imaginary)[..., 0]
 
 
@@ -139,19 +109,16 @@ def _dpgd(
 
     Resolvent forms after each step, shape (n - 1, trials, points), and what is followed, (trials,).
     """
-    from privreg.schedules import noise_multipliers
-
-    parameters, values, n = problem.parameters, problem.eigenvalues, problem.samples
+    parameters, values, n = problem.parameters, problem.eigenvalues, len(problem.rates) - 1
     dimension, root = len(values), np.sqrt(values)
     norm = parameters.clip_constant * np.sqrt(dimension)
     sizes = problem.rates[1:] / n
     scales = 2 * norm * noise_multipliers(sizes, zcdp_root=parameters.budget.root)
     # A schedule ends at t = 1.
-    printed = np.append(problem.capped, np.zeros(n))[
-        np.minimum(np.round(np.arange(n + 1) / parameters.aspect_ratio).astype(int), 2 * n)
-    ]
+    later = np.round(np.arange(n + 1) / parameters.aspect_ratio).astype(int)
+    printed = np.append(problem.capped, np.zeros(n))[np.minimum(later, 2 * n)]
     traces = problem.hessians.sum(axis=1), problem.hessians @ values
-    error = problem.start(len(generators))
+    error = -np.full((len(generators), dimension), dimension**-0.5)  # Minus the target.
     shape = (4, n - 1, len(generators), len(ANGLES))
     forms, noise, step, as_printed = np.empty(shape, complex)
     for k, drawn in enumerate(normals(generators, n - 1, 2 * dimension + 1), start=1):
@@ -182,11 +149,11 @@ def _diffusion(
     problem: _Problem, generators: Sequence[np.random.Generator]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The diffusion with the drift of (C.9), in steps of 1 / n; private noise is exact."""
-    parameters, values, n = problem.parameters, problem.eigenvalues, problem.samples
+    parameters, values, n = problem.parameters, problem.eigenvalues, len(problem.rates) - 1
     dimension = len(values)
     private = 2 * np.sqrt(dimension) * parameters.clip_constant / (n * parameters.budget.root)
     variances = private**2 * -np.diff(problem.rates**2)
-    error = problem.start(len(generators))
+    error = -np.full((len(generators), dimension), dimension**-0.5)  # Minus the target.
     forms, martingale = np.empty((2, n - 1, len(generators), len(ANGLES)), complex)
     for k, drawn in enumerate(normals(generators, n - 1, dimension)):
         descent, level = problem.factors(error)

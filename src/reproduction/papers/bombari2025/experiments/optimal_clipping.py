@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import numpy as np
 from pydantic import Field
 
+from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, per, stage
-from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, EXPONENT, Labelled
+from reproduction.papers.bombari2025 import equivalent, setting
 
 PLACE = "Proposition 5.1, equations (5.2) and (5.4)"
 
 
-class Parameters(Labelled):
+class Parameters(setting.Labelled):
     """Output perturbation and constant noise on isotropic data, over clipping constants."""
 
     aspect_ratios: q.Several[q.AspectRatio] = Field(description="gamma = d / n, decreasing.")
-    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
-        description="b of rho = gamma^b, b < 1."
-    )
+    privacy_powers: q.Some[q.Power] = Field(description="b of rho = gamma^b, b < 1.")
     clip_constants: q.Several[q.ClipConstant] = Field(description="Clipping constants c.")
 
 
 AXES = {
     "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
-    "exponent": Axis(EXPONENT.meaning, (0.0, 0.5)),
-    "clip_constant": CLIP_CONSTANT,
-    "aspect_ratio": ASPECT_RATIO,
+    "exponent": Axis(setting.EXPONENT.meaning, (0.0, 0.5)),
+    "clip_constant": setting.CLIP_CONSTANT,
+    "aspect_ratio": setting.ASPECT_RATIO,
 }
 
 
@@ -37,22 +33,11 @@ AXES = {
     risk="least excess risk over the initial rate",
     risk_over_rate="least excess risk over the stated rate",
 )
-def tuned(
-    parameters: Parameters,
-    privacy_power: float,
-    exponent: float,
-    clip_constant: float,
-    aspect_ratio: float,
-) -> dict:
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import rate_search
-
-    risk = rate_search.polynomial(
-        spectra.isotropic(),
-        exponent=exponent,
-        **parameters.problem(aspect_ratio, aspect_ratio**privacy_power, clip_constant),
-    ).final_risk
-    growth = np.log(1 / aspect_ratio) ** (1 / (1 + exponent))
+def tuned(parameters: Parameters, exponent: float, aspect_ratio: float, **cell: float) -> dict:
+    privacy_power = cell["privacy_power"]
+    at = aspect_ratio, aspect_ratio**privacy_power, cell["clip_constant"]
+    risk = equivalent.tuned(parameters, spectra.isotropic(), exponent, *at).final_risk
+    growth = setting.growth(exponent, aspect_ratio)
     rate = aspect_ratio * growth + (aspect_ratio ** (1 - privacy_power) * growth) ** 2
     return {"risk": risk, "risk_over_rate": risk / rate}
 

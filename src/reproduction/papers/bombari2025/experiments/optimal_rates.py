@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, DataArray, Dataset, per, stage
-from reproduction.papers.bombari2025 import setting
+from reproduction.papers.bombari2025 import equivalent, setting
 
 if TYPE_CHECKING:
     from privreg.theory.one_pass_dpgd.rate_search import Best
@@ -20,10 +22,6 @@ PLACE = "Propositions 5.1 and 5.2, Theorems 2 and 3, equations (5.12), (5.17), (
 GROWING = "alpha=lnln(1/gamma)"
 # alpha of (5.16), whose bounds are linear and quadratic in it.
 EXPONENTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-
-
-# At 1 its logarithm, over which slopes are fitted, is 0.
-Ratio = Annotated[q.AspectRatio, Field(le=0.5)]
 
 
 class Penalty(Strict):
@@ -40,33 +38,24 @@ class Penalty(Strict):
 class Parameters(setting.Clipped):
     """Optimised risks over aspect ratios, and sweeps of the clipping constant."""
 
-    aspect_ratios: Annotated[q.Some[Ratio], Field(min_length=4)] = Field(
-        description="gamma = d / n, decreasing."
-    )
+    aspect_ratios: q.Several[q.AspectRatio] = Field(description="gamma = d / n, decreasing.")
     budgets: q.Some[q.StatedBudget] = Field(description="Budgets that stay fixed.")
-    privacy_power: Annotated[q.Power, Field(gt=0.5, lt=1)] = Field(
+    privacy_power: q.Share = Field(
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
     )
     exponents: q.Several[q.Power] = Field(description="Exponents alpha of the schedules.")
     log_power_aspect_ratios: tuple[setting.TinyRatio, setting.TinyRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
-        "ln(1/gamma) are measured.",
+        "ln(1/gamma) are measured."
     )
     penalties: q.Some[Penalty] = Field(description="Sweeps of the clipping constant.")
-    penalty_clip_constants: Annotated[q.Some[q.ClipConstant], Field(min_length=4)] = Field(
+    penalty_clip_constants: q.Several[q.ClipConstant] = Field(
         description="Clipping constants swept."
     )
 
-    _compared = q.must(
-        "exponents must hold 0 and 0.5, which are compared, got {self.exponents}",
-        lambda self: {0.0, 0.5} <= set(self.exponents),
-    )
-
     @property
-    def shapes(self) -> dict[str, str | float]:
-        """Polynomial schedules by their exponents, and the other two by name."""
-        polynomials = {setting.polynomial_name(exponent): exponent for exponent in self.exponents}
-        return {**polynomials, GROWING: GROWING, setting.HARMONIC: setting.HARMONIC}
+    def shapes(self) -> dict[str, float | str]:
+        return setting.shapes(self.exponents, GROWING)
 
     @property
     def privacy_labels(self) -> list[str]:
@@ -84,14 +73,11 @@ class Parameters(setting.Clipped):
 
 AXES = {
     "zcdp_root": Axis("privacy rho of the output", "privacy_labels"),
-    "schedule": Axis(setting.SCHEDULE.meaning, lambda parameters: list(parameters.shapes)),
+    "schedule": setting.SCHEDULE,
     "aspect_ratio": setting.ASPECT_RATIO,
     "polynomial": Axis("exponent alpha of a polynomial schedule", "exponents"),
     "regime": Axis("privacy rho of the output", "regimes"),
-    "problem": Axis(
-        "problem of a sweep", lambda parameters: [str(p) for p in parameters.penalties]
-    ),
-    "clip_constant": Axis("clipping constant c", "penalty_clip_constants"),
+    "problem": Axis("problem of a sweep", lambda parameters: [*map(str, parameters.penalties)]),
 }
 
 
@@ -105,8 +91,10 @@ AXES = {
 )
 def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: float) -> dict:
     shape, rho = parameters.shapes[schedule], parameters.root(zcdp_root, aspect_ratio)
-    best = _best(shape, parameters.problem(aspect_ratio, rho))
-    growth = aspect_ratio * _growth(shape, aspect_ratio)
+    best = _tuned(parameters, shape, aspect_ratio, rho)
+    log = np.log(1 / aspect_ratio)
+    grown = np.log(log) if shape == GROWING else setting.growth(shape, aspect_ratio)
+    growth = aspect_ratio * grown
     return {
         "risk": best.final_risk,
         "risk_over_rate": best.final_risk / (growth + (growth / rho) ** 2),
@@ -130,9 +118,7 @@ def rate_trend(earlier: Dataset, **cell: str) -> float:
 )
 def advantage_slope(earlier: Dataset, **cell: str) -> float:
     late = _late(earlier.risk.sel(cell))
-    half, constant = (
-        late.sel(schedule=setting.polynomial_name(exponent)).values for exponent in (0.5, 0)
-    )
+    half, constant = (late.sel(schedule=name).values for name in ("alpha=0.5", "alpha=0"))
     loglog = np.log(np.log(1 / late.aspect_ratio.values))
     return np.polyfit(loglog, np.log(half / constant), 1)[0]
 
@@ -143,9 +129,7 @@ def advantage_slope(earlier: Dataset, **cell: str) -> float:
     "gamma, over that over the first, first privacy",
 )
 def product_bend(earlier: Dataset, polynomial: float) -> float:
-    late = _late(
-        earlier.product.isel(zcdp_root=0).sel(schedule=setting.polynomial_name(polynomial))
-    )
+    late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=f"alpha={polynomial:g}"))
     logs = np.log(1 / late.aspect_ratio.values)
     return (np.diff(late)[-1] / np.diff(logs)[-1]) / (np.diff(late)[0] / np.diff(logs)[0])
 
@@ -164,16 +148,12 @@ def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ra
     risk = earlier.risk.sel(zcdp_root=zcdp_root, aspect_ratio=aspect_ratio)
     polynomial = risk[: len(parameters.exponents)].values.min()
     own = risk.sel(schedule=setting.HARMONIC).item()
-    noise: dict[str, Any] = {
-        "aspect_ratio": aspect_ratio,
-        "label_noise_std": parameters.label_noise_std,
-    }
-    rho = parameters.root(zcdp_root, aspect_ratio)
-    # The two lower bounds hold for the same class, so their larger one does.
-    bound = max(
-        float(minimax_risk.private_bound(zcdp_root=rho, **noise)),
-        float(minimax_risk.statistical_bound(**noise)),
+    noise = {"aspect_ratio": aspect_ratio, "label_noise_std": parameters.label_noise_std}
+    private = minimax_risk.private_bound(
+        zcdp_root=parameters.root(zcdp_root, aspect_ratio), **noise
     )
+    # The two lower bounds hold for the same class, so their larger one does.
+    bound = max(float(private), float(minimax_risk.statistical_bound(**noise)))
     return {"harmonic_excess": np.log(own / polynomial), "harmonic_over_floor": own / bound}
 
 
@@ -185,7 +165,7 @@ def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ra
 def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
     """For the first fixed privacy, and where private noise dominates."""
     shape = parameters.shapes[schedule]
-    return _log_power(parameters, regime, lambda problem: _best(shape, problem).final_risk)
+    return _log_power(parameters, regime, lambda *at: _tuned(parameters, shape, *at).final_risk)
 
 
 @per(
@@ -199,9 +179,10 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     """At the paper's hyper-parameters, where no logarithm of a logarithm is left."""
 
     def power(of_log: float) -> float:
-        return _log_power(
-            parameters, regime, lambda problem: _stated_risk(problem, polynomial, of_log)
-        )
+        def risk(gamma: float, rho: float) -> float:
+            return _stated_risk(parameters, polynomial, gamma, rho, of_log)
+
+        return _log_power(parameters, regime, risk)
 
     return {"stated_log_power": power(1.0), "faster_log_power": power(1.5)}
 
@@ -214,10 +195,10 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
 def power_of_exponent(parameters: Parameters, regime: str) -> float:
     """At the smallest ratio, in the term that leads."""
     gamma = parameters.log_power_aspect_ratios[-1]
-    problem = parameters.problem(gamma, parameters.root(regime, gamma))
     leading = 2 if regime == parameters.regimes[-1] else 1
     risks = [
-        _stated_risk(problem, exponent) / np.log(1 / gamma) ** (leading / (1 + exponent))
+        _stated_risk(parameters, exponent, gamma, parameters.root(regime, gamma))
+        / np.log(1 / gamma) ** (leading / (1 + exponent))
         for exponent in EXPONENTS
     ]
     return (np.diff(np.log(risks)) / np.diff(np.log(EXPONENTS))).max()
@@ -233,19 +214,8 @@ def private_clip_slope(parameters: Parameters, polynomial: float) -> float:
     gamma = parameters.log_power_aspect_ratios[-1]
     constants = np.array([c for c in parameters.penalty_clip_constants if c >= 1])
     rho = gamma**parameters.privacy_power
-    risks = [_best(polynomial, parameters.problem(gamma, rho, c)).final_risk for c in constants]
+    risks = [_tuned(parameters, polynomial, gamma, rho, c).final_risk for c in constants]
     return np.polyfit(np.log(constants), np.log(risks), 1)[0]
-
-
-@per(
-    "problem",
-    "clip_constant",
-    penalty_risk="least excess risk over the rate at a clipping constant",
-)
-def penalty_risk(parameters: Parameters, problem: str, clip_constant: float) -> float:
-    (case,) = (each for each in parameters.penalties if str(each) == problem)
-    given = parameters.problem(case.aspect_ratio, case.budget.root, clip_constant)
-    return _best(case.exponent, given).final_risk
 
 
 @per(
@@ -253,11 +223,13 @@ def penalty_risk(parameters: Parameters, problem: str, clip_constant: float) -> 
     small_clip_spread="largest over least risk among clipping constants up to 0.1",
     large_clip_slope="log-log slope of the risk in the clipping constant from 1",
 )
-def penalties(earlier: Dataset, **cell: str) -> dict:
-    risk = earlier.penalty_risk.sel(cell)
-    small = risk[risk.clip_constant <= 0.1 * (1 + 1e-9)]
-    large = risk[risk.clip_constant >= 1]
-    slope = np.polyfit(np.log(large.clip_constant.values), np.log(large.values), 1)[0]
+def penalties(parameters: Parameters, problem: str) -> dict:
+    (case,) = (each for each in parameters.penalties if str(each) == problem)
+    at = case.exponent, case.aspect_ratio, case.budget.root
+    constants = np.array(parameters.penalty_clip_constants)
+    risk = np.array([_tuned(parameters, *at, constant).final_risk for constant in constants])
+    small, large = risk[constants <= 0.1 * (1 + 1e-9)], constants >= 1
+    slope = np.polyfit(np.log(constants[large]), np.log(risk[large]), 1)[0]
     return {"small_clip_spread": small.max() / small.min(), "large_clip_slope": slope}
 
 
@@ -269,48 +241,27 @@ def _late(array: DataArray) -> DataArray:
     return array.sel(aspect_ratio=array.aspect_ratio <= 1e-3 * (1 + 1e-9))
 
 
-def _log_power(
-    parameters: Parameters, regime: str, risk: Callable[[dict[str, Any]], float]
-) -> float:
+def _log_power(parameters: Parameters, regime: str, risk: Callable[[float, float], float]) -> float:
     """Of ln(1/gamma) in a risk over gamma + gamma^2 / rho^2, between the two tiny ratios."""
     logs = []
     for gamma in parameters.log_power_aspect_ratios:
         rho = parameters.root(regime, gamma)
-        logs.append(np.log(risk(parameters.problem(gamma, rho)) / (gamma + (gamma / rho) ** 2)))
+        logs.append(np.log(risk(gamma, rho) / (gamma + (gamma / rho) ** 2)))
     first, second = np.log(parameters.log_power_aspect_ratios)
     return (logs[1] - logs[0]) / np.log(second / first)
 
 
-def _stated_risk(problem: dict[str, Any], exponent: float, of_log: float = 1.0) -> float:
+def _stated_risk(
+    parameters: Parameters, exponent: float, gamma: float, rho: float, of_log: float = 1.0
+) -> float:
     """At the rate of (5.2) and (5.15), or with another power of its logarithm."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-    from reproduction.papers.bombari2025.experiments.general_spectra import FACTOR
-
-    product = FACTOR * max(exponent, 1.0) * np.log(1 / problem["aspect_ratio"]) ** of_log
-    schedule = Polynomial(product / problem["clip_constant"], exponent)
-    return deterministic_equivalent.solve(
-        spectra.isotropic(), schedule, **problem, times=[1.0]
-    ).final_risk.item()
+    product = setting.FACTOR * max(exponent, 1.0) * np.log(1 / gamma) ** of_log
+    schedule = Polynomial(product / parameters.clip_constant, exponent)
+    found = equivalent.solve(parameters, spectra.isotropic(), schedule, gamma, rho, times=[1.0])
+    return found.final_risk.item()
 
 
-def _best(shape: str | float, problem: dict[str, Any]) -> Best:
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import rate_search
-
-    if shape == setting.HARMONIC:
-        return rate_search.harmonic(spectra.isotropic(), **problem)
-    exponent = np.log(np.log(1 / problem["aspect_ratio"])) if shape == GROWING else float(shape)
-    return rate_search.polynomial(spectra.isotropic(), exponent=exponent, **problem)
-
-
-def _growth(shape: str | float, gamma: float) -> float:
-    """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
-    if shape == setting.HARMONIC:
-        return 1.0
-    log = np.log(1 / gamma)
+def _tuned(parameters: Parameters, shape: float | str, gamma: float, *at: float) -> Best:
     if shape == GROWING:
-        return float(np.log(log))
-    exponent = float(shape)
-    return float(max(exponent, 1.0) * log ** (1 / (1 + exponent)))
+        shape = float(np.log(np.log(1 / gamma)))
+    return equivalent.tuned(parameters, spectra.isotropic(), shape, gamma, *at)

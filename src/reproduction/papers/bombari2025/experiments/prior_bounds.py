@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from pydantic import Field
 
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
 from reproduction.engine.summaries import jackknife, trials_last
@@ -21,7 +22,7 @@ class Parameters(Clipped):
     """DP-GD under the tracing prior, and ridge regression under its own Gaussian prior."""
 
     dimension: q.Dimension = Field(description="Dimension d.")
-    sample_size: q.Plural[q.SampleSize] = Field(description="Samples n, more than d.")
+    sample_size: q.SampleSize = Field(description="Samples n, more than d.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate of DP-GD.")
     exponent: q.Power = Field(description="Exponent alpha of its schedule.")
@@ -30,12 +31,9 @@ class Parameters(Clipped):
         description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
     )
 
-    _more_rows_than_columns = q.more_than("sample_size", "dimension")
-
     def eigenvalues(self, smallest: float) -> np.ndarray:
-        if smallest == 1:
-            return np.ones(self.dimension)
-        return eigenvalues("uniform", self.dimension, smallest)
+        name = "isotropic" if smallest == 1 else "uniform"
+        return eigenvalues(name, self.dimension, smallest)
 
 
 AXES = {"smallest": Axis("smallest eigenvalue", "smallest")}
@@ -51,7 +49,6 @@ TRACING = {
 
 
 @per(
-    prior_mass="mass of the prior",
     prior_drift="prior mean of minus z times the score",
     prior_drift_printed="minus the prior mean of minus z times the score, as printed",
     prior_information="prior mean of the squared score over the dimension",
@@ -69,7 +66,6 @@ def prior(parameters: Parameters) -> dict:
     rho = np.linspace(1e-3, 1, 1000)
     drift = np.sum(weight * density * -place * score)
     return {
-        "prior_mass": np.sum(weight * density),
         "prior_drift": drift,
         "prior_drift_printed": -drift,
         "prior_information": np.sum(weight * density * score**2) / parameters.dimension,
@@ -114,17 +110,17 @@ def tracing(parameters: Parameters, simulation: Dataset) -> dict:
     lower = noise * parameters.dimension
     upper = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
 
-    def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {
+    return _jackknifed(
+        simulation,
+        lambda m: {
             "tracing_ratio": m["attack"] / m["divergence"],
             "tracing_over_lower": m["attack"] / (lower * (1 - np.sqrt(10 * m["squared_error"]))),
             "tracing_over_upper": m["attack"] / (upper * np.sqrt(2 * noise * m["risk"])),
             "fresh_attack": m["fresh_attack"] / np.sqrt(m["fresh_square"]),
             "used_attack": m["attack"] / parameters.sample_size / np.sqrt(m["fresh_square"]),
             "fresh_square_ratio": m["fresh_square"] / (2 * noise * m["risk"]),
-        }
-
-    return _jackknifed(ratios, simulation)
+        },
+    )
 
 
 @per(
@@ -139,14 +135,14 @@ def bayes(parameters: Parameters, simulation: Dataset) -> dict:
     largest = np.array([parameters.eigenvalues(each).max() for each in parameters.smallest])
     bound = noise * parameters.dimension / (4 * largest * parameters.sample_size)
 
-    def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {
+    return _jackknifed(
+        simulation,
+        lambda m: {
             "bayes_over_trace": m["bayes_risk"] / m["bayes_trace"],
             "bayes_over_printed_bound": m["bayes_risk"] / bound,
             "bayes_over_bound": 2 * m["bayes_risk"] / bound,
-        }
-
-    return _jackknifed(ratios, simulation)
+        },
+    )
 
 
 theory = stage(AXES, prior)
@@ -155,7 +151,7 @@ summarise = stage(AXES, tracing, bayes)
 
 
 def _jackknifed(
-    ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], simulation: Dataset
+    simulation: Dataset, ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 ) -> dict[str, tuple]:
     """Ratios of means over trials, with standard errors."""
     values = {str(name): trials_last(array) for name, array in simulation.data_vars.items()}
@@ -171,17 +167,12 @@ def _jackknifed(
 def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ...]:
     """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import minimax_risk
+    from reproduction.papers.bombari2025 import mechanisms
 
     shape = parameters.sample_size, parameters.dimension
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(parameters.initial_rate, parameters.exponent),
-        sample_size=parameters.sample_size,
-        dimension=parameters.dimension,
-        budget=parameters.budget,
-        clip_constant=parameters.clip_constant,
-    )
+    schedule = Polynomial(parameters.initial_rate, parameters.exponent)
+    released = mechanisms.mechanism(parameters.budget, schedule, *shape, parameters.clip_constant)
     target = minimax_risk.sample_prior(rng, dimension=parameters.dimension)
     features = rng.standard_normal(shape)
     noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
@@ -191,15 +182,12 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     def estimate(truth: np.ndarray) -> np.ndarray:
         # The same private noise for all targets, else no derivative.
         private = np.random.Generator(np.random.SFC64(seed))
-        return one_pass_dpgd.fit(mechanism, features, features @ truth + noise, private)[0]
+        return one_pass_dpgd.fit(released, features, features @ truth + noise, private)[0]
 
     error = estimate(target) - target
     change = estimate(target + STEP * direction) - estimate(target - STEP * direction)
-    fresh = (
-        parameters.label_noise_std
-        * rng.standard_normal(parameters.sample_size)
-        * (rng.standard_normal(shape) @ error)
-    )
+    other_noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
+    fresh = other_noise * (rng.standard_normal(shape) @ error)
     squared = float(error @ error)
     return (
         float(noise @ features @ error),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
+from privreg import schedules
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Axis, below, close, every, identity, stage
-
-if TYPE_CHECKING:
-    from privreg.schedules import Schedule
+from reproduction.engine.recipe import Axis, below, close, every, per, stage, stated
 
 PLACE = "Proposition 4.1, equations (4.1)-(4.2)"
 GRID_POINTS = 1601
@@ -22,29 +18,18 @@ class Parameters(Strict):
     """Schedules to account for, and neighbouring data sets in one dimension."""
 
     budget: q.StatedBudget = Field(description="Budget of the private output.")
-    sample_size: q.Plural[q.SampleSize] = Field(
-        description="Samples of a run whose budget is recomputed."
-    )
+    sample_size: q.SampleSize = Field(description="Samples of a run whose budget is recomputed.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
     pairs: q.Count = Field(description="Random neighbouring pairs in one dimension.")
     steps: q.Plural[q.Steps] = Field(description="Samples of the data sets in one dimension.")
 
     @property
-    def schedules(self) -> dict[str, Schedule]:
-        from privreg.schedules import Harmonic, Polynomial
-
+    def schedules(self) -> dict[str, schedules.Schedule]:
         powers = {
-            f"polynomial {exponent:g}": Polynomial(1.0, exponent) for exponent in self.exponents
+            f"polynomial {each:g}": schedules.Polynomial(1.0, each) for each in self.exponents
         }
-        return {**powers, "harmonic": Harmonic(1.0, 0.05)}
-
-    def run(self, schedule: str) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and noise multipliers of a run, shape (samples,) each."""
-        from privreg.schedules import noise_multipliers, step_shape
-
-        steps = step_shape(self.schedules[schedule], self.sample_size)
-        return steps, noise_multipliers(steps, zcdp_root=self.budget.root)
+        return {**powers, "harmonic": schedules.Harmonic(1.0, 0.05)}
 
 
 AXES = {
@@ -54,125 +39,118 @@ AXES = {
 SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n = 1000"]
 
 
-@identity(
+@per(
     "schedule",
-    id="budget-is-met-by-every-sample",
-    kind="theorem",
-    where="Proposition 4.1, equations (4.1)-(4.2)",
-    statement="With the noise of equation (4.2) the quotient of equation (4.1) is rho for every "
-    "sample that is used.",
-    ours=SCHEDULES,
-    check=every(below(1e-10)),
+    budget_error=stated(
+        "largest relative distance of a sample's recomputed budget to the promised one",
+        id="budget-is-met-by-every-sample",
+        kind="theorem",
+        where="Proposition 4.1, equations (4.1)-(4.2)",
+        statement="With the noise of equation (4.2) the quotient of equation (4.1) is rho for "
+        "every sample that is used.",
+        ours=SCHEDULES,
+        check=every(below(1e-10)),
+    ),
+    noise_over_least=stated(
+        "sum of squared noise multipliers over the least that the budget allows",
+        id="noise-is-the-least",
+        kind="prose",
+        where="Section 4, text before equation (4.2)",
+        statement="The schedule of equation (4.2) minimises the sum of squared noise multipliers "
+        "for an assigned rho.",
+        requires=["budget-is-met-by-every-sample"],
+        ours=SCHEDULES,
+        check=every(close(1.0, absolute=1e-6)),
+        note="Against a linear programme in the tails of the squared multipliers, with (4.1) for "
+        "each sample as its constraints.",
+    ),
+    constant_noise_error=stated(
+        "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
+        id="half-power-is-constant-noise",
+        kind="prose",
+        where="Section 5.1, text after equation (5.1)",
+        statement="With alpha = 1/2 the noise multiplier is eta(0) / (n^(3/2) rho) at every step "
+        "but the last.",
+        select={"schedule": "polynomial 0.5"},
+        check=below(1e-10),
+        note="At the last step there is none, since the rate is 0 there; the text's eta_1 / "
+        "(sqrt(n) rho) is its size up to a factor 1 + O(1/n).",
+    ),
+    last_step_share=stated(
+        "share of the last step in the squared noise multipliers",
+        id="output-perturbation-is-noise-at-the-end",
+        kind="prose",
+        where="Section 5.1, text after equation (5.1)",
+        statement="With alpha = 0 the private noise is added at the last step alone.",
+        select={"schedule": "polynomial 0"},
+        check=close(1.0, absolute=1e-12),
+    ),
 )
-def budget_error(parameters: Parameters, schedule: str) -> float:
-    """Largest relative distance of a sample's recomputed budget to the promised one."""
+def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
     from privreg.privacy.iteration import one_pass_zcdp_root
 
-    steps, noise = parameters.run(schedule)
+    rho, samples = parameters.budget.root, parameters.sample_size
+    steps = schedules.step_shape(parameters.schedules[schedule], samples)
+    noise = schedules.noise_multipliers(steps, zcdp_root=rho)
     each = [
-        one_pass_zcdp_root(np.where(np.arange(len(steps)) == sample, steps, 0.0), noise)
+        one_pass_zcdp_root(np.where(np.arange(samples) == sample, steps, 0.0), noise)
         for sample in np.flatnonzero(steps > 0)
     ]
-    return np.max(np.abs(np.asarray(each) / parameters.budget.root - 1))
+    stated_noise = 1 / (samples**1.5 * rho)
+    return {
+        "budget_error": np.max(np.abs(np.asarray(each) / rho - 1)),
+        "noise_over_least": np.sum(noise**2) / _least_noise(steps, rho),
+        "constant_noise_error": np.max(np.abs(noise[:-1] / stated_noise - 1)),
+        "last_step_share": noise[-1] ** 2 / np.sum(noise**2),
+    }
 
 
-@identity(
-    "schedule",
-    id="noise-is-the-least",
-    kind="prose",
-    where="Section 4, text before equation (4.2)",
-    statement="The schedule of equation (4.2) minimises the sum of squared noise multipliers for "
-    "an assigned rho.",
-    requires=["budget-is-met-by-every-sample"],
-    ours=SCHEDULES,
-    check=every(close(1.0, absolute=1e-6)),
-    note="Against a linear programme in the tails of the squared multipliers, with (4.1) for each "
-    "sample as its constraints.",
-)
-def noise_over_least(parameters: Parameters, schedule: str) -> float:
-    """Sum of squared noise multipliers over the least that the budget allows."""
-    steps, noise = parameters.run(schedule)
-    return np.sum(noise**2) / _least_noise(steps, parameters.budget.root)
-
-
-@identity(
-    "schedule",
-    id="half-power-is-constant-noise",
-    kind="prose",
-    where="Section 5.1, text after equation (5.1)",
-    statement="With alpha = 1/2 the noise multiplier is eta(0) / (n^(3/2) rho) at every step but "
-    "the last.",
-    select={"schedule": "polynomial 0.5"},
-    check=below(1e-10),
-    note="At the last step there is none, since the rate is 0 there; the text's eta_1 / (sqrt(n) "
-    "rho) is its size up to a factor 1 + O(1/n).",
-)
-def constant_noise_error(parameters: Parameters, schedule: str) -> float:
-    """Largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)."""
-    noise = parameters.run(schedule)[1]
-    stated = 1 / (parameters.sample_size**1.5 * parameters.budget.root)
-    return np.max(np.abs(noise[:-1] / stated - 1))
-
-
-@identity(
-    "schedule",
-    id="output-perturbation-is-noise-at-the-end",
-    kind="prose",
-    where="Section 5.1, text after equation (5.1)",
-    statement="With alpha = 0 the private noise is added at the last step alone.",
-    select={"schedule": "polynomial 0"},
-    check=close(1.0, absolute=1e-12),
-)
-def last_step_share(parameters: Parameters, schedule: str) -> float:
-    """Share of the last step in the squared noise multipliers."""
-    noise = parameters.run(schedule)[1]
-    return noise[-1] ** 2 / np.sum(noise**2)
-
-
-@identity(
+@per(
     "schedule",
     "order",
-    id="divergence-within-budget",
-    kind="theorem",
-    where="Proposition 4.1",
-    statement="The Rényi divergence between runs on neighbouring data is at most order times "
-    "rho^2 / 2.",
-    ours=["one dimension", "opposite clipped gradients among zero features", "orders 1.25 to 8"],
-    check=every(below(1.000001)),
-    wrong={"At most 0.999 times that.": every(below(0.999))},
-    note="Exact densities by quadrature. Samples of zero features do not contract, so that this "
-    "pair attains the bound.",
+    worst_pair_ratio=stated(
+        "divergence over its bound, opposite clipped gradients among zero features",
+        id="divergence-within-budget",
+        kind="theorem",
+        where="Proposition 4.1",
+        statement="The Rényi divergence between runs on neighbouring data is at most order times "
+        "rho^2 / 2.",
+        ours=[
+            "one dimension",
+            "opposite clipped gradients among zero features",
+            "orders 1.25 to 8",
+        ],
+        check=every(below(1.000001)),
+        wrong={"At most 0.999 times that.": every(below(0.999))},
+        note="Exact densities by quadrature. Samples of zero features do not contract, so that "
+        "this pair attains the bound.",
+    ),
+    random_pair_ratio=stated(
+        "largest divergence over its bound, random neighbouring data sets",
+        id="divergence-of-random-pairs",
+        where="Proposition 4.1",
+        compares="The divergence between runs on random neighbouring data sets of four samples "
+        "with its bound.",
+        check=every(below(1.000001)),
+        note="At most 0.6 of the bound: other samples contract.",
+    ),
 )
-def worst_pair_ratio(parameters: Parameters, schedule: str) -> np.ndarray:
-    """Divergence over its bound, opposite clipped gradients among zero features."""
-    features, labels = np.zeros(parameters.steps), np.zeros(parameters.steps)
-    features[0], labels[0] = 1.0, 100.0
-    return _divergence_ratio(parameters, schedule, (features, labels), (features, -labels))
-
-
-@identity(
-    "schedule",
-    "order",
-    id="divergence-of-random-pairs",
-    where="Proposition 4.1",
-    compares="The divergence between runs on random neighbouring data sets of four samples with "
-    "its bound.",
-    check=every(below(1.000001)),
-    note="At most 0.6 of the bound: other samples contract.",
-)
-def random_pair_ratio(parameters: Parameters, schedule: str) -> np.ndarray:
-    """Largest divergence over its bound, random neighbouring data sets."""
+def divergences(parameters: Parameters, schedule: str) -> dict:
+    samples = parameters.steps
+    first, largest = np.eye(1, samples)[0], np.zeros(len(parameters.orders))
     rng = np.random.Generator(np.random.SFC64(parameters.pairs))
-    largest = np.zeros(len(parameters.orders))
     for pair in range(parameters.pairs):
-        features = rng.standard_normal(parameters.steps)
-        labels = 3 * rng.standard_normal(parameters.steps)
+        features, labels = rng.standard_normal(samples), 3 * rng.standard_normal(samples)
         other_features, other_labels = features.copy(), labels.copy()
-        at = pair % (parameters.steps - 1)
+        at = pair % (samples - 1)
         other_features[at], other_labels[at] = rng.standard_normal(), -3 * labels[at]
         pairs = (features, labels), (other_features, other_labels)
         largest = np.maximum(largest, _divergence_ratio(parameters, schedule, *pairs))
-    return largest
+    worst = (first, 100.0 * first), (first, -100.0 * first)
+    return {
+        "worst_pair_ratio": _divergence_ratio(parameters, schedule, *worst),
+        "random_pair_ratio": largest,
+    }
 
 
 theory = stage(AXES, blocks_of=globals())
@@ -183,9 +161,8 @@ def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import eye
 
-    demanded = (steps / zcdp_root) ** 2
+    demanded, samples = (steps / zcdp_root) ** 2, len(steps)
     scale = demanded.max()
-    samples = len(steps)
     rises = eye(samples - 1, samples, k=1) - eye(samples - 1, samples)
     found = linprog(
         np.eye(1, samples)[0],
@@ -194,8 +171,7 @@ def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
         bounds=np.column_stack([demanded / scale, np.full(samples, np.inf)]),
         method="highs",
     )
-    if not found.success:
-        raise ValueError(f"the linear programme of the least noise failed: {found.message}")
+    assert found.success, found.message
     return float(found.fun) * scale
 
 
@@ -206,17 +182,15 @@ def _divergence_ratio(
     second: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
     """Over its bound, between runs on two data sets (features, labels), shape (orders,)."""
-    from privreg.schedules import noise_multipliers, step_shape
-
-    shape = step_shape(parameters.schedules[schedule], parameters.steps)
+    shape = schedules.step_shape(parameters.schedules[schedule], parameters.steps)
     steps = shape / shape[0]
-    noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
+    noise = schedules.noise_multipliers(steps, zcdp_root=parameters.budget.root)
     orders = np.asarray(parameters.orders)
     # The integrand of order a lies a shifts of the mean away, each shift at most rho deviations.
     deviation = 2 * np.sqrt(np.sum(noise**2))
     reach = np.sum(steps) + deviation * (orders.max() * parameters.budget.root + 9)
     grid = np.linspace(-reach, reach, GRID_POINTS)
-    p, r = (_output_density(*samples, steps, noise, grid) for samples in (first, second))
+    p, r = (_output_density(*each, steps, noise, grid) for each in (first, second))
     # Far tails underflow together; what they carry of the integral is far below rounding.
     held = (p > 0) & (r > 0)
     log_ratio, spacing = np.log(p[held]) - np.log(r[held]), grid[1] - grid[0]
@@ -228,16 +202,11 @@ def _divergence_ratio(
 
 
 def _output_density(
-    features: np.ndarray,
-    labels: np.ndarray,
-    steps: np.ndarray,
-    noise: np.ndarray,
-    grid: np.ndarray,
+    features: np.ndarray, labels: np.ndarray, steps: np.ndarray, noise: np.ndarray, grid: np.ndarray
 ) -> np.ndarray:
     """Density of the output in one dimension with clipping norm 1, by a quadrature at each step."""
-    spacing = grid[1] - grid[0]
     mass: np.ndarray | None = None
-    place = 0.0
+    place, spacing = 0.0, grid[1] - grid[0]
     for x, y, step, multiplier in zip(features, labels, steps, noise, strict=True):
         before = np.array([place]) if mass is None else grid
         gradient = np.clip(x * (x * before - y), -1, 1)
@@ -245,8 +214,7 @@ def _output_density(
         moved = before - rate * gradient
         spread = 2 * multiplier
         if spread == 0:
-            if mass is not None and np.any(moved != before):
-                raise ValueError("noise_multipliers: a step without noise after a step with noise")
+            assert mass is None or np.all(moved == before)
             place = float(moved[0])
             continue
         kernel = np.exp(-(((grid[:, None] - moved[None, :]) / spread) ** 2) / 2)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
+from privreg import spectra
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
-from reproduction.engine.recipe import Axis, Dataset, per, stage
+from reproduction.engine.recipe import Axis, per, stage
+from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import Clipped
 
 PLACE = "Lemma E.3, equations (E.12)-(E.14), Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
 RATES = 9
-
-
-# In units of a balance: where a term is alone, and its rates are still numbers.
-Beyond = Annotated[q.Real, Field(ge=1, le=1e9)]
 
 
 class Regime(Strict):
@@ -28,10 +27,6 @@ class Regime(Strict):
     spectrum_power: q.SpectrumPower = Field(description="phi of the spectrum.")
     signal_power: q.SignalPower = Field(description="psi of the signal.")
     schedule_power: q.Power = Field(description="alpha of the schedule.")
-
-    _the_target_is_finite = q.less_than(
-        "signal_power", "1 - spectrum_power", lambda self: 1 - self.spectrum_power
-    )
 
     def __str__(self) -> str:
         return f"{self.term}-{self.spectrum_power:.3g}-{self.schedule_power:g}"
@@ -58,37 +53,30 @@ class Parameters(Clipped):
     """Lemma E.4: each term alone; Theorem 4 at its critical privacy power."""
 
     regimes: q.Some[Regime] = Field(description="Terms and powers.")
-    aspect_ratio: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="gamma of the terms.")
-    beyond_balance: Annotated[tuple[Beyond, Beyond], AfterValidator(q.rising)] = Field(
+    aspect_ratio: q.AspectRatio = Field(description="gamma of the terms.")
+    beyond_balance: q.Window = Field(
         description="Rates fitted, in units of the one at which the term equals the signal's."
     )
-    critical_ratios: Annotated[
-        q.Some[Annotated[q.AspectRatio, Field(lt=1)]], Field(min_length=3)
-    ] = Field(description="gamma at the critical power.")
+    critical_ratios: q.Some[q.AspectRatio] = Field(description="gamma at the critical power.")
 
 
 AXES = {
-    "regime": Axis(
-        "term, phi and alpha", lambda parameters: [str(regime) for regime in parameters.regimes]
-    ),
+    "regime": Axis("term, phi and alpha", lambda parameters: [*map(str, parameters.regimes)]),
     "offset": Axis("privacy power minus its critical value", (0.0, -0.1, 0.1)),
-    "aspect_ratio": Axis("aspect ratio gamma = d / n", "critical_ratios"),
     "bullet": Axis("case of Theorem 4", tuple(BULLETS)),
 }
 
 
 @per(
     "regime",
-    slope="log-log slope of the risk in the rate",
-    expected="power of the rate in Lemma E.4",
-    difference="slope minus the power in Lemma E.4",
+    difference="log-log slope of the risk in the rate minus the power in Lemma E.4",
     simple_slope="log-log slope in the rate of the risk over the simpler form (E.11)",
     noiseless_slope="log-log slope in the rate of the risk over the first term of that form",
 )
 def power_of_rate(parameters: Parameters, regime: str) -> dict:
     (case,) = (each for each in parameters.regimes if str(each) == regime)
-    decay = 2 - case.spectrum_power - case.signal_power
-    width = case.schedule_power + 1
+    phi, psi, alpha = case.powers
+    decay, width = 2 - phi - psi, alpha + 1
     ratio, zcdp_root = parameters.aspect_ratio, np.inf
     window = np.array(parameters.beyond_balance)
     if case.term == "signal":
@@ -99,37 +87,21 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
         rates = ratio ** (-1 / (decay + power)) * window
     else:
         zcdp_root = ratio**0.5
-        power = max(2 / width, case.spectrum_power)
+        power = max(2 / width, phi)
         rates = (ratio / zcdp_root) ** (-2 / (decay + power)) * window
     values = np.geomspace(rates[0], rates[1], RATES)
     risk = _risk(parameters, case, values, ratio, zcdp_root)
     simple = np.array([_simple(case, value, ratio, zcdp_root) for value in values])
-    simple_slope, noiseless_slope = (
-        np.polyfit(np.log(values), np.log(risk / form), 1)[0]
-        for form in (simple.sum(1), simple[:, 0])
-    )
-    if np.isclose(case.spectrum_power * width, 2) and case.term == "private":
-        risk = risk / np.log(values)
-    slope = np.polyfit(np.log(values), np.log(risk), 1)[0]
+    logarithm = np.isclose(phi * width, 2) and case.term == "private"
+
+    def slope(risk: np.ndarray) -> float:
+        return np.polyfit(np.log(values), np.log(risk), 1)[0]
+
     return {
-        "slope": slope,
-        "expected": power,
-        "difference": slope - power,
-        "simple_slope": simple_slope,
-        "noiseless_slope": noiseless_slope,
+        "difference": slope(risk / np.log(values) if logarithm else risk) - power,
+        "simple_slope": slope(risk / simple.sum(1)),
+        "noiseless_slope": slope(risk / simple[:, 0]),
     }
-
-
-@per("offset", "aspect_ratio", critical_ratio="risk over its stated rate gamma^h")
-def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -> float:
-    """At the stated learning rate."""
-    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power, optimal_exponent
-
-    power = critical_privacy_power(*CRITICAL.powers) + offset
-    stated = optimal_exponent(*CRITICAL.powers, power)
-    rate = np.array([aspect_ratio**stated.learning_rate])
-    risk = _risk(parameters, CRITICAL, rate, aspect_ratio, aspect_ratio**power)
-    return risk[0] / aspect_ratio**stated.risk
 
 
 @per(
@@ -138,9 +110,17 @@ def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -
     "ratios",
     increment_ratio="that increment over the one before, a decade of gamma each",
 )
-def critical_increment(earlier: Dataset, offset: float) -> dict:
-    """Of the stated rate without its logarithm; a power of ln(1/gamma) bends the increments."""
-    before, last = np.diff(earlier.critical_ratio.sel(offset=offset).values[-3:])
+def critical_increment(parameters: Parameters, offset: float) -> dict:
+    """At the stated learning rate; a power of ln(1/gamma) bends the increments."""
+    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power, optimal_exponent
+
+    power, quotients = critical_privacy_power(*CRITICAL.powers) + offset, []
+    stated = optimal_exponent(*CRITICAL.powers, power)
+    for ratio in parameters.critical_ratios[-3:]:
+        rate = np.array([ratio**stated.learning_rate])
+        risk = _risk(parameters, CRITICAL, rate, ratio, ratio**power)
+        quotients.append(risk[0] / ratio**stated.risk)
+    before, last = np.diff(quotients)
     return {"critical_increment": last, "increment_ratio": last / before}
 
 
@@ -153,7 +133,6 @@ def lower_modes(parameters: Parameters) -> dict:
     """With the least C_1 of (E.12) and (E.13) and the least C_2 that (B.15) allows."""
     from scipy.integrate import solve_ivp
 
-    from privreg import spectra
     from privreg.theory.one_pass_dpgd import clipping
 
     (phi, psi), ratio, zcdp_root, product = LOWER
@@ -166,15 +145,12 @@ def lower_modes(parameters: Parameters) -> dict:
     left = np.geomspace(1, 1e-6, 200)
 
     def risks(slope: Callable[[float, np.ndarray], np.ndarray], count: int) -> np.ndarray:
-        start = np.tile(signal, count)
+        options = {"t_eval": 1 - left, "method": "LSODA", "rtol": 1e-8, "atol": 1e-11}
         found = solve_ivp(
             lambda t, modes: slope(t, modes.reshape(count, -1)).ravel(),
             (0.0, 1 - left[-1]),
-            start,
-            t_eval=1 - left,
-            method="LSODA",
-            rtol=1e-8,
-            atol=1e-11,
+            np.tile(signal, count),
+            **options,
         )
         return np.einsum("m,kmt->kt", shares, found.y.reshape(count, len(values), -1))
 
@@ -220,32 +196,26 @@ def lower_modes(parameters: Parameters) -> dict:
 )
 def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
     """On power-law data in each case of Theorem 4."""
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import rate_search
-
     phi, psi, alpha, b = BULLETS[bullet]
     ratio = 1e-8
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
 
     def least(clip_constant: float) -> float:
-        problem = parameters.problem(ratio, ratio**b, clip_constant)
-        found = rate_search.polynomial(spectrum, exponent=alpha, signal=signal, **problem)
-        return found.final_risk
+        at = ratio, ratio**b, clip_constant
+        return equivalent.tuned(parameters, spectrum, alpha, *at, signal=signal).final_risk
 
     return min(map(least, (1.0, 10.0, ratio**-0.25))) / least(0.1)
 
 
-theory = stage(
-    AXES, power_of_rate, critical_ratio, critical_increment, lower_modes, larger_clip_ratio
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tuple[float, ...]:
     """The three terms of (E.11) at t = 1, with the time left u as the variable."""
     from privreg.theory.one_pass_dpgd import volterra
 
-    kernels = volterra.power_law_kernels(regime.spectrum_power, regime.signal_power)
-    power, width = regime.schedule_power, regime.schedule_power + 1
+    phi, psi, power = regime.powers
+    kernels, width = volterra.power_law_kernels(phi, psi), power + 1
     points, weights = np.polynomial.legendre.leggauss(400)
     # In ln(u), which resolves the layer at the end; below e^(-40) nothing is left.
     left = np.exp(20 * (points - 1))
@@ -264,18 +234,8 @@ def _risk(
     parameters: Parameters, regime: Regime, values: np.ndarray, ratio: float, zcdp_root: float
 ) -> np.ndarray:
     """At products of clipping constant and initial rate."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-    spectrum, signal = spectra.power_law_with_signal(
-        regime.spectrum_power, signal_power=regime.signal_power
-    )
-    return deterministic_equivalent.solve(
-        spectrum,
-        Polynomial(values / parameters.clip_constant, regime.schedule_power),
-        **parameters.problem(ratio, zcdp_root),
-        signal=signal,
-        times=[1.0],
-        rtol=1e-5,
-    ).final_risk
+    phi, psi, alpha = regime.powers
+    spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
+    schedule = Polynomial(values / parameters.clip_constant, alpha)
+    options = {"signal": signal, "times": [1.0], "rtol": 1e-5}
+    return equivalent.solve(parameters, spectrum, schedule, ratio, zcdp_root, **options).final_risk

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.one_pass_dpgd import scaling_laws
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Name, Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
-
-if TYPE_CHECKING:
-    from privreg.theory.one_pass_dpgd.scaling_laws import OptimalExponent
 
 PLACE = "Figures 10-13, Theorem 4, Lemma E.5, Corollary 6.1"
 POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
@@ -40,19 +38,18 @@ class Parameters(Strict):
     """Figures 10-13, and points at which the theorem is compared with a search."""
 
     panels: q.Some[Panel] = Field(description="The figures, all of which have phi = 0.")
-    points: Annotated[q.Count, Field(ge=10)] = Field(description="Points of a curve.")
-    draws: Annotated[q.Count, Field(ge=100)] = Field(
-        description="Points (phi, psi, alpha, b) of the comparison."
-    )
+    points: q.Count = Field(description="Points of a curve.")
+    draws: q.Count = Field(description="Points (phi, psi, alpha, b) of the comparison.")
+
+    @property
+    def rates(self) -> np.ndarray:
+        return np.linspace(-1.0, 0.0, self.points)
 
 
 AXES = {
     "panel": Axis("figure", lambda parameters: [panel.name for panel in parameters.panels]),
     "term": Axis("term of the risk", ("signal", "sampling", "private")),
-    "learning_rate": Axis(
-        "exponent a of clipping constant times initial rate",
-        lambda parameters: np.linspace(-1.0, 0.0, parameters.points),
-    ),
+    "learning_rate": Axis("exponent a of clipping constant times initial rate", "rates"),
     "case": Axis("bullet of Theorem 4", CASES),
     "signal_power": Axis("psi", (-1.0, 0.0)),
     "schedule_limited": Axis("1 where phi (alpha + 1) < 2", (1, 0)),
@@ -70,13 +67,10 @@ AXES = {
 )
 def figure(parameters: Parameters, panel: str) -> dict:
     """Curves and their best points."""
-    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent, term_exponents
-
     (powers,) = (each.powers for each in parameters.panels if each.name == panel)
-    rates = np.linspace(-1.0, 0.0, parameters.points)
-    predicted, (rate, risk) = optimal_exponent(*powers), _search(powers)
+    predicted, (rate, risk) = scaling_laws.optimal_exponent(*powers), _search(powers)
     return {
-        "term_exponent": term_exponents(rates, **_named(powers)),
+        "term_exponent": scaling_laws.term_exponents(parameters.rates, **_named(powers)),
         "best_learning_rate": predicted.learning_rate,
         "best_risk": predicted.risk,
         "searched_learning_rate": rate,
@@ -88,15 +82,14 @@ def figure(parameters: Parameters, panel: str) -> dict:
 @per(
     "case",
     search_error="largest difference of the theorem's exponents to a search over the learning rate",
-    sampled="points compared",
 )
-def by_case(parameters: Parameters) -> list[dict]:
+def by_case(parameters: Parameters) -> list[float]:
     """The theorem's bullets against a search."""
     errors: dict[int, list[float]] = {case: [] for case in CASES}
     for point, found in _stated(parameters.draws):
         apart = np.subtract(_search(point), (found.learning_rate, found.risk))
         errors[found.case].append(np.abs(apart).max())
-    return [{"search_error": max(each), "sampled": float(len(each))} for each in errors.values()]
+    return [max(each) for each in errors.values()]
 
 
 @per(
@@ -105,10 +98,8 @@ def by_case(parameters: Parameters) -> list[dict]:
     largest_critical_power="largest critical privacy power among the points",
 )
 def critical(parameters: Parameters, schedule_limited: int) -> dict:
-    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power
-
     powers = [
-        critical_privacy_power(*point[:3])
+        scaling_laws.critical_privacy_power(*point[:3])
         for point, found in _stated(parameters.draws)
         if (found.case <= 2) == schedule_limited
     ]
@@ -118,63 +109,45 @@ def critical(parameters: Parameters, schedule_limited: int) -> dict:
 @per(
     least_learning_rate="least exponent of the best learning rate among the points",
     largest_learning_rate="largest exponent of the best learning rate among the points",
-)
-def learning_rates(parameters: Parameters) -> dict:
-    rates = [found.learning_rate for _, found in _stated(parameters.draws)]
-    return {"least_learning_rate": min(rates), "largest_learning_rate": max(rates)}
-
-
-@per(least_increment="least increment of the exponent of the risk along schedule powers")
-def least_increment(parameters: Parameters) -> float:
-    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
-
-    schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
-    return min(
-        np.diff([optimal_exponent(phi, psi, power, b).risk for power in schedules]).min()
-        for phi, psi, _, b in _points(parameters.draws)[: parameters.draws // 10]
-    )
-
-
-@per(
+    least_increment="least increment of the exponent of the risk along schedule powers",
     limit_error="distance of the exponent at a very large power to its limit",
     threshold_error="distance of the critical power at a very large one to its limit",
 )
-def limits(parameters: Parameters) -> dict:
-    """Corollary 6.1, as the power of the schedule grows."""
-    from privreg.theory.one_pass_dpgd import scaling_laws
-
-    points = _points(parameters.draws)
-    found = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
+def over_points(parameters: Parameters) -> dict:
+    """Learning rates of Theorem 4, and Corollary 6.1, as the power of the schedule grows."""
+    optimal, points = scaling_laws.optimal_exponent, _points(parameters.draws)
+    rates = [found.learning_rate for _, found in _stated(parameters.draws)]
+    schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
+    limits = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
     return {
+        "least_learning_rate": min(rates),
+        "largest_learning_rate": max(rates),
+        "least_increment": min(
+            np.diff([optimal(phi, psi, power, b).risk for power in schedules]).min()
+            for phi, psi, _, b in points[: parameters.draws // 10]
+        ),
         "limit_error": max(
-            abs(
-                scaling_laws.optimal_exponent(phi, psi, FLAT, b).risk
-                - scaling_laws.limiting_exponent(phi, psi, b)
-            )
+            abs(optimal(phi, psi, FLAT, b).risk - scaling_laws.limiting_exponent(phi, psi, b))
             for phi, psi, _, b in points
         ),
         "threshold_error": max(
             abs(scaling_laws.critical_privacy_power(*powers, FLAT) - limit)
-            for powers, limit in found.items()
+            for powers, limit in limits.items()
         ),
     }
 
 
 @per("signal_power", threshold_near_one="critical privacy power at phi = 0.999, long schedules")
 def threshold_near_one(signal_power: float) -> float:
-    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power
-
-    return float(critical_privacy_power(0.999, signal_power, FLAT))
+    return float(scaling_laws.critical_privacy_power(0.999, signal_power, FLAT))
 
 
 theory = stage(AXES, blocks_of=globals())
 
 
-def _stated(draws: int) -> list[tuple[np.ndarray, OptimalExponent]]:
+def _stated(draws: int) -> list[tuple[np.ndarray, scaling_laws.OptimalExponent]]:
     """Points, and what the theorem says at each."""
-    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
-
-    return [(point, optimal_exponent(*point)) for point in _points(draws)]
+    return [(point, scaling_laws.optimal_exponent(*point)) for point in _points(draws)]
 
 
 def _points(draws: int) -> np.ndarray:
@@ -197,12 +170,10 @@ def _search(powers: Sequence[float] | np.ndarray, terms: int = 3) -> tuple[float
 
     The last of the three terms is the private one.
     """
-    from privreg.theory.one_pass_dpgd.scaling_laws import term_exponents
-
     low, high = -1.0, 0.0
     for _ in range(12):
         grid = np.linspace(low, high, 41)
-        values = term_exponents(grid, **_named(powers))[:terms].min(axis=0)
+        values = scaling_laws.term_exponents(grid, **_named(powers))[:terms].min(axis=0)
         best = int(np.argmax(values))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, 40)]
     return float(grid[best]), float(values[best])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
-
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from privreg import spectra
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Quantity, per, stage
+from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import ASPECT_RATIO, Clipped
 
 PLACE = "Figures 2 and 3, Theorem 4"
-
 
 FITTED = 3
 BOUND = f"the cap on the rate binds at all but {FITTED - 1} fitted ratios"
@@ -22,28 +21,14 @@ BOUND = f"the cap on the rate binds at all but {FITTED - 1} fitted ratios"
 class Ratios(Strict):
     """Aspect ratios, log-spaced from the largest to the smallest."""
 
-    largest: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="Largest gamma.")
-    smallest: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="Smallest gamma.")
-    count: Annotated[q.Count, Field(ge=3)] = Field(description="Number of values.")
+    largest: q.AspectRatio = Field(description="Largest gamma.")
+    smallest: q.AspectRatio = Field(description="Smallest gamma.")
+    count: q.Count = Field(description="Number of values.")
     fitted_below: q.AspectRatio = Field(
         description="The slope is fitted on gamma up to this value."
     )
 
     _has_a_length = q.more_than("largest", "smallest")
-
-    @model_validator(mode="after")
-    def _can_be_fitted(self) -> Self:
-        found = int(self.fitted(self.values()).sum())
-        if found < FITTED:
-            raise ValueError(
-                f"fitted_below must leave at least {FITTED} values, "
-                f"got {self.fitted_below:g}, which leaves {found}"
-            )
-        return self
-
-    def fitted(self, ratios: np.ndarray) -> np.ndarray:
-        """Which of them the slope is fitted on."""
-        return ratios <= self.fitted_below * (1 + 1e-9)
 
     def values(self) -> np.ndarray:
         return np.geomspace(self.largest, self.smallest, self.count)
@@ -55,19 +40,12 @@ class Parameters(Clipped):
     spectrum_powers: q.Some[q.SpectrumPower] = Field(description="phi of the spectrum.")
     signal_powers: q.Several[q.SignalPower] = Field(description="psi of the signal.")
     schedule_powers: q.Several[q.Power] = Field(description="alpha of the schedule.")
-    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
-        description="b of rho = gamma^b."
-    )
+    privacy_powers: q.Some[q.Power] = Field(description="b of rho = gamma^b.")
     aspect_ratios: Ratios = Field(description="gamma = d / n.")
-    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
     signal_scale: q.Positive = Field(0.5, description="D_i(0) is this times lambda_i^-psi.")
     largest_share_of_cap: q.Share = Field(
         0.6,
         description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",
-    )
-
-    _the_target_is_finite = q.less_than(
-        "signal_powers", "1 - spectrum_powers", lambda self: 1 - max(self.spectrum_powers)
     )
 
 
@@ -89,27 +67,15 @@ POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
     risk="excess risk of the output at the best rate",
     share_of_cap="best initial rate over its cap",
 )
-def tuned(
-    parameters: Parameters,
-    spectrum_power: float,
-    signal_power: float,
-    schedule_power: float,
-    privacy_power: float,
-    aspect_ratio: float,
-) -> dict:
+def tuned(parameters: Parameters, aspect_ratio: float, **powers: float) -> dict:
     """Best rate and its risk."""
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import rate_search
-
     spectrum, signal = spectra.power_law_with_signal(
-        spectrum_power, signal_power=signal_power, signal_scale=parameters.signal_scale
+        powers["spectrum_power"],
+        signal_power=powers["signal_power"],
+        signal_scale=parameters.signal_scale,
     )
-    best = rate_search.polynomial(
-        spectrum,
-        exponent=schedule_power,
-        signal=signal,
-        **parameters.problem(aspect_ratio, aspect_ratio**privacy_power),
-    )
+    at = aspect_ratio, aspect_ratio ** powers["privacy_power"]
+    best = equivalent.tuned(parameters, spectrum, powers["schedule_power"], *at, signal=signal)
     rate = np.asarray(best.schedule.amplitude).item()
     return {"risk": best.final_risk, "share_of_cap": rate * aspect_ratio / 2}
 
@@ -125,18 +91,13 @@ def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
     from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
 
     at, ratios = earlier.sel(powers), earlier.aspect_ratio.values
-    fitted = parameters.aspect_ratios.fitted(ratios) & (
-        at.share_of_cap.values < parameters.largest_share_of_cap
-    )
+    fitted = ratios <= parameters.aspect_ratios.fitted_below * (1 + 1e-9)
+    fitted &= at.share_of_cap.values < parameters.largest_share_of_cap
     slope = np.nan
     if fitted.sum() >= FITTED:
         slope = np.polyfit(np.log(ratios[fitted]), np.log(at.risk.values[fitted]), 1)[0]
     predicted = optimal_exponent(**powers)
-    return {
-        "slope": slope,
-        "exponent": predicted.risk,
-        "difference": slope - predicted.risk,
-    }
+    return {"slope": slope, "exponent": predicted.risk, "difference": slope - predicted.risk}
 
 
 @per(
@@ -144,8 +105,7 @@ def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
         "largest distance of a fitted slope to its exponent", "schedule_power", missing=BOUND
     ),
     upper_half_rise=Quantity(
-        "largest rise of the fitted slope over the upper half of the schedule powers",
-        missing=BOUND,
+        "largest rise of the fitted slope over the upper half of the schedule powers", missing=BOUND
     ),
     least_increment_by_schedule=Quantity(
         "least increment of the fitted slope between neighbouring schedule powers",
@@ -173,8 +133,10 @@ def readings(parameters: Parameters, earlier: Dataset) -> dict:
     }
 
 
-def _about(parameters: Parameters) -> dict:
-    return {"fitted_below": parameters.aspect_ratios.fitted_below}
-
-
-theory = stage(AXES, tuned, law, readings, attributes=_about)
+theory = stage(
+    AXES,
+    tuned,
+    law,
+    readings,
+    attributes=lambda parameters: {"fitted_below": parameters.aspect_ratios.fitted_below},
+)

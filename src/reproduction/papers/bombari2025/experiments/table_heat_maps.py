@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
+from privreg.data.splits import Standardised
+from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage
-from reproduction.engine.summaries import trials_last
-from reproduction.papers.bombari2025 import heat_maps, tables
-from reproduction.papers.bombari2025.setting import CLIP_CONSTANT, EXPONENT, INITIAL_RATE
-
-if TYPE_CHECKING:
-    from privreg.data.splits import Standardised
+from reproduction.engine.summaries import error_of_mean, trials_last
+from reproduction.papers.bombari2025 import heat_maps, mechanisms, setting, tables
 
 PLACE = "Figures 5 and 6, Section 7"
-
 FEW_OR_ONE_SIDE = f"{heat_maps.ONE_SIDE}, or fewer than two seeds are stable"
 
 
-class Parameters(tables.TableParameters):
+class Parameters(tables.TableParameters, heat_maps.Grid):
     """Figures 5 and 6: one table, two sample sizes, two schedules, a grid of settings."""
 
-    clip_constants: q.ClipAxis = Field(description="Clipping constants c.")
     loss_cap: q.Positive = Field(0.6, description="Losses above it are not told apart.")
-    exclusion_factor: Annotated[q.Positive, Field(gt=1)] = Field(
+    exclusion_factor: q.Positive = Field(
         10.0,
         description="A seed that exceeds this many medians in a cell whose median is below the cap "
         "is unstable, and left out of its panel's means.",
@@ -35,14 +30,14 @@ class Parameters(tables.TableParameters):
 
 
 PANEL, MAP = ("sample_size", "exponent"), ("clip_constant", "initial_rate")
-AXES = {"exponent": EXPONENT, "clip_constant": CLIP_CONSTANT, "initial_rate": INITIAL_RATE}
+AXES = {
+    "exponent": setting.EXPONENT,
+    "clip_constant": setting.CLIP_CONSTANT,
+    "initial_rate": setting.INITIAL_RATE,
+}
 
 
-@per(
-    *PANEL,
-    *MAP,
-    loss="validation loss, half the mean squared error of standardised labels",
-)
+@per(*PANEL, *MAP, loss="validation loss, half the mean squared error of standardised labels")
 def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]:
     """Final validation loss of every setting on reshuffled splits."""
     train = parameters.train_sizes(data)
@@ -59,8 +54,7 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     loss_median=Quantity("median validation loss over all seeds", " ".join(MAP)),
     excluded=Quantity("unstable seeds, left out of the mean"),
     large_clip_excess=Estimate(
-        "log ratio of the best loss with c above 1 to the best loss below",
-        missing=FEW_OR_ONE_SIDE,
+        "log ratio of the best loss with c above 1 to the best loss below", missing=FEW_OR_ONE_SIDE
     ),
     large_rate_excess=Estimate(
         "log ratio of the best loss with a rate above 2 / gamma to that below",
@@ -77,26 +71,20 @@ def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponen
     readable = (median <= parameters.loss_cap)[..., None]
     beyond = readable & (loss > parameters.exclusion_factor * median[..., None])
     stable = ~np.any(beyond, axis=(0, 1))
-    grid = parameters.clip_constants.values(), parameters.initial_rates.values()
-    gamma = simulation.attrs["dimension"] / sample_size
     mean, variance, count = tables.moments(loss, stable)
-    excess = {
-        f"{name}_excess": _excess(loss[..., stable], heat_maps.region(name, *grid, gamma))
-        for name in heat_maps.REGIONS
-    }
+    regions = parameters.regions(simulation.attrs["dimension"] / sample_size)
+    excess = {name: _excess(loss[..., stable], region) for name, region in regions.items()}
     return excess | {
         "loss": (mean, np.sqrt(variance / count)),
         "loss_median": median,
         "excluded": np.int32(np.sum(~stable)),
-        "valley_slope": _valley_slope(loss[..., stable], *grid),
+        "valley_slope": _valley_slope(parameters, loss[..., stable]),
     }
 
 
-def _about(parameters: Parameters, data: Dataset) -> dict:
-    return parameters.about(data)
-
-
-simulate = stage(AXES, run, attributes=_about, released="diagnostic", sample_size=tables.SIMULATED)
+simulate = stage(
+    AXES, run, attributes=tables.about, released="diagnostic", sample_size=tables.SIMULATED
+)
 summarise = stage(
     AXES,
     panel,
@@ -115,25 +103,19 @@ def _losses(
 ) -> np.ndarray:
     """Of every setting, shape (constants, rates)."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.schedules import Polynomial
 
-    constants, rates = np.meshgrid(
-        parameters.clip_constants.values(), parameters.initial_rates.values(), indexing="ij"
-    )
+    constants, rates = parameters.settings()
     features, labels = ready.train_features[:sample_size], ready.train_labels[:sample_size]
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(rates.ravel(), exponent),
-        sample_size=sample_size,
-        dimension=len(ready.constant_features),
-        budget=parameters.budget,
-        clip_constant=constants.ravel(),
+    schedule, dimension = Polynomial(rates.ravel(), exponent), len(ready.constant_features)
+    mechanism = mechanisms.mechanism(
+        parameters.budget, schedule, sample_size, dimension, constants.ravel()
     )
     found = one_pass_dpgd.fit(mechanism, features, labels, rng)
     loss = tables.validation_loss(found, ready.validation_features, ready.validation_labels)
     return loss.reshape(rates.shape)
 
 
-def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
+def _excess(loss: np.ndarray, region: np.ndarray) -> tuple:
     """Settings of a trial are chosen on the others, so that no minimum is its own evidence."""
     if loss.shape[-1] < 2:
         return np.nan, np.nan
@@ -141,13 +123,11 @@ def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
     for trial in range(loss.shape[-1]):
         scores = np.median(np.delete(loss, trial, axis=-1), axis=-1)
         differences.append(heat_maps.best_in_and_out(loss[..., trial], scores, region))
-    return tables.mean_and_error(differences)
+    return np.mean(differences), error_of_mean(differences)
 
 
-def _valley_slope(
-    loss: np.ndarray, clip_constants: np.ndarray, rates: np.ndarray
-) -> tuple[float, float]:
+def _valley_slope(parameters: Parameters, loss: np.ndarray) -> tuple:
     """Each trial fitted by itself, where three constants have their best rate inside the grid."""
-    valleys = [heat_maps.valley(each, clip_constants, rates) for each in np.moveaxis(loss, -1, 0)]
-    slopes = [heat_maps.slope(*valley) for valley in valleys if len(valley[0]) >= 3]
-    return tables.mean_and_error(slopes) if slopes else (0.0, np.inf)
+    slopes = [parameters.valley_slope(each, fewest=3) for each in np.moveaxis(loss, -1, 0)]
+    found = [slope for slope in slopes if np.isfinite(slope)]
+    return (np.mean(found), error_of_mean(found)) if found else (0.0, np.inf)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
+from privreg.data.splits import Standardised
+from privreg.schedules import Harmonic, Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Trials, per, stage
-from reproduction.engine.summaries import trials_last
-from reproduction.papers.bombari2025 import tables
-from reproduction.papers.bombari2025.setting import HARMONIC, SCHEDULE, Schedules
+from reproduction.engine.summaries import error_of_mean, trials_last
+from reproduction.papers.bombari2025 import mechanisms, setting, tables
 
 if TYPE_CHECKING:
-    from privreg.algorithms.one_pass_dpgd import Mechanism
-    from privreg.data.splits import Standardised
-    from privreg.schedules import Schedule
+    from privreg.algorithms.one_pass_mechanism import Mechanism
 
 PLACE = "Figure 8, Section 7"
 
 
-class Parameters(tables.TableParameters, Schedules):
+class Parameters(tables.TableParameters, setting.Schedules):
     """Figure 8: one table, polynomial schedules and the harmonic one, a range of sample sizes."""
 
+    notes = ("the validation rows are cut in half, for tuning and for reporting",)
     train: q.Grid[q.SampleSize] = Field(description="Training sizes n, increasing.")
     validation: q.Plural[q.SampleSize] = Field(
         description="Held-out samples: half choose the settings, the other half report."
@@ -37,45 +37,33 @@ class Parameters(tables.TableParameters, Schedules):
     tuning_runs: q.Count = Field(
         1, description="Runs, each in an order of its own, whose mean loss chooses."
     )
-    exclusion_factor: Annotated[q.Positive, Field(gt=1)] = Field(
+    exclusion_factor: q.Positive = Field(
         10.0, description="A run that exceeds this many medians of its cell is unstable."
     )
 
     def candidates(self, sample_size: int, dimension: int) -> list[list[Mechanism]]:
         """Of each schedule, a mechanism with all rates for each shape in time."""
-        from privreg.algorithms.one_pass_dpgd import Mechanism
-        from privreg.schedules import Harmonic, Polynomial
-
         rates = self.initial_rates.values()
 
         def mechanism(schedule: Schedule) -> Mechanism:
-            return Mechanism.from_schedule(
-                schedule,
-                sample_size=sample_size,
-                dimension=dimension,
-                budget=self.budget,
-                clip_constant=self.clip_constant,
+            return mechanisms.mechanism(
+                self.budget, schedule, sample_size, dimension, self.clip_constant
             )
 
         return [
             [mechanism(Harmonic(rates * offset, offset)) for offset in self.offsets]
-            if schedule == HARMONIC
-            else [mechanism(Polynomial(rates, self.exponent(schedule)))]
-            for schedule in self.schedules
+            if isinstance(shape, str)
+            else [mechanism(Polynomial(rates, shape))]
+            for shape in self.shapes.values()
         ]
 
 
-AXES = {"schedule": SCHEDULE}
+AXES = {"schedule": setting.SCHEDULE}
 GRID = ("schedule", "sample_size")
 
 
-@per(
-    *GRID,
-    loss="loss on the reporting rows, half the mean squared error of standardised labels",
-    initial_rate="initial rate chosen on the tuning rows",
-    offset="offset of the harmonic schedule chosen on the tuning rows, 0 for the others",
-)
-def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]:
+@per(*GRID, loss="loss on the reporting rows, half the mean squared error of standardised labels")
+def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[np.ndarray]:
     """Loss of the chosen settings, refitted on rows in another order with fresh private noise.
 
     The schedules of a trial share rows and noise directions, and are compared within the trial.
@@ -84,8 +72,7 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
         parameters.candidates(size, data.sizes["feature"]) for size in parameters.train_sizes(data)
     ]
     for ready, rng in parameters.standardised(trials, data):
-        by_size = [_tuned(parameters, of_size, ready, rng) for of_size in candidates]
-        yield [list(of_schedule) for of_schedule in zip(*by_size, strict=True)]
+        yield np.stack([_tuned(parameters, each, ready, rng) for each in candidates], axis=-1)
 
 
 @per(
@@ -94,13 +81,10 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     loss_spread="standard deviation over stable runs of the loss",
     loss_median="median loss over all runs",
     excluded="unstable runs, left out of the mean",
-    median_initial_rate="median over trials of the chosen initial rate",
-    median_offset="median over trials of the chosen offset",
 )
 def cell(parameters: Parameters, simulation: Dataset, schedule: str, sample_size: int) -> dict:
     """Means over stable runs."""
-    at = simulation.sel(schedule=schedule, sample_size=sample_size)
-    loss = at.loss.values
+    loss = simulation.loss.sel(schedule=schedule, sample_size=sample_size).values
     stable = _stable(parameters, loss)
     mean, variance, count = tables.moments(loss, stable)
     spread = np.sqrt(variance)
@@ -109,8 +93,6 @@ def cell(parameters: Parameters, simulation: Dataset, schedule: str, sample_size
         "loss_spread": spread,
         "loss_median": np.median(loss),
         "excluded": np.int32(np.sum(~stable)),
-        "median_initial_rate": np.median(at.initial_rate),
-        "median_offset": np.median(at.offset),
     }
 
 
@@ -120,21 +102,22 @@ def cell(parameters: Parameters, simulation: Dataset, schedule: str, sample_size
         "log ratio of the harmonic schedule's loss to the best polynomial schedule's"
     ),
 )
-def harmonic_excess(
-    parameters: Parameters, simulation: Dataset, sample_size: int
-) -> tuple[float, float]:
-    """The harmonic schedule against the best polynomial one."""
+def harmonic_excess(parameters: Parameters, simulation: Dataset, sample_size: int) -> tuple:
+    """The harmonic schedule, the last, against the one that is best on the other trials."""
     loss = trials_last(simulation.loss.sel(sample_size=sample_size))
-    return _harmonic_excess(np.where(_stable(parameters, loss), loss, np.nan))
+    loss = np.where(_stable(parameters, loss), loss, np.nan)
+    differences = []
+    for trial, own in enumerate(loss.T):
+        others = np.nanmean(np.delete(loss[:-1], trial, axis=-1), axis=-1)
+        best = np.argmin(others) if loss.shape[-1] > 1 else 0
+        differences.append(np.log(own[-1] / own[best]))
+    found = [each for each in differences if np.isfinite(each)]
+    return np.mean(found), error_of_mean(found)
 
 
-def _about(parameters: Parameters, data: Dataset) -> dict:
-    return parameters.about(
-        data, "the validation rows are cut in half, for tuning and for reporting"
-    )
-
-
-simulate = stage(AXES, run, attributes=_about, released="diagnostic", sample_size=tables.SIMULATED)
+simulate = stage(
+    AXES, run, attributes=tables.about, released="diagnostic", sample_size=tables.SIMULATED
+)
 summarise = stage(AXES, cell, harmonic_excess, released="diagnostic", sample_size=tables.SUMMARISED)
 
 
@@ -148,11 +131,10 @@ def _tuned(
     candidates: list[list[Mechanism]],
     ready: Standardised,
     rng: np.random.Generator,
-) -> list[dict]:
-    """Reported loss, initial rate and offset of each schedule."""
+) -> np.ndarray:
+    """Reported loss of each schedule."""
     from privreg.algorithms.one_pass_together import fit_together
 
-    rates = parameters.initial_rates.values()
     each = [mechanism for of_schedule in candidates for mechanism in of_schedule]
     sample_size = each[0].sample_size
     orders = [
@@ -187,28 +169,4 @@ def _tuned(
         )
         for of_schedule, (shape, rate) in zip(candidates, best, strict=True)
     ]
-    reported = fitted(chosen, slice(None, sample_size), reporting)
-    return [
-        {
-            "loss": loss.item(),
-            "initial_rate": rates[rate],
-            "offset": parameters.offsets[shape] if schedule == HARMONIC else 0.0,
-        }
-        for schedule, (shape, rate), loss in zip(parameters.schedules, best, reported, strict=True)
-    ]
-
-
-def _harmonic_excess(loss: np.ndarray) -> tuple[float, float]:
-    """Mean and standard error over trials; the schedule compared with is chosen on the others.
-
-    Parameters
-    ----------
-    loss : ndarray, shape (schedules, trials)
-        The harmonic schedule's last, NaN for unstable runs.
-    """
-    differences = []
-    for trial, own in enumerate(loss.T):
-        others = np.nanmean(np.delete(loss[:-1], trial, axis=-1), axis=-1)
-        best = np.argmin(others) if loss.shape[-1] > 1 else 0
-        differences.append(np.log(own[-1] / own[best]))
-    return tables.mean_and_error([each for each in differences if np.isfinite(each)])
+    return np.concatenate(fitted(chosen, slice(None, sample_size), reporting))

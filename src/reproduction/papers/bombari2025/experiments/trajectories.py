@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
+from privreg import spectra
+from privreg.models import LinearModel
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import (
-    Axis,
-    Dataset,
-    Estimate,
-    Mean,
-    Quantity,
-    Trial,
-    means,
-    per,
-    stage,
-)
+from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import loglog_slope, standard_deviation
 from reproduction.papers.bombari2025 import setting
-
-if TYPE_CHECKING:
-    from privreg.spectra import Spectrum
-    from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
 
 PLACE = "Figure 1, Theorem 1 and Proposition 4.4"
 TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
 
 
-class Parameters(setting.Spectra, setting.Clipped):
+class Parameters(setting.OneRate):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
     dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d, each with n = d / gamma.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
-    budget: q.StatedBudget = Field(description="Budget of the private output.")
-    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
-    initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedule.")
-
-    def sample_size(self, dimension: int) -> int:
-        return round(dimension / self.aspect_ratio)
+    spectra: setting.Spectra
 
     @property
     def times(self) -> np.ndarray:
@@ -54,22 +34,6 @@ class Parameters(setting.Spectra, setting.Clipped):
         """Places of the times that figures show."""
         count = len(self.times)
         return np.linspace(0, count - 1, min(TIMES.size, count)).astype(int)
-
-    @property
-    def work(self) -> float:
-        """Arithmetic of a trial: a row of d numbers a step, or a few where the law is isotropic."""
-        row = {"isotropic": 30.0, "uniform": 0.0}
-        return len(self.exponents) * sum(
-            self.sample_size(dimension) * (row[spectrum] or dimension)
-            for spectrum in self.spectra
-            for dimension in self.dimensions
-        )
-
-    @property
-    def held(self) -> float:
-        """Numbers of a trial in memory: the risk after every step of every setting."""
-        settings = len(self.spectra) * len(self.exponents) * len(self.dimensions)
-        return settings * max(map(self.sample_size, self.dimensions))
 
 
 AXES = {
@@ -88,10 +52,10 @@ GRID = tuple(AXES)[:3]
 )
 def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
     """The deterministic equivalent of a limit spectrum."""
-    from privreg import spectra
+    from reproduction.papers.bombari2025 import equivalent
 
     limits = {"isotropic": spectra.isotropic(), "uniform": spectra.uniform()}
-    solution = _solve(parameters, limits[spectrum], exponent)
+    solution = equivalent.path(parameters, limits[spectrum], exponent, TIMES)
     return {"risk": solution.risk, "final_risk": solution.final_risk}
 
 
@@ -103,7 +67,10 @@ def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
 )
 def finite(parameters: Parameters, spectrum: str, exponent: float, dimension: int) -> np.ndarray:
     """The deterministic equivalent of as many eigenvalues as there are dimensions."""
-    return _solve(parameters, setting.finite_spectrum(spectrum, dimension), exponent).risk
+    from reproduction.papers.bombari2025 import equivalent
+
+    finite_spectrum = setting.finite_spectrum(spectrum, dimension)
+    return equivalent.path(parameters, finite_spectrum, exponent, TIMES).risk
 
 
 @per(
@@ -116,16 +83,15 @@ def run(
 ) -> dict:
     """Excess risk after every step, on the finest time grid."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.models import LinearModel
-    from privreg.schedules import Polynomial
+    from reproduction.papers.bombari2025 import mechanisms
 
     sample_size, finest = parameters.sample_size(dimension), len(parameters.times)
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(parameters.initial_rate, exponent),
-        sample_size=sample_size,
-        dimension=dimension,
-        budget=parameters.budget,
-        clip_constant=parameters.clip_constant,
+    mechanism = mechanisms.mechanism(
+        parameters.budget,
+        parameters.schedule(exponent),
+        sample_size,
+        dimension,
+        parameters.clip_constant,
     )
     model = LinearModel.even_target(
         setting.eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
@@ -139,7 +105,6 @@ def run(
     *GRID,
     risk_mean=Quantity("mean excess risk over trials", "time"),
     risk_spread=Quantity("standard deviation of the excess risk over trials", "time"),
-    gap=Mean("the largest distance to the deterministic equivalent before t = 1"),
     gap_of_mean="largest distance of the mean over trials to the deterministic equivalent",
     largest_growth="largest excess risk of any run before t = 1, over that of the start",
 )
@@ -150,49 +115,38 @@ def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     return {
         "risk_mean": mean[..., parameters.shown],
         "risk_spread": standard_deviation(risk, axis=-2)[..., parameters.shown],
-        "gap": np.abs(risk - curve[..., None, :]).max(axis=-1),
         "gap_of_mean": np.abs(mean - curve).max(axis=-1),
         "largest_growth": (risk.max(axis=-1) / risk[..., 0]).max(axis=-1),
     }
 
 
-@per(*GRID[:2], gap_slope=Estimate("log-log slope of the mean gap in the dimension"))
-def slope(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
-    """How fast the distance falls."""
-    risk, curve = _paths(parameters, simulation, theory)
-    return loglog_slope(parameters.dimensions, np.abs(risk - curve[..., None, :]).max(axis=-1))
-
-
 @per(
     *GRID[:2],
+    gap_slope=Estimate("log-log slope of the mean gap in the dimension"),
+    gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
+    worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
     final_gap_slope=Estimate(
         "log-log slope of the mean distance of the output's risk to its prediction"
     ),
-)
-def final_slope(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
-    """How fast the output's risk approaches that of Proposition 4.4."""
-    return loglog_slope(parameters.dimensions, _final_gaps(simulation, theory))
-
-
-@per(
-    *GRID[:2],
     worst_final_gap_slope="log-log slope of the largest distance of any output's risk to its "
     "prediction",
-    gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
-    worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
 )
-def other_slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
-    """Of the mean, and of the runs and outputs that are farthest from their predictions."""
+def slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
+    """How fast risks approach the deterministic equivalent, and outputs R(1) and its noise."""
     risk, curve = _paths(parameters, simulation, theory)
-    mean = np.abs(risk.mean(axis=-2) - curve).max(axis=-1)
-    worst = np.abs(risk - curve[..., None, :]).max(axis=(-2, -1))
-    centred = np.log(parameters.dimensions) - np.mean(np.log(parameters.dimensions))
-    weights = centred / np.sum(centred**2)
-    outputs = _final_gaps(simulation, theory).max(axis=-1)
+    gaps = np.abs(risk - curve[..., None, :]).max(axis=-1)
+    noise = theory.final_risk - theory.risk.isel(time=-1)
+    expected = theory.risk_at_dimension.isel(time=-1) + noise
+    found = simulation.final_risk.transpose(*GRID, "trial").values
+    final_gaps = np.abs(found - expected.transpose(*GRID).values[..., None])
+    logs = np.log(parameters.dimensions)
+    weights = (logs - np.mean(logs)) / np.sum((logs - np.mean(logs)) ** 2)
     return {
-        "gap_of_mean_slope": np.log(mean) @ weights,
-        "worst_gap_slope": np.log(worst) @ weights,
-        "worst_final_gap_slope": np.log(outputs) @ weights,
+        "gap_slope": loglog_slope(parameters.dimensions, gaps),
+        "gap_of_mean_slope": np.log(np.abs(risk.mean(axis=-2) - curve).max(axis=-1)) @ weights,
+        "worst_gap_slope": np.log(gaps.max(axis=-1)) @ weights,
+        "final_gap_slope": loglog_slope(parameters.dimensions, final_gaps),
+        "worst_final_gap_slope": np.log(final_gaps.max(axis=-1)) @ weights,
     }
 
 
@@ -202,9 +156,7 @@ summarise = stage(
     AXES,
     means(run, "final_risk", spread=["final_risk"]),
     paths,
-    slope,
-    final_slope,
-    other_slopes,
+    slopes,
     time=Axis(TIME, lambda parameters: parameters.times[parameters.shown]),
 )
 
@@ -217,24 +169,4 @@ def _paths(
         lambda values: np.interp(parameters.times, theory.time.values, values),
         -1,
         theory.risk_at_dimension.values,
-    )
-
-
-def _final_gaps(simulation: Dataset, theory: Dataset) -> np.ndarray:
-    """Distances of outputs to R(1) at their dimension and the output noise, (*grid, trial)."""
-    noise = theory.final_risk - theory.risk.isel(time=-1)
-    expected = theory.risk_at_dimension.isel(time=-1) + noise
-    found = simulation.final_risk.transpose(*GRID, "trial").values
-    return np.abs(found - expected.transpose(*GRID).values[..., None])
-
-
-def _solve(parameters: Parameters, spectrum: Spectrum, exponent: float) -> Solution:
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-
-    return deterministic_equivalent.solve(
-        spectrum,
-        Polynomial(parameters.initial_rate, exponent),
-        **parameters.problem(parameters.aspect_ratio, parameters.budget.root),
-        times=TIMES,
     )
