@@ -22,8 +22,6 @@ from reproduction.engine.verdicts import REFUTED, SOUND, Record
 if TYPE_CHECKING:
     import xarray as xr
 
-# Modules of a paper that list what its ledger must refuse.
-MODULES = ("wrong", "wrong_versions", "wrong_statements")
 Evidence = Mapping[str, "xr.Dataset"]
 
 
@@ -189,13 +187,10 @@ def turned(right: Iterable[Record], wrong: Iterable[Record]) -> list[str]:
 
 def wrong_versions(paper: str) -> dict[str, WrongVersion | WrongStatement]:
     """What a paper's ledger must refuse, by name: mistakes in the code and wrong statements."""
-    found: dict[str, WrongVersion | WrongStatement] = {}
-    for name in (f"{package(paper)}.{module}" for module in MODULES):
-        if importlib.util.find_spec(name) is not None:
-            there = vars(importlib.import_module(name))
-            for listed in ("WRONG_VERSIONS", "WRONG_STATEMENTS"):
-                found |= {version.name: version for version in there.get(listed, ())}
-    return found
+    name = f"{package(paper)}.wrong"
+    there = vars(importlib.import_module(name)) if importlib.util.find_spec(name) else {}
+    listed = (*there.get("WRONG_VERSIONS", ()), *there.get("WRONG_STATEMENTS", ()))
+    return {version.name: version for version in listed}
 
 
 def touched(version: WrongVersion | WrongStatement) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from privreg import data
 from reproduction.engine.code import code_of
 from reproduction.engine.config import Drawing, Experiment, read_configuration
-from reproduction.engine.falsify import MODULES, touched, wrong_versions
+from reproduction.engine.falsify import touched, wrong_versions
 from reproduction.engine.ledger import Ledger, read_ledger, topic_files
 from reproduction.engine.parameters import ConfigError, Strict, choose, validate
 from reproduction.engine.recipe import structure
@@ -227,7 +227,7 @@ class Plan:
         """Digest of the code that a mistake runs."""
         names = touched(wrong_versions(paper)[version])
         return code_of(
-            *(f"{package(paper)}.{name}" for name in MODULES),
+            f"{package(paper)}.wrong",
             *(self.recipe(paper, name).module_name for name in names),
         )
 
