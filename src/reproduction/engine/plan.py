@@ -22,9 +22,7 @@ from reproduction.engine.recipe import structure
 from reproduction.engine.registry import STAGE_OF, STUDIES, Recipe, drawings, package
 from reproduction.engine.yaml_files import read_mapping
 
-# Folders of the pages with their gates, below the root: that of the papers lies at the root itself.
 STAGES = ("theory", "simulate", "summarise", "intervals")
-BOOKS = {"": "the papers", f"{STUDIES}/": "the studies"}
 
 
 class Plan:

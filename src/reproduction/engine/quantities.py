@@ -138,11 +138,6 @@ def more_than(field: str, other: str | float, limit: Limit | None = None) -> Any
     return _bounded("more than", operator.gt, (min, max), field, other, limit)
 
 
-def at_least(field: str, other: str | float, limit: Limit | None = None) -> Any:
-    """The same: no value of a field is less than one of another field."""
-    return _bounded("at least", operator.ge, (min, max), field, other, limit)
-
-
 def less_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
     """The same: all values of a field are less than those of another one."""
     return _bounded("less than", operator.lt, (max, min), field, other, limit)

@@ -638,25 +638,6 @@ def structure(stage: Callable[..., Any]) -> Structure | None:
     return Structure(variables, coordinates)
 
 
-def labels(stage: Callable[..., Any], parameters: Any) -> dict[str, tuple[Any, ...]]:
-    """Labels of a declared stage's coordinates, where they follow from the parameters alone.
-
-    Further labels along an axis are left out unless they are a parameter: to compute them can take
-    as long as a run's whole start.
-    """
-    found: dict[str, tuple[Any, ...]] = {}
-    for name, axis in _axes(stage).items():
-        made_by = axis.values
-        stated = isinstance(made_by, str) and made_by in type(parameters).model_fields
-        if axis.along and not stated:
-            continue
-        # A function of nothing imports what it lists.
-        if not callable(made_by) or [*inspect.signature(made_by).parameters] == ["parameters"]:
-            values = np.asarray(axis.labels({"parameters": parameters}))
-            found[name] = tuple(values.tolist())
-    return found
-
-
 def _axes(stage: Any) -> Mapping[str, Axis]:
     shown: Mapping[str, Axis] = stage.shown
     return shown
