@@ -43,7 +43,9 @@ def on_files(files: Any, config: Any) -> Any:
     plan = Plan(ROOT / "config")
     titles = {key: about["title"] for key, about in bibliography(plan.ledgers).items()}
     pages = {
-        "index.md": _moved(ROOT / "README.md", "docs/"),
+        "index.md": _moved(ROOT / "README.md", "docs/").replace(
+            "page of results", "[page of results](results.md)", 1
+        ),
         "configuration.md": _moved(ROOT / "config/README.md", "../docs/"),
         "data.md": data_page(),
         "results.md": render(
