@@ -6,7 +6,6 @@ import html
 import re
 import shutil
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,15 @@ PICTURES = {
 }
 # What a build of the papers leaves in this checkout, of which the page needs these.
 LEDGER, SHOWN = ROOT / "results", ("index.html", "entries", "figures", "studies/index.html")
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs/site")]
-as_svg = import_module("graphs").as_svg
-GRAPH = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add what sources say already: start, configuration, coverage, parameters, reference."""
-    from reproduction.engine.registry import known_papers
+    """Add pages that follow from sources."""
+    from reproduction.engine.plan import Plan
+    from reproduction.engine.registry import bibliography, known_papers
+    from reproduction.engine.results_docs import render
     from reproduction.engine.site import (
         coverage_page,
         data_page,
@@ -41,10 +40,17 @@ def on_files(files: Any, config: Any) -> Any:
         variables_page,
     )
 
+    plan = Plan(ROOT / "config")
+    titles = {key: about["title"] for key, about in bibliography(plan.ledgers).items()}
     pages = {
-        "index.md": _moved(ROOT / "README.md", "docs/"),
+        "index.md": _moved(ROOT / "README.md", "docs/").replace(
+            "page of results", "[page of results](results.md)", 1
+        ),
         "configuration.md": _moved(ROOT / "config/README.md", "../docs/"),
         "data.md": data_page(),
+        "results.md": render(
+            [*plan.ledgers.values()], titles=titles, drawings=plan.described(*plan.ledgers)
+        ),
         "parameters.md": parameters_page(),
         "variables.md": variables_page(),
         "reference.md": reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8")),
@@ -59,12 +65,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Draw graphs, show pictures; name the files that a page links to, which the site lacks."""
+    """Show pictures; name the files that a page links to, which the site lacks."""
     from reproduction.engine.results_docs import with_pictures
 
     markdown = with_pictures(markdown, PICTURES, "figures")
     markdown = markdown.replace("](../config/README.md)", "](configuration.md)")
-    markdown = GRAPH.sub(lambda found: as_svg(found[1]), markdown)
     return re.sub(r"\[([^\]]+)\]\((?:\.\./|results/)[^)]*\)", r"\1", markdown)
 
 

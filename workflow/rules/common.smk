@@ -4,6 +4,10 @@ import time
 from pathlib import Path
 
 STARTED = time.time()
+if not isinstance(workflow.current_basedir, str):
+    sys.exit(
+        "error: the workflow runs from a checkout; clone it and name its Snakefile by a path"
+    )
 HERE = Path(workflow.current_basedir).parents[1]
 SOURCE = str(HERE / "src")
 sys.path.insert(0, SOURCE)
@@ -31,11 +35,11 @@ prepare_environment(SOURCE)
 wildcard_constraints:
     paper="|".join(plan.config.blocks),
     book="|studies/",
-    experiment="[a-z][a-z0-9_]*",
-    dataset="[a-z][a-z0-9_]*",
-    figure="[a-z][a-z0-9_]*",
-    table="[a-z][a-z0-9_]*",
-    claim="[a-z0-9-]+",
+    dataset="|".join(plan.config.data),
+    experiment=plan.names("experiments"),
+    figure=plan.names("figures"),
+    table=plan.names("tables"),
+    claim=plan.names("claims"),
     version="[a-z0-9-]+",
     shard=r"\d+",
 

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -109,11 +109,19 @@ class Plan:
 
     def at_once(self) -> str:
         """Pattern of the experiments of one shard, which one job simulates and summarises."""
-        return "|".join(
-            f"(?<=/{paper}/){name}"
-            for (paper, name), experiment in self.experiments.items()
+        return _pattern(
+            key
+            for key, experiment in self.experiments.items()
             if experiment.trials and experiment.shards == 1
         )
+
+    def names(self, kind: str) -> str:
+        """Pattern of a wildcard for `experiments`, `figures`, `tables` or `claims`."""
+        listed = {
+            paper: self.ledgers[paper].entries if kind == "claims" else getattr(block, kind)
+            for paper, block in self.config.blocks.items()
+        }
+        return _pattern((paper, name) for paper, names in listed.items() for name in names)
 
     def artifact(self, paper: str, artifact: str) -> str:
         """Path of an artifact named `stage/experiment`, or `data/dataset`."""
@@ -302,6 +310,11 @@ def looked_for_in(dataset: str, folder: str) -> str:
         return str(known["looked_for_in"]) if stays else here
     except (OSError, ValueError, KeyError, TypeError):
         return here
+
+
+def _pattern(keys: Iterable[tuple[str, str]]) -> str:
+    """Names below the folders of their papers; one that nothing matches where there is none."""
+    return "|".join(f"(?<=/{paper}/){name}" for paper, name in keys) or "(?!)"
 
 
 @cache

@@ -83,8 +83,6 @@ def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
     notes = [textwrap.fill(f"Not the paper's data: {words}.", 110) for words in stand_ins]
     if scale == "quick":
         notes.append("Reduced scale (config/quick.yaml): not the paper's parameters.")
-    if scale == "own":
-        notes.append("Your own scale: not the paper's parameters.")
     if not notes:
         return
     # Above the panels where a legend stands below them: Matplotlib would write one over the other.

@@ -1,4 +1,4 @@
-"""The ledgers as Markdown: `docs/results.md` and the README's counts.
+"""The ledgers as Markdown: the site's page of results and the README's counts.
 
 They are written from the ledgers alone, with the verdicts that they expect: the gate fails a run
 that finds others. The site puts the pictures of a build in the place of the words.
@@ -17,7 +17,6 @@ import jinja2
 from reproduction.engine.ledger import Ledger, Statement
 from reproduction.engine.verdicts import KINDS, SEVERITIES, STATEMENT_VERDICTS
 
-COUNTS = ("<!-- counts: begin -->", "<!-- counts: end -->")
 # A figure on a page: its paper and name, its caption, and what is seen.
 FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
 
@@ -57,15 +56,6 @@ def counts_table(ledgers: Sequence[Ledger]) -> str:
         counts = [*(statements[name] for name in STATEMENT_VERDICTS), len(ledger.findings)]
         rows.append([ledger.paper, *map(str, counts), f"{passed} of {len(checks)}"])
     return _table(rows)
-
-
-def with_counts(text: str, ledgers: Sequence[Ledger]) -> str:
-    """A text, README say, with the table of counts between its two markers."""
-    begin, end = COUNTS
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise ValueError(f"text must hold {begin} and {end} once each")
-    before, after = text.partition(begin)[0], text.partition(end)[2]
-    return f"{before}{begin}\n{counts_table(ledgers)}\n{end}{after}"
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:

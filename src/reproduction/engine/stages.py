@@ -68,6 +68,8 @@ def data(job: Job) -> None:
         job.wildcards.dataset,
         directory=os.environ.get("PRIVREG_DATA") or None,
         mirrors=job.params.mirrors,
+        # A table that was prepared from files that are not here now gives way to no stand-in.
+        allow_stand_in=job.params.looked_for_in != "PRIVREG_DATA",
     )
     about = {"looked_for_in": job.params.looked_for_in, "stand_in": table.stand_in}
     artifacts.write(artifacts.describe(artifacts.to_dataset(table), {}), job.output.table)

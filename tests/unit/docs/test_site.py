@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import re
 from pathlib import Path
 from types import ModuleType
@@ -76,22 +74,3 @@ def test_each_file_of_a_data_set_has_its_digest():
     page = data_page()
     assert f"`california_housing/cal_housing.data` | `{california_housing.FILES[0].sha256}`" in page
     assert page.count("\n## ") == len(NAMES)
-
-
-def test_a_graph_is_drawn_with_all_its_boxes_and_arrows(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "docs/site")
-    graphs = importlib.import_module("graphs")
-    text = (ROOT / "docs/workflow.md").read_text(encoding="utf-8")
-    (source,) = re.findall(r"```mermaid\n(.*?)```", text, re.DOTALL)
-    drawn = graphs.as_svg(source)
-    boxes = re.findall(r">([a-z_]+)</text>", drawn)
-    assert len(boxes) == len(set(boxes))
-    assert set(boxes) == set(re.findall(r"[a-z_]+", source)) - {"graph"}
-    assert drawn.count("marker-end") == source.count("-->")
-    # Boxes of a row stand beside each other.
-    rows: dict[str, list[tuple[float, float]]] = {}
-    for x, y, width in re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)"', drawn):
-        rows.setdefault(y, []).append((float(x), float(x) + float(width)))
-    for row in rows.values():
-        for one, two in itertools.pairwise(sorted(row)):
-            assert one[1] < two[0]
