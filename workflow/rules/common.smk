@@ -1,10 +1,11 @@
 # Shared by all rules: the plan, the wildcards, and an environment in which jobs import this checkout.
+import os
 import sys
 import time
 from pathlib import Path
 
 STARTED = time.time()
-if not isinstance(workflow.current_basedir, str):
+if not isinstance(workflow.current_basedir, (str, os.PathLike)):
     sys.exit(
         "error: the workflow runs from a checkout; clone it and name its Snakefile by a path"
     )

@@ -1,6 +1,6 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
 # Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so; .json: its origin
-# Steps   look in the folder, else download and check, else stand in, unless a real table is there.
+# Steps   look in the folder, else download and check, else stand in.
 
 
 rule data:
