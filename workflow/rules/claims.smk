@@ -1,7 +1,7 @@
 # Needs   config/claims/<paper>/<topic>.yaml and the artifacts that its entries name.
 # Makes   verdicts/<paper>.json; claims/<paper>/<entry>.json on demand;
 #         claims.csv and .json, findings.csv; index.html; entries/<paper>/<entry>.html; gate.txt;
-#         the studies' own in studies/
+#         the studies' own in studies/; falsified/<paper>/<version>.json and falsified.txt
 # Steps   judge the entries, one job for all of a paper, which always succeeds; join the verdicts of
 #         the papers; show them beside the figures; fail on a verdict that is not the expected one.
 
@@ -17,6 +17,7 @@ rule judge:
         f"{ROOT}/logs/verdicts/{{paper}}.log",
     benchmark:
         f"{ROOT}/benchmarks/verdicts/{{paper}}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -32,8 +33,7 @@ rule judge:
         "../scripts/judge.py"
 
 
-rule claim:
-    """Write the verdict on one entry to a file of its own."""
+use rule judge as claim with:
     input:
         ledgers=lambda w: plan.ledger_files(w.paper),
         artifacts=lambda w: plan.evidence(w.paper, w.claim),
@@ -43,19 +43,8 @@ rule claim:
         f"{ROOT}/logs/claims/{{paper}}/{{claim}}.log",
     benchmark:
         f"{ROOT}/benchmarks/claims/{{paper}}/{{claim}}.tsv"
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=lambda wildcards, attempt: 300 * attempt,
-        runtime=lambda wildcards, attempt: 5 * attempt,
-    params:
-        code=code_of("reproduction.engine.verdicts"),
-        stated=lambda w: plan.stated_code(w.paper),
-        scale=plan.config.scale,
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
-    script:
-        "../scripts/judge.py"
 
 
 rule ledger:
@@ -73,6 +62,7 @@ rule ledger:
         f"{ROOT}/logs/{{book}}claims.log",
     benchmark:
         f"{ROOT}/benchmarks/{{book}}claims.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -105,6 +95,7 @@ rule page:
         f"{ROOT}/logs/{{book}}page.log",
     benchmark:
         f"{ROOT}/benchmarks/{{book}}page.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -131,6 +122,7 @@ rule gate:
         f"{ROOT}/logs/{{book}}gate.log",
     benchmark:
         f"{ROOT}/benchmarks/{{book}}gate.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -179,6 +171,7 @@ rule caught:
         f"{ROOT}/logs/falsified.log",
     benchmark:
         f"{ROOT}/benchmarks/falsified.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:

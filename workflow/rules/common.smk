@@ -19,6 +19,7 @@ from reproduction.engine.plan import Plan, looked_for_in
 from reproduction.engine.processor import prepare_environment
 
 
+# For --configfile, --config and the report; the plan reads and checks all files.
 configfile: str(HERE / "config/config.yaml")
 
 
@@ -35,24 +36,13 @@ prepare_environment(SOURCE)
 
 wildcard_constraints:
     paper="|".join(plan.config.blocks),
+    # Folder of a page and its gate: none for the papers.
     book="|studies/",
     dataset="|".join(plan.config.data),
+    # A name counts only below its paper's folder: (?<=/brown2024/)fig5|...
     experiment=plan.names("experiments"),
     figure=plan.names("figures"),
     table=plan.names("tables"),
     claim=plan.names("claims"),
     version="[a-z0-9-]+",
     shard=r"\d+",
-
-
-# What is done in a second by the process that waits: never sent to a cluster.
-localrules:
-    data,
-    summarise,
-    figure,
-    table,
-    judge,
-    ledger,
-    page,
-    gate,
-    caught,

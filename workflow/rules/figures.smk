@@ -19,6 +19,7 @@ rule figure:
         f"{ROOT}/logs/figures/{{paper}}/{{figure}}.log",
     benchmark:
         f"{ROOT}/benchmarks/figures/{{paper}}/{{figure}}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -44,6 +45,7 @@ rule table:
         f"{ROOT}/logs/tables/{{paper}}/{{table}}.log",
     benchmark:
         f"{ROOT}/benchmarks/tables/{{paper}}/{{table}}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:

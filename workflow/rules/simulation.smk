@@ -47,6 +47,7 @@ rule summarise:
         f"{ROOT}/logs/simulation/{{paper}}/{{experiment}}.log",
     benchmark:
         f"{ROOT}/benchmarks/simulation/{{paper}}/{{experiment}}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:

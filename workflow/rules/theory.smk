@@ -1,6 +1,8 @@
 # Needs   an experiment's parameters, and for some the table that they name.
 # Makes   theory/<paper>/<experiment>.nc
 # Steps   evaluate the recipe's theory.
+# A job gets its validated `parameters` as an object, which Snakemake cannot compare with those of
+# the last run; `settings` are the same as plain values.
 
 
 rule theory:

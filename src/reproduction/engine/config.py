@@ -31,7 +31,7 @@ class Overlay(Strict):
 
 
 class Resources(Strict):
-    """What one job of a large experiment needs, where the rules' own figures are too small."""
+    """What one job of an experiment asks for; each retry asks for a multiple."""
 
     mem_mb: Annotated[int, Field(ge=1)] = Field(1000, description="Memory in MB.")
     runtime: Annotated[int, Field(ge=1)] = Field(30, description="Minutes of one core.")
@@ -62,12 +62,13 @@ class Experiment(Strict):
         return self
 
     def at(self, scale: Scale) -> Experiment:
-        """The experiment at a scale."""
+        """The experiment at a scale; what `quick` says wins over all else at the quick one."""
         if scale == "paper":
             return self
+        trials = self.quick.trials or self.trials
         changed = {
-            "shards": self.quick.shards,
-            "trials": self.quick.trials or self.trials,
+            "shards": min(self.quick.shards, trials or 1),
+            "trials": trials,
             "parameters": merge(self.parameters, self.quick.parameters),
         }
         return self.model_copy(update=changed)
@@ -176,7 +177,7 @@ def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -
     files = [f"papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed]
     for file in (*files, "studies.yaml"):
         raw = merge(read_mapping(folder / file), raw)
-    blocks = {key: validate(Paper, raw[key], key) for key in (*listed, STUDIES)}
+    blocks = {key: validate(Paper, raw.get(key, {}), key) for key in (*listed, STUDIES)}
     shared = {key: value for key, value in raw.items() if key not in (*known_papers(), STUDIES)}
     for key in shared:
         choose(key, [*Config.model_fields, *known_papers()], "a key of config")

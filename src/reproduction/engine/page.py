@@ -176,8 +176,9 @@ def _embedded(
 def _cost(benchmarks: Path, paper: str) -> str:
     """Time and memory of a paper's jobs."""
     jobs = [
-        next(csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+        job
         for path in benchmarks.glob(f"*/{paper}/**/*.tsv")
+        for job in csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter="\t")
     ]
     if not jobs:
         return ""

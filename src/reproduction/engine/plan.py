@@ -81,7 +81,7 @@ class Plan:
 
     def code(self, paper: str, name: str) -> str:
         """Digest of the code of an experiment."""
-        return code_of(self.recipe(paper, name).module_name)
+        return code_of("reproduction.engine.simulation", self.recipe(paper, name).module_name)
 
     def reads(self, paper: str, name: str, *stages: str) -> dict[str, str]:
         """The artifacts that stages of an experiment read, by argument name."""
@@ -185,8 +185,15 @@ class Plan:
         return found
 
     def ledger_files(self, *keys: str) -> list[str]:
-        """Files of the ledgers of papers or of the studies."""
-        return [str(file) for key in keys for file in topic_files(self.folder / "claims" / key)]
+        """Files of the ledgers of papers or of the studies.
+
+        Relative where they lie below the working directory, so that a clone reruns nothing.
+        """
+        files = [file for key in keys for file in topic_files(self.folder / "claims" / key)]
+        here = Path.cwd()
+        return [
+            str(each.relative_to(here) if each.is_relative_to(here) else each) for each in files
+        ]
 
     def stated_code(self, paper: str) -> str:
         """Digest of the recipes that declare entries of a ledger."""
@@ -243,13 +250,15 @@ class Plan:
         if recipe.has("simulate") != (experiment.trials is not None):
             expected = "a number of trials" if recipe.has("simulate") else "none (no simulation)"
             raise ConfigError(f"{where}.trials must be {expected}, got {experiment.trials}")
+        if not hasattr(recipe.module, "PLACE"):
+            raise ConfigError(f"{recipe.module_name} must state its PLACE in the paper")
         least = getattr(recipe.module, "LEAST_TRIALS", 1)
         if experiment.trials is not None and experiment.trials < least:
             raise ConfigError(f"{where}.trials must be at least {least}, got {experiment.trials}")
         typed: Any = validate(
             recipe.module.Parameters, experiment.parameters, f"{where}.parameters"
         )
-        if "data" in recipe.reads(*STAGE_OF.values()):
+        if "data" in recipe.reads(*STAGES):
             choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
         self.experiments[paper, name], self.parameters[paper, name] = experiment, typed
 

@@ -19,9 +19,8 @@ THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL
 def prepare_environment(source: str) -> None:
     """Give this process' children pinned loops, one thread each, and the packages in `source`."""
     os.environ.update({**ALLOCATOR, **THREADS, **pinned()})
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if source not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([source, *filter(None, paths)])
+    others = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each != source]
+    os.environ["PYTHONPATH"] = os.pathsep.join([source, *filter(None, others)])
 
 
 def pinned() -> dict[str, str]:

@@ -70,6 +70,8 @@ class Trials:
 
 def shard_of(seed: int, experiment: str, trials: int, *, index: int, count: int) -> Trials:
     """Shard `index` of `count` nearly equal consecutive ranges of the trials."""
+    if not 0 <= index < count:
+        raise ValueError(f"shard must be less than {count}, got {index}")
     bounds = [trials * part // count for part in (index, index + 1)]
     return Trials(seed, experiment, *bounds)
 
