@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import xarray as xr
 import yaml
-from reproduction.pipeline.falsify import wrong_versions
 
 from reproduction.claims.falsify import (
     Patch,
@@ -23,6 +22,7 @@ from reproduction.claims.falsify import (
 )
 from reproduction.claims.verdicts import Judgement
 from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.mistakes import wrong_versions
 from reproduction.engine.parameters import choose
 
 ROOT = Path(__file__).parents[3]
