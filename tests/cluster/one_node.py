@@ -103,18 +103,12 @@ class OneNode:
             f"--seed-file={munge}/seed",
         )
         self.run("slurmctld", "-c", "-f", str(self.configuration))
-        self.start_node()
-
-    def start_node(self) -> None:
         self.run("slurmd", "-c", "-f", str(self.configuration), "-N", self.host)
         deadline = time.monotonic() + 30
         while self.run("sinfo", "--noheader", "--format=%T").strip() not in UP:
             if time.monotonic() > deadline:
                 raise TimeoutError((self.folder / "slurmd.log").read_text()[-2000:])
             time.sleep(0.2)
-
-    def stop_node(self) -> None:
-        _end(self.folder / "slurmd.pid")
 
     def stop(self) -> None:
         self.run("scancel", "--partition=short", check=False)

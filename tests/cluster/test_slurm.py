@@ -1,6 +1,5 @@
-"""A paper's quick DAG through a real SLURM, with accidents, equals a local build byte for byte."""
+"""A paper's quick DAG through a real SLURM, one job killed, equals a local build byte for byte."""
 
-import filecmp
 import json
 import os
 import shutil
@@ -42,36 +41,23 @@ pytestmark = [
 ]
 
 
-def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
+def test_slurm_with_a_killed_job_gives_the_bytes_of_a_local_build(tmp_path):
     there, here = checkout.whole_checkout(tmp_path / "there"), tmp_path / "here"
     (there / "paper.json").write_text(json.dumps(PAPER))
     with one_node(tmp_path / "slurm") as cluster:
         run = submit(there, cluster, *TARGETS, "--configfile", *CONFIGS)
         cancelled = cancel_one(cluster, run)
-        restarted = restart_node(cluster, run)
         output, _ = run.communicate(timeout=3000)
         ended = cluster.ended()
-        refused = submit(there, cluster, *TARGETS, "--configfile", *CONFIGS, partition="shrot")
-        said, _ = refused.communicate(timeout=300)
-    assert refused.returncode == 1
-    assert said.splitlines()[-1].startswith("error: slurm_partition must be one of 'short', got")
     assert run.returncode == 0, output[-4000:]
     assert ended[cancelled] == "CANCELLED"
-    assert restarted is not None
     # Times of files are kept, so that what is compiled already counts.
     shutil.copytree(there, here, ignore=shutil.ignore_patterns("results", ".snakemake"))
     twice.run(here, TARGETS, cores=2, configs=CONFIGS)
-    left, right = twice.artifacts(here / "results"), twice.artifacts(there / "results")
-    assert left == right
-    differ = [
-        path
-        for path in sorted(left)
-        if not filecmp.cmp(here / "results" / path, there / "results" / path, shallow=False)
-    ]
-    assert not differ
+    assert twice.artifacts(here / "results") == twice.artifacts(there / "results")
 
 
-def submit(folder, cluster, *arguments, partition="short"):
+def submit(folder, cluster, *arguments):
     """A run of the workflow that hands its jobs to SLURM."""
     steps = cluster.folder / "steps"
     if not steps.exists():
@@ -83,7 +69,7 @@ def submit(folder, cluster, *arguments, partition="short"):
         *(sys.executable, "-c", START, str(EXECUTOR), *arguments),
         *("--profile", "profiles/slurm", "--cores", "1", "--group-components", *GROUPS),
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
-        *("--default-resources", f"slurm_partition={partition}", "slurm_account=none"),
+        *("--default-resources", "slurm_partition=short", "slurm_account=none"),
     ]
     return subprocess.Popen(
         command,
@@ -97,27 +83,11 @@ def submit(folder, cluster, *arguments, partition="short"):
 
 def cancel_one(cluster, run):
     """Kill the first job that runs."""
-    job = wait_for_a_job(cluster, run)
-    cluster.run("scancel", "--signal=KILL", "--full", job)
-    cluster.run("scancel", job)
-    return job
-
-
-def restart_node(cluster, run):
-    """Stop the node's daemon under a job that runs after another has ended well, and start it."""
-    job = wait_for_a_job(cluster, run, in_the_middle=True)
-    cluster.stop_node()
-    time.sleep(1)
-    cluster.start_node()
-    return job
-
-
-def wait_for_a_job(cluster, run, *, in_the_middle=False):
-    """A job that runs, in the middle of the work or not; None if the run ends before."""
     while run.poll() is None:
-        states = cluster.ended()
-        running = [job for job, state in states.items() if state == "RUNNING"]
-        if running and ("COMPLETED" in states.values() or not in_the_middle):
+        running = [job for job, state in cluster.ended().items() if state == "RUNNING"]
+        if running:
+            cluster.run("scancel", "--signal=KILL", "--full", running[0])
+            cluster.run("scancel", running[0])
             return running[0]
         time.sleep(0.5)
-    return None
+    raise AssertionError(run.communicate()[0])

@@ -1,4 +1,4 @@
-"""The project as a whole: what an edit reaches, kernels, and versions that go together."""
+"""The project as a whole: kernels, and versions that go together."""
 
 import ast
 import re
@@ -7,31 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from reproduction.pipeline.closure import PACKAGES, SOURCE, closure, module_of
+
+from reproduction.engine.code import SOURCE
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_no_parent_package_imports_its_modules():
-    # Else every file below it would be in the closure of every other. No closure holds the
-    # packages' own; papers and studies say what they are.
-    free = {*PACKAGES, "privreg.data", "reproduction.studies", "reproduction.studies.figures"}
-    for path in SOURCE.rglob("__init__.py"):
-        if module_of(path) not in free and ".papers." not in module_of(path):
-            imported = re.findall(r"^(?:from|import) ([\w.]+)", path.read_text(), re.MULTILINE)
-            assert not [name for name in imported if name.startswith(PACKAGES)], path
-
-
-def test_an_edit_reaches_what_depends_on_it_and_nothing_else():
-    def names(root):
-        return {path.resolve().relative_to(SOURCE).as_posix() for path in closure(root)}
-
-    recipe = "reproduction.papers.bombari2025.experiments.trajectories"
-    theory, simulation = names(f"{recipe}:theory"), names(f"{recipe}:simulate")
-    equivalent = "privreg/theory/one_pass_dpgd/deterministic_equivalent.py"
-    assert equivalent in theory - simulation
-    assert "privreg/algorithms/one_pass_dpgd_kernels.py" in simulation - theory
-    assert not {"reproduction/engine/plotting.py", "privreg/__init__.py"} & simulation
 
 
 def test_no_kernel_may_be_reordered():

@@ -10,7 +10,6 @@ import pytest
 
 import privreg
 from reproduction.engine.code import SOURCE
-from reproduction.engine.registry import known_keys, package, recipes
 
 LIBRARY = SOURCE / "privreg"
 NAMES = LIBRARY / "__init__.pyi"
@@ -50,19 +49,6 @@ def test_every_name_resolves_and_none_needs_the_reproduction_or_arrow():
         "import privreg.estimators.tables"
     )
     assert not loaded & (REPRODUCTION | {"reproduction", "pyarrow"})
-
-
-def test_no_stage_of_the_workflow_needs_arrow():
-    stages = sorted(
-        f"{package(key)}.experiments.{name}" for key in known_keys() for name in recipes(key)
-    )
-    assert len(stages) > 50
-    # What the workflow's command hides cannot be imported after it.
-    modules_after(
-        "import reproduction.__main__\nimport importlib, sys\n"
-        f"for name in {stages}: importlib.import_module(name)\n"
-        "assert sys.modules['pyarrow'] is None"
-    )
 
 
 def test_what_type_checkers_see_is_what_there_is():

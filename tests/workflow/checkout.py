@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import psutil
 import yaml
 
+from reproduction.engine.plan import Plan
+
 ROOT = Path(__file__).parents[2]
-QUICK = ("--configfile", "config/quick.yaml")
-# Experiments and figures that pass through every rule.
+SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+# Experiments and figures that pass through every rule but that of tables.
 SMALL = {
     "bombari2025": {
         "experiments": ["clipping_factors", "housing_heat_maps"],
@@ -26,73 +25,49 @@ SMALL = {
     "brown2024": {"experiments": ["coverage"], "figures": ["fig5", "fig6"]},
     "studies": {"experiments": ["audits"], "figures": ["audits"]},
 }
-WARM = Path(__file__).with_name("warm.py")
-RUNS_NO_JOB = {"--dry-run", "--lint", "--list-rules", "--rulegraph"}
-DEAD_MIRROR = ["http://127.0.0.1:9"]
 
 
-def snakemake(
-    folder: Path, *arguments: str, check: bool = True, limit: float = 280, **environment: str
-) -> str:
-    """Run Snakemake in a checkout for so many seconds at most and return what it printed."""
+def environment(source: Path, **changed: str) -> dict[str, str]:
+    """The environment of a user who has no local tables and has downloaded none."""
     variables = {
         **os.environ,
         # Byte-code lies in the copy: jobs that find none import three times as long.
         "PYTHONDONTWRITEBYTECODE": "",
-        # No local tables, and none that an earlier run downloaded.
         "PRIVREG_DATA": "",
-        "XDG_CACHE_HOME": str(folder / ".cache"),
-        **environment,
+        "XDG_CACHE_HOME": str(source / ".cache"),
+        **changed,
     }
-    variables.pop("PYTHONPATH", None)
-    arguments = ("--cores", "2", *arguments)
-    if RUNS_NO_JOB & {*arguments}:
-        status, output = _forked(folder, arguments, variables, limit)
-    else:
-        ran = subprocess.run(
-            [sys.executable, "-m", "snakemake", *arguments],
-            cwd=folder,
-            env=variables,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
-        status, output = ran.returncode, ran.stdout + ran.stderr
-    assert (status == 0) == check, output
-    return output
+    # Rules find their package by themselves; compiled kernels lie beside it.
+    for name in ("PYTHONPATH", "NUMBA_CACHE_DIR"):
+        variables.pop(name, None)
+    return variables
 
 
-@functools.cache
-def _warm() -> subprocess.Popen[str]:
-    """A process that ends with this one, which closes its input."""
-    variables = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
-    variables.pop("PYTHONPATH", None)
-    return subprocess.Popen(
-        [sys.executable, WARM],
-        env=variables,
-        stdin=subprocess.PIPE,
+def start(
+    folder: Path, *arguments: str, source: Path | None = None, **options: Any
+) -> psutil.Popen:
+    """Snakemake in a folder, of the workflow that lies there or, small and quick, in `source`."""
+    where = source or folder
+    if source:
+        quick = str(source / "config/quick.yaml")
+        arguments = (*arguments, "--snakefile", str(source / "Snakefile"), "--configfile", quick)
+    return psutil.Popen(
+        [*SNAKEMAKE, "--cores", "2", *arguments],
+        cwd=folder,
+        env=environment(where, **options.pop("environment", {})),
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
+        **options,
     )
 
 
-def _forked(
-    folder: Path, arguments: Sequence[str], variables: dict[str, str], limit: float
-) -> tuple[int, str]:
-    """Status and output of a command that runs no job, without Snakemake's imports."""
-    with tempfile.TemporaryDirectory() as place:
-        said = {name: f"{place}/{name}" for name in ("output", "errors")}
-        request = {
-            "folder": str(folder),
-            "arguments": arguments,
-            "environment": variables,
-            "limit": int(limit),
-        }
-        server = _warm()
-        print(json.dumps(request | said), file=server.stdin, flush=True)
-        status = int(server.stdout.readline())
-        return status, "".join(Path(path).read_text() for path in said.values())
+def snakemake(folder: Path, *arguments: str, check: bool = True, **options: Any) -> str:
+    """Run it to its end, and return what it printed."""
+    ran = start(folder, *arguments, **options)
+    output = ran.communicate(timeout=1200)[0]
+    assert ran.returncode == (0 if check else 1), output
+    return output
 
 
 def whole_checkout(folder: Path) -> Path:
@@ -105,10 +80,11 @@ def whole_checkout(folder: Path) -> Path:
 def small_checkout(folder: Path, parts: dict[str, dict[str, list[str]]] = SMALL) -> Path:
     """A copy whose configuration and ledgers are these parts alone, and that has no network."""
     whole_checkout(folder)
+    plan = Plan(ROOT / "config")
     shared = folder / "config/config.yaml"
     config = yaml.safe_load(shared.read_text())
     for source in config["data"].values():
-        source["mirrors"] = DEAD_MIRROR
+        source["mirrors"] = ["http://127.0.0.1:9"]
     del config["papers"]
     listed = "".join(f"  - {paper}\n" for paper in parts if paper != "studies")
     shared.write_text(f"{yaml.safe_dump(config)}papers:\n{listed}")
@@ -116,38 +92,42 @@ def small_checkout(folder: Path, parts: dict[str, dict[str, list[str]]] = SMALL)
         name = paper if paper == "studies" else f"papers/{paper}"
         file = folder / f"config/{name}.yaml"
         block = yaml.safe_load(file.read_text())[paper]
-        for kind in ("experiments", "figures"):
-            block[kind] = {name: block[kind][name] for name in kept[kind]}
+        for kind, names in kept.items():
+            block[kind] = {name: block[kind][name] for name in names}
         block.pop("tables", None)
+        if "housing_heat_maps" in block["experiments"]:
+            block["experiments"]["housing_heat_maps"]["quick"]["shards"] = 2
         file.write_text(yaml.safe_dump({paper: block}, sort_keys=False))
         for topic in (folder / "config/claims" / paper).glob("*.yaml"):
-            _keep_entries(topic, kept)
+            _keep_entries(topic, kept, plan, paper)
     return folder
 
 
-def _keep_entries(topic: Path, kept: dict[str, list[str]]) -> None:
+def _keep_entries(topic: Path, kept: dict[str, list[str]], plan: Plan, paper: str) -> None:
     """Only the entries of a topic whose evidence and figure are kept; no file if there is none."""
+    ledger = plan.ledgers[paper]
+
+    def stands(block: dict[str, Any]) -> bool:
+        """Whether an entry, or each entry that shows a finding, can be judged."""
+        name = block.get("finding", block["id"])
+        shown = ledger.shown_by(name) if name in ledger.findings else [name]
+        read = {Path(path).stem for entry in shown for path in plan.evidence(paper, entry)}
+        figures = {ledger.entries[entry].figure for entry in shown}
+        return read <= {*kept["experiments"]} and figures <= {None, *kept["figures"]}
+
     block = yaml.safe_load(topic.read_text())
-    shared = yaml.safe_dump(block.get("shared", {}))
-
-    def stands(entry: object) -> bool:
-        text = f"{yaml.safe_dump(entry)}\n{shared}"
-        artifacts = re.findall(r"artifact: '?[a-z]+/(\w+)", text)
-        figures = re.findall(r"^\s*figure: (\w+)", text, re.MULTILINE)
-        return bool(artifacts) and (
-            {*artifacts} <= {*kept["experiments"]} and {*figures} <= {*kept["figures"]}
-        )
-
-    declared = [name for name in block.pop("identities", []) if name in kept["experiments"]]
-    for kind, entries in block.items():
-        if isinstance(entries, list):
-            block[kind] = [entry for entry in entries if stands(entry)]
-            for entry in block[kind]:
+    block["identities"] = [
+        name for name in block.get("identities", []) if name in kept["experiments"]
+    ]
+    for kind, listed in block.items():
+        if isinstance(listed, list) and kind != "identities":
+            block[kind] = [*filter(stands, listed)]
+            for each in block[kind]:
                 # What it rests on may have been left out.
-                entry.pop("requires", None)
+                each.pop("requires", None)
     block.get("shared", {}).pop("requires", None)
-    block |= {"identities": declared} if declared else {}
-    if any(isinstance(entries, list) and entries for entries in block.values()):
+    block = {key: each for key, each in block.items() if each != []}
+    if any(isinstance(each, list) for each in block.values()):
         topic.write_text(yaml.safe_dump(block, sort_keys=False))
     else:
         topic.unlink()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import xarray as xr
 import yaml
-from reproduction.pipeline.falsify import wrong_versions
 
 from reproduction.engine.falsify import (
     Patch,
@@ -19,6 +18,7 @@ from reproduction.engine.falsify import (
     times,
     turned,
     uncaught,
+    wrong_versions,
 )
 from reproduction.engine.ledger import Statement, read_ledger
 from reproduction.engine.parameters import choose

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reproduction.engine.ledger import Ledger, parse_topic
-from reproduction.engine.ledgers import read_ledger
+from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
 from reproduction.engine.results_docs import counts_table, render
 
 from .book import DRAWINGS, topics

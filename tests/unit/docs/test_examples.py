@@ -6,10 +6,15 @@ import doctest
 import importlib
 
 import pytest
-from reproduction.pipeline.closure import SOURCE, module_of
+
+from reproduction.engine.code import SOURCE
 
 FILES = sorted((SOURCE / "privreg").rglob("*.py"))
-MODULES = [module_of(path) for path in FILES if ">>> " in path.read_text()]
+MODULES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in FILES
+    if ">>> " in path.read_text()
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

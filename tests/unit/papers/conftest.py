@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import xarray as xr
-import yaml
 
 from privreg.data import stand_ins
 from reproduction.engine import artifacts as store
 from reproduction.engine import stages
-from reproduction.engine.artifacts import to_dataset
 from reproduction.engine.config import merge
 from reproduction.engine.plan import Plan
-from reproduction.engine.registry import paper_files
+from reproduction.engine.yaml_files import read_mapping
 
-ROOT = Path(__file__).parents[3]
-STAGE_THAT_WRITES = {"theory": "theory", "simulation": "summarise", "intervals": "intervals"}
-# What is still slow at the quick scale, made smaller again: overlays of `quick`.
-TINY: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
-    (Path(__file__).parent / "tiny.yaml").read_text()
-)
+CONFIG = Path(__file__).parents[3] / "config"
 
 
 def _cheap_searches(patch: pytest.MonkeyPatch) -> None:
@@ -49,84 +43,98 @@ def _cheap_searches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))
 
 
+class Named(dict[str, Any]):
+    """Files by name, as a job has them."""
+
+    __getattr__ = dict.__getitem__
+
+
 class Built:
     """Artifacts by `stage/experiment`, each built when it is first asked for."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan, self.folder = plan, folder
-        self._reasons: dict[tuple[str, str], BaseException] = {}
+        self._reasons: dict[Path, BaseException] = {}
 
     def dataset(self, paper: str, artifact: str) -> xr.Dataset:
         return store.read(self.path(paper, artifact))
 
     def path(self, paper: str, artifact: str) -> Path:
-        path = self.folder / self.plan.layout.artifact(paper, artifact)
-        if not path.is_file():
-            if (paper, artifact) in self._reasons:
-                raise self._reasons[paper, artifact]
-            try:
-                self._build(paper, artifact, path)
-            except Exception as error:
-                self._reasons[paper, artifact] = error
-                raise
-        return path
-
-    def _build(self, paper: str, artifact: str, path: Path) -> None:
         kind, _, name = artifact.partition("/")
-        if kind == "data":
+        path = self.folder / self.plan.artifact(paper, artifact)
+        if kind == "data" and not path.is_file():
             bundled = stand_ins.BUNDLED[name]("a test needs no download")
-            store.write(to_dataset(bundled), path)
-            return
-        options: dict[str, Any] = {
-            "recipe": self.plan.recipe(paper, name).name,
-            "parameters": self.plan.experiment(paper, name).parameters,
-        }
-        if kind == "simulation":
-            options["shards"] = [self.shard(paper, name, 0, 1)]
-        stage = STAGE_THAT_WRITES[kind]
-        reads = self._reads(stage, paper, name)
-        with pytest.MonkeyPatch.context() as patch:
-            _cheap_searches(patch)
-            getattr(stages, stage)(f"{paper}/{name}", **options, artifacts=reads, output=path)
+            store.write(store.to_dataset(bundled), path)
+        elif kind == "simulation":
+            self._make(paper, name, ("simulate", "summarise"), path, "simulation")
+        elif kind != "data":
+            self._make(paper, name, (kind,), path, kind)
+        return path
 
     def shard(self, paper: str, name: str, index: int, count: int) -> Path:
-        """One job's trials of an experiment, of all when there are `count` jobs."""
-        experiment = self.plan.experiment(paper, name)
-        path = self.folder / f"shards/{paper}/{name}/{index}-of-{count}.nc"
-        if not path.is_file():
-            stages.simulate(
-                f"{paper}/{name}",
-                recipe=self.plan.recipe(paper, name).name,
-                parameters=experiment.parameters,
-                seed=self.plan.config.seed,
-                trials=experiment.trials or 0,
-                shard=(index, count),
-                artifacts=self._reads("simulate", paper, name),
-                output=path,
-            )
+        """One job's trials of an experiment, of all when there is one job."""
+        path = self._shard_file(paper, name, index, count)
+        if count == 1:
+            self.path(paper, f"simulation/{name}")
+        else:
+            self._make(paper, name, ("simulate",), path, "simulate", index, count)
         return path
 
-    def _reads(self, stage: str, paper: str, name: str) -> dict[str, Path]:
-        """Paths of what a stage reads, built."""
-        found = {}
-        for kind, path in self.plan.reads(stage, paper, name).items():
-            what = Path(path).stem if kind == "data" else name
-            found[kind] = self.path(paper, f"{kind}/{what}")
-        return found
+    def _shard_file(self, paper: str, name: str, index: int = 0, count: int = 1) -> Path:
+        return self.folder / f"shards/{paper}/{name}/{index}-of-{count}.nc"
+
+    def _make(
+        self,
+        paper: str,
+        name: str,
+        reads: tuple[str, ...],
+        path: Path,
+        stage: str,
+        index: int = 0,
+        count: int = 1,
+    ) -> None:
+        """Run a stage as a job does, unless its file is there; what failed once fails again."""
+        if path.is_file():
+            return
+        if path in self._reasons:
+            raise self._reasons[path]
+        plan = self.plan
+        output = Named(summary=path, shard=self._shard_file(paper, name))
+        job = SimpleNamespace(
+            wildcards=SimpleNamespace(paper=paper, experiment=name, shard=index),
+            params=SimpleNamespace(
+                recipe=plan.recipe(paper, name).name,
+                parameters=plan.parameters[paper, name],
+                settings=plan.settings(paper, name),
+                code=plan.code(paper, name),
+                draws=plan.draws(paper, name),
+                shards=count,
+            ),
+            input={
+                kind: self.path(paper, f"{kind}/{Path(file).stem}")
+                for kind, file in plan.reads(paper, name, *reads).items()
+            },
+            output=output if stage == "simulation" else [path],
+        )
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                _cheap_searches(patch)
+                getattr(stages, stage)(job)
+        except Exception as error:
+            self._reasons[path] = error
+            raise
 
 
 def tiny_plan() -> Plan:
-    """The plan of a run at the quick scale with the overlays above."""
-    raw = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    for file in paper_files(raw):
-        raw |= yaml.safe_load((ROOT / file).read_text())
-    for paper, experiments in TINY.items():
-        for name, overlay in experiments.items():
-            block = raw[paper]["experiments"][name]
-            block["quick"] = merge(block.get("quick", {}), overlay)
+    """The plan of a run at the quick scale, of which what is slow is made smaller again."""
+    tiny = read_mapping(Path(__file__).parent / "tiny.yaml")
+    overlay = {
+        paper: {"experiments": {name: {"quick": each} for name, each in experiments.items()}}
+        for paper, experiments in tiny.items()
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PRIVREG_DATA", raising=False)
-        return Plan(raw | {"scale": "quick"}, ROOT / "config/claims")
+        return Plan(CONFIG, merge(overlay, {"scale": "quick"}))
 
 
 PLAN = tiny_plan()
@@ -145,8 +153,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         "drawing": [
             (paper, kind, name)
             for paper, block in papers
-            for kind, names in (("figure", block.figures), ("table", block.tables))
-            for name in names
+            for kind in ("figures", "tables")
+            for name in block.drawings(kind)
         ],
     }
     for argument, values in listed.items():

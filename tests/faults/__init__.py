@@ -1,1 +1,0 @@
-"""Faults: kills, damage, full disks, strange places."""

@@ -1,1 +1,0 @@
-"""Recipes of chain2026."""
