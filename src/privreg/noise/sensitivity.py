@@ -11,20 +11,15 @@ by another, its gradient moves by up to 2 and so all of these double.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
-from privreg.noise.quadrature import panel_rule, resolved_edges
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
 from privreg.units import ORDINARY, from_units, in_unit, in_units
 from privreg.validation import (
     FloatArray,
-    require_answer,
     require_array,
-    require_callable,
     require_count,
     require_number,
 )
@@ -39,14 +34,10 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     ----------
     encoder : array_like, shape (T',) or (rows, T)
         Coefficients of a Toeplitz encoder with T' at least T, or any matrix with a column a step;
-        from -1e50 and at most 1e50.
+        at least -1e50 and at most 1e50.
     steps : int, optional
         T; by default all that the encoder has. A Toeplitz encoder that ends earlier is refused,
         for what is left out would be missing from the norm.
-
-    Returns
-    -------
-    float
 
     Guarantee
     ---------
@@ -79,12 +70,7 @@ def damped_square_root_limit(damping: float) -> float:
 
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
-    with the complete elliptic integral K of modulus 1-ν.
-
-    Parameters
-    ----------
-    damping : float
-        ν in [0, 1]; infinite at 0.
+    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0.
 
     Source
     ------
@@ -96,81 +82,13 @@ def damped_square_root_limit(damping: float) -> float:
 
 
 def damped_anti_pgd_limit(damping: float) -> float:
-    r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`: :math:`1/\sqrt{\nu(2-\nu)}`.
+    r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`, :math:`1/\sqrt{\nu(2-\nu)}`.
 
-    Parameters
-    ----------
-    damping : float
-        ν in [0, 1]; infinite at 0.
-
-    Source
-    ------
     choquettechoo2024, Table 2.
     """
     damping = require_number("damping", damping, least=0, most=1)
     # The roots apart: one over the product may be infinite where its root is not.
     return float(1 / (np.sqrt(damping) * np.sqrt(2 - damping))) if damping else np.inf
-
-
-def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
-    r"""Limit of the sensitivity of a minimum-phase decoder from its power spectrum.
-
-    .. math:: \gamma_\infty^2 = \frac1{2\pi} \int_{-\pi}^{\pi} \frac{d\omega}{|B(\omega)|^2}
-
-    Parameters
-    ----------
-    power : callable
-        |B(ω)|² of frequencies ω in (0, π], an array to an array, more than 0. It may vary on any
-        scale near 0, and elsewhere come close to 0 or rise on any scale that double precision
-        resolves, as the spectrum of every decoder with zeros off the unit circle does. A feature
-        narrower than 0.01 is found by what it adds to frequencies around it.
-
-    Returns
-    -------
-    float
-        To about 1e-9 of it. Infinite where frequencies around 1e-50 still count, as they do where
-        the integral diverges at 0.
-
-    Raises
-    ------
-    ValueError
-        If the integral is not resolved: elsewhere than at 0 the spectrum has a zero or a jump, or
-        rounding in it is more than 1e-9.
-
-    Examples
-    --------
-    >>> damped = lambda frequency: np.sqrt(0.1**2 + 4 * 0.9 * np.sin(frequency / 2) ** 2)
-    >>> bool(np.isclose(limiting_sensitivity(damped), damped_square_root_limit(0.1)))
-    True
-
-    Source
-    ------
-    choquettechoo2024, equation (5) and Property C.1.
-    """
-    require_callable("power", power)
-
-    units: list[int] = []
-
-    def inverse(logarithm: FloatArray) -> FloatArray:
-        # The last node may round to just beyond π.
-        frequency = np.minimum(np.exp(logarithm), np.pi)
-        values = require_array("power", power(frequency), shape=frequency.shape, above=0)
-        if not units:
-            # Integrals over the lowest panels stay numbers in units of the spectrum.
-            units.append(in_units(values)[1])
-        values = from_units(values, -units[0])
-        with np.errstate(over="ignore"):
-            return require_answer("power", frequency / values)[None]
-
-    edges = resolved_edges(inverse, _LOG_FREQUENCIES, nodes_per_panel=_NODES)
-    nodes, weights = panel_rule(edges, nodes_per_panel=_NODES)
-    pieces = weights * inverse(nodes)[0]
-    total = float(np.sum(pieces))
-    # In the logarithm of the frequency a convergent integrand has died out at the lower end.
-    if np.sum(pieces[:_NODES]) > 1e-12 * total:
-        return float(np.inf)
-    root, exponent = float(np.sqrt(total / np.pi)), -units[0]
-    return float(from_units(root * (2**0.5 if exponent % 2 else 1.0), exponent // 2))
 
 
 def multi_participation_sensitivity(
@@ -180,8 +98,8 @@ def multi_participation_sensitivity(
 
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
-    for k participations at least b steps apart, which is exact where the coefficients are
-    non-negative and non-increasing. Others are refused: see `multi_participation_bound`.
+    for k participations at least b steps apart. It is exact where the coefficients are
+    non-negative and non-increasing; others are refused (`multi_participation_bound` takes them).
 
     Parameters
     ----------
@@ -191,10 +109,6 @@ def multi_participation_sensitivity(
         Largest number k of steps in which a record takes part.
     separation : int
         Smallest distance b between two of them.
-
-    Returns
-    -------
-    float
 
     Guarantee
     ---------
@@ -223,7 +137,7 @@ def multi_participation_sensitivity(
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
     r"""Upper bound of the sensitivity where a record takes part several times, for any encoder.
 
-    For a Toeplitz encoder, the sensitivity of its non-increasing majorant
+    For a Toeplitz encoder it is the sensitivity of the non-increasing majorant
     :math:`\bar c_t = \max_{s \ge t} |c_s|`, equal to `multi_participation_sensitivity` where that
     applies. For a matrix,
 
@@ -231,17 +145,6 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
 
     over sets P, Q of at most k steps at least b apart.
-
-    Parameters
-    ----------
-    encoder : array_like, shape (steps,) or (rows, steps)
-        At least -1e50 and at most 1e50.
-    participations, separation : int
-        As in `multi_participation_sensitivity`.
-
-    Returns
-    -------
-    float
 
     Guarantee
     ---------
@@ -276,10 +179,6 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     separation : int
         Steps b of an epoch: a record takes part in steps i, i + b, i + 2b, ...
 
-    Returns
-    -------
-    float
-
     Guarantee
     ---------
     As in `single_participation_sensitivity`, for records that take part as stated.
@@ -302,11 +201,6 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     return float(from_units(np.sqrt(largest), unit))
 
 
-# Panels in the logarithm of the frequency: wide ones near 0, where only powers of it are left.
-_NODES = 16
-_LOG_FREQUENCIES = np.concatenate(
-    [np.linspace(np.log(1e-50), np.log(0.1), 77), np.linspace(np.log(0.1), np.log(np.pi), 41)[1:]]
-)
 # A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
 # the number of steps.
 _BLOCK = 1024
@@ -318,7 +212,7 @@ def _norm(column: FloatArray) -> float:
 
 
 def _toeplitz_norm(encoder: ArrayLike) -> float:
-    """`_norm` of coefficients in one pass, where that shows that all of them are in range; else 0.
+    """`_norm` of coefficients if one pass shows that all are in range, else 0.
 
     A sum of squares of this size has no entry that is NaN, or beyond 1e50, or whose square is lost.
     """
