@@ -19,9 +19,9 @@ from privreg.validation import FloatArray, require_array, require_number
 
 
 class Errors(NamedTuple):
-    """Root mean square errors per coordinate at a noise multiplier of 1, over steps and at the last.
+    """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    `mean` is the root of the mean over steps of the squared error.
+    `mean` is the root of the mean over steps of the squared error, `largest` that of a step.
     """
 
     mean: float

@@ -1,4 +1,4 @@
-"""Privacy amplification by iteration: what one pass of noisy, contractive steps reveals."""
+"""Privacy amplification by iteration: the loss of one pass of noisy, contractive steps."""
 
 from __future__ import annotations
 
@@ -10,28 +10,18 @@ from privreg.validation import require_array, require_broadcast
 
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
-    r"""Privacy parameter of one-pass DP-GD that releases its last iterate.
+    r"""Privacy parameter of one-pass DP-GD that releases its last iterate, over the last axis.
 
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
 
-    Parameters
-    ----------
-    step_sizes : array_like, shape (..., n)
-        At least 0. The step really taken on a sample may be smaller.
-    noise_multipliers : array_like, shape (..., n)
-        sigma_k, at least 0: step k adds noise of standard deviation 2 C sigma_k a coordinate, where
-        C is the norm that gradients are clipped to.
+    Step k adds noise of standard deviation 2 C σ_k a coordinate, where C is the norm that gradients
+    are clipped to; the step taken on a sample may be smaller than η_k. ρ is infinite where a sample
+    is used and no noise follows.
 
-    Returns
-    -------
-    ndarray, shape (...)
-        rho; `inf` where a sample is used and no noise follows.
-
-    Guarantee
-    ---------
-    The last iterate is rho^2/2-zCDP for data sets that differ in one sample (replace one), provided
-    that each sample is used once, its gradient is clipped to norm C, and the step is a contraction,
-    which a step of at most 2 / |x|^2 is for least squares. Earlier iterates stay secret.
+    Guarantee --------- The last iterate is ρ²/2-zCDP for data sets that differ in one sample
+    (replace one), provided that each sample is used once, its gradient is clipped to norm C, and
+    the step is a contraction, which a step of at most 2 / |x|² is for least squares. Earlier
+    iterates stay secret.
 
     Source
     ------

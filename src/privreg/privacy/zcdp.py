@@ -20,30 +20,16 @@ LEAST = float(np.finfo(np.float64).tiny)
 
 
 def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
-    r"""zCDP budget of one Gaussian mechanism.
+    r"""zCDP budget of one Gaussian mechanism (brown2024, Claim A.5).
 
     .. math:: \rho = \frac{\Delta^2}{2\lambda^2}
 
-    Parameters
-    ----------
-    sensitivity : array_like, shape (...)
-        ℓ2 sensitivity Δ of what is released, at least 0; `inf` is unbounded.
-    noise_std : array_like, shape (...)
-        Standard deviation λ of the noise in each coordinate, at least 0; `inf` hides everything.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ρ; 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
+    It is 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
 
     Guarantee
     ---------
     Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity, and no
     smaller ρ holds if some pair of neighbours attains Δ.
-
-    Source
-    ------
-    brown2024, Claim A.5.
     """
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
     spread = require_real("noise_std", noise_std, least=0, infinite=True)
@@ -61,23 +47,9 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
 
 
 def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.float64]:
-    r"""Least noise of a Gaussian mechanism with a given zCDP budget, λ = Δ / √(2ρ).
+    """Least noise λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
 
-    Parameters
-    ----------
-    sensitivity : array_like, shape (...)
-        ℓ2 sensitivity Δ, at least 0; `inf` is unbounded.
-    rho : array_like, shape (...)
-        Budget ρ, more than 0; `inf` adds no noise to a bounded sensitivity.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        λ, the inverse of `gaussian_budget`; `inf` for an unbounded sensitivity.
-
-    Source
-    ------
-    brown2024, Claim A.5.
+    The inverse of `gaussian_budget`, infinite for an unbounded sensitivity (brown2024, Claim A.5).
     """
     budget = require_real("rho", rho, above=0, infinite=True)
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
@@ -93,24 +65,9 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
 
 
 def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
-    r"""Budget of releasing everything, each release may depend on the earlier ones: ρ = Σ ρ_i.
+    """Budget Σ ρ_i of several releases under one neighbouring relation, over one axis or all.
 
-    Parameters
-    ----------
-    budgets : array_like, shape (...)
-        Budgets ρ_i of the releases under one neighbouring relation, at least 0; `inf` promises
-        nothing. It may be empty.
-    axis : int, optional
-        Axis of the releases, counted from 0; all axes by default.
-
-    Returns
-    -------
-    ndarray
-        The sum, 0 for no release.
-
-    Source
-    ------
-    brown2024, Claim A.4.
+    Each release may depend on the earlier ones (brown2024, Claim A.4).
     """
     spent = require_real("budgets", budgets, least=0, infinite=True)
     if axis is not None and require_count("axis", axis, least=0) >= spent.ndim:
@@ -120,22 +77,9 @@ def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float6
 
 
 def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP.
+    r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP, for δ in (0, 1].
 
     .. math:: \varepsilon = \rho + 2\sqrt{\rho\ln(1/\delta)}
-
-    Parameters
-    ----------
-    rho : array_like, shape (...)
-        Budget ρ, at least 0; `inf` promises nothing.
-    delta : array_like, shape (...)
-        δ in (0, 1].
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ε, increasing in ρ and decreasing in δ, `inf` for an infinite ρ. It is an upper bound;
-        `to_approximate_tight` is smaller.
 
     Guarantee
     ---------
@@ -154,31 +98,15 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
 
 
 def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    r"""Largest ρ whose closed-form conversion is at most ε.
+    r"""Largest ρ whose closed-form conversion is at most ε, the inverse of `to_approximate`.
 
     .. math::
         \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
         \qquad L = \ln(1/\delta)
 
-    Parameters
-    ----------
-    epsilon : array_like, shape (...)
-        ε, at least 0; `inf` asks for nothing.
-    delta : array_like, shape (...)
-        δ in (0, 1].
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ρ, the inverse of `to_approximate` in ρ; `inf` for an infinite ε.
-
     Guarantee
     ---------
     Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
-
-    Source
-    ------
-    brown2024, Claim A.6 solved for ρ.
     """
     target = require_real("epsilon", epsilon, least=0, infinite=True)
     log_inverse = _log_inverse(delta)
@@ -198,19 +126,8 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
         \varepsilon = \min_{\alpha > 1}\; \rho\alpha
         + \frac{\ln(1/\delta) - \ln\alpha}{\alpha - 1} + \ln\Big(1 - \frac1\alpha\Big)
 
-    Parameters
-    ----------
-    rho : array_like, shape (...)
-        Budget ρ, at least 0 and at most 1e100.
-    delta : array_like, shape (...)
-        δ in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ε, at most `to_approximate`, and 0 where δ alone covers the divergence. The minimum runs
-        over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of the closed
-        form; any grid gives a valid ε.
+    The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of
+    the closed form; any grid gives a valid ε. ρ is at most 1e100.
 
     Guarantee
     ---------
@@ -242,27 +159,13 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
 
 
 def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    """Largest ρ whose tight conversion is at most ε, the inverse of `to_approximate_tight`.
+    """Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
 
-    Parameters
-    ----------
-    epsilon : array_like, shape (...)
-        ε, at least 1e-100 and at most 1e99.
-    delta : array_like, shape (...)
-        δ in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ρ, at least `from_approximate`, to a relative 1e-9 from below.
+    The inverse of `to_approximate_tight`, at least `from_approximate`, for ε from 1e-100 to 1e99.
 
     Guarantee
     ---------
     Every mechanism with this ρ is (ε, δ)-DP.
-
-    Source
-    ------
-    As `to_approximate_tight`, inverted numerically.
     """
     target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e99), _failure(delta)
     require_broadcast(epsilon=target, delta=failure)
