@@ -116,9 +116,9 @@ def power_law(
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
     where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of
-    the eigenvalue, on equal panels of it that carry their exact mass. By default :math:`\lambda^a
-    e^{-\lambda x}` is integrated to 1e-5 for powers a from 1/4 to 2, and to 1e-3 for smaller ones,
-    for every x up to about 1 / `smallest`.
+    the eigenvalue, on equal panels of it that carry their exact mass. By default
+    :math:`\lambda^a e^{-\lambda x}` is integrated to 1e-5 for powers a from 1/4 to 2, and to 1e-3
+    for smaller ones, for every x up to about 1 / `smallest`.
 
     Parameters
     ----------

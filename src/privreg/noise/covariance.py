@@ -151,9 +151,9 @@ class PublicCovariance(Immutable):
 
     .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
 
-    The rows of X̃, shape (M, d), are the public features. A draw takes d + M normals, √(λ/M) g +
-    X̃ᵀ h / √M; the inverse norm needs the eigenvectors of the smaller of X̃X̃ᵀ and X̃ᵀX̃, which
-    several ridges λ share through `with_ridge`.
+    The rows of X̃, shape (M, d), are the public features. A draw takes d + M normals,
+    √(λ/M) g + X̃ᵀ h / √M; the inverse norm needs the eigenvectors of the smaller of X̃X̃ᵀ and
+    X̃ᵀX̃, which several ridges λ share through `with_ridge`.
 
     Parameters
     ----------

@@ -165,7 +165,12 @@ def best_damping(
     problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
 
     def error(damping: float) -> float:
-        return _damped_error(problem, damping, participations, separation)
+        encoder = damped_square_root_encoder(steps, damping=damping)
+        sensitivity = multi_participation_sensitivity(
+            encoder, participations=participations, separation=separation
+        )
+        decoder = damped_square_root(steps, damping=damping)
+        return sensitivity * float(np.sqrt(problem.variance(decoder)))
 
     grid = np.geomspace(1e-3 / steps, 1.0, 25)
     coarse = grid[np.argmin([error(damping) for damping in grid])]
@@ -177,16 +182,6 @@ def best_damping(
         options={"xatol": 1e-4},
     )
     return min([0.0, float(np.exp(found.x)), 1.0], key=error)
-
-
-def _damped_error(problem: _Problem, damping: float, participations: int, separation: int) -> float:
-    sensitivity = multi_participation_sensitivity(
-        damped_square_root_encoder(problem.steps, damping=damping),
-        participations=participations,
-        separation=separation,
-    )
-    decoder = damped_square_root(problem.steps, damping=damping)
-    return sensitivity * float(np.sqrt(problem.variance(decoder)))
 
 
 class _Problem:

@@ -25,19 +25,16 @@ from privreg.validation import (
 )
 
 
-def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = None) -> float:
+def single_participation_sensitivity(encoder: ArrayLike) -> float:
     r"""Sensitivity where a record takes part in one step.
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
     Parameters
     ----------
-    encoder : array_like, shape (T',) or (rows, T)
-        Coefficients of a Toeplitz encoder with T' at least T, or any matrix with a column a step;
-        at least -1e50 and at most 1e50.
-    steps : int, optional
-        T; by default all that the encoder has. A Toeplitz encoder that ends earlier is refused,
-        for what is left out would be missing from the norm.
+    encoder : array_like, shape (T,) or (rows, T)
+        Coefficients of a Toeplitz encoder, or any matrix with a column a step; at least -1e50 and
+        at most 1e50.
 
     Guarantee
     ---------
@@ -54,13 +51,11 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     ------
     choquettechoo2024, Theorem 1.1 and equation (24).
     """
-    if steps is None and (known := _toeplitz_norm(encoder)):
+    if known := _toeplitz_norm(encoder):
         return known
     matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:
-        return float(from_units(_norm(matrix[: _within(steps, matrix.size)]), unit))
-    if steps is not None and steps != matrix.shape[1]:
-        raise ValueError(f"steps must be the encoder's columns, {matrix.shape[1]}, got {steps}")
+        return float(from_units(_norm(matrix), unit))
     squares = np.sum(np.square(matrix.T, order="C"), axis=1)
     return float(from_units(np.sqrt(np.max(squares)), unit))
 
@@ -129,8 +124,9 @@ def multi_participation_sensitivity(
             "encoder must be non-negative and non-increasing (multi_participation_bound takes "
             "others), got another"
         )
+    k, b = _participation(participations, separation)
     unit = in_unit(column.item(0))[1]
-    total = _spaced_column_sum(from_units(column, -unit), participations, separation)
+    total = _spaced_column_sum(from_units(column, -unit), k, b)
     return float(from_units(total, unit))
 
 
@@ -151,15 +147,13 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     As in `multi_participation_sensitivity`; never less than the true sensitivity.
     """
     matrix, unit = in_units(require_coefficients("encoder", encoder))
+    k, b = _participation(participations, separation)
     if matrix.ndim == 1:
         majorant = np.maximum.accumulate(np.abs(matrix)[::-1])[::-1]
-        return float(from_units(_spaced_column_sum(majorant, participations, separation), unit))
+        return float(from_units(_spaced_column_sum(majorant, k, b), unit))
     gram = np.abs(matrix.T @ matrix)
-    rows = [
-        _best_spaced_sum(row, participations, separation, through=index)
-        for index, row in enumerate(gram)
-    ]
-    square = _best_spaced_sum(np.array(rows), participations, separation)
+    rows = [_best_spaced_sum(row, k, b, through=index) for index, row in enumerate(gram)]
+    square = _best_spaced_sum(np.array(rows), k, b)
     return float(from_units(np.sqrt(square), unit))
 
 
@@ -224,14 +218,6 @@ def _toeplitz_norm(encoder: ArrayLike) -> float:
     return 0.0
 
 
-def _within(steps: int | None, available: int) -> int:
-    if steps is None:
-        return available
-    if require_count("steps", steps) > available:
-        raise ValueError(f"steps must be at most the encoder's length, {available}, got {steps}")
-    return steps
-
-
 def _participation(participations: int, separation: int) -> tuple[int, int]:
     return (
         require_count("participations", participations),
@@ -239,19 +225,16 @@ def _participation(participations: int, separation: int) -> tuple[int, int]:
     )
 
 
-def _spaced_column_sum(column: FloatArray, participations: int, separation: int) -> float:
-    k, b = _participation(participations, separation)
+def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:
+    """Norm of the sum of k columns, b steps apart."""
     total = np.zeros_like(column)
     for shift in range(0, min(k * b, column.size), b):
         total[shift:] += column[: column.size - shift]
     return _norm(total)
 
 
-def _best_spaced_sum(
-    values: FloatArray, participations: int, separation: int, *, through: int | None = None
-) -> float:
+def _best_spaced_sum(values: FloatArray, k: int, b: int, *, through: int | None = None) -> float:
     """Largest sum of at most k entries at least b apart, one of them `through` if it is given."""
-    k, b = _participation(participations, separation)
     # More participations than steps are no more than one a step.
     k = min(k, values.size)
     if through is None:

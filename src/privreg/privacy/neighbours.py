@@ -55,7 +55,7 @@ def shared_sample_size(
 def sum_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> NDArray[np.float64]:
-    r"""ℓ2 sensitivity of a sum of vectors of norm at most b, 2γ/n for a mean of norms at most γ.
+    r"""ℓ2 sensitivity of a sum of vectors of norm at most b; divided by n, that of a mean.
 
     .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
 

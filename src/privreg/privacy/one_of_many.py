@@ -11,10 +11,12 @@ from privreg.validation import require_count, short
 class OneOfMany:
     """Memory of which of several settings that share noise has been released.
 
-    Guarantee --------- One setting is taken and no second one: the difference of two outputs holds
-    less noise than each, or none, whatever was paid for them. Copies are the object itself. What
-    comes out of a pickle cannot know what is released elsewhere: it allows the setting that was
-    taken before, and none if none was and there are several.
+    Guarantee
+    ---------
+    One setting is taken and no second one: the difference of two outputs holds less noise than
+    each, or none, whatever was paid for them. Copies are the object itself. What comes out of a
+    pickle cannot know what is released elsewhere: it allows the setting that was taken before, and
+    none if none was and there are several.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.noise import dense, discrete, errors, optimal, sensitivity, streams, toeplitz, tree
+from privreg.noise import dense, discrete, errors, optimal, streams, toeplitz, tree
 from privreg.noise.correlations import SquareRootCorrelation
 from privreg.noise.covariance import (
     DiagonalCovariance,
@@ -24,8 +24,6 @@ THREE = identity_covariance(3)
         (toeplitz.dense_matrix, [[[1.0]]], {}, "coefficients"),
         (errors.step_variances, [[1.0, 0.0]], {"workload": [1.0]}, "workload"),
         (errors.workload_errors, [[1.0]], {"sensitivity": -1.0}, "sensitivity"),
-        (sensitivity.single_participation_sensitivity, [[1.0, 0.5], 3], {}, "steps"),
-        (sensitivity.single_participation_sensitivity, [np.eye(3), 2], {}, "must"),
         (optimal.toeplitz_optimum, [5], {"criterion": "median"}, "criterion"),
         (optimal.toeplitz_optimum, [5], {"workload": [1.0, 1.0]}, "workload"),
         (optimal.toeplitz_optimum, [3], {"workload": np.zeros(3)}, "workload must not be all 0"),

@@ -66,7 +66,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
 )
 def budget_error(parameters: Parameters, schedule: str) -> float:
     """Largest relative distance of a sample's recomputed budget to the promised one."""
-    from privreg.privacy.iteration import one_pass_zcdp_root
+    from privreg.privacy.zcdp import one_pass_zcdp_root
 
     steps, noise = parameters.run(schedule)
     each = [
