@@ -68,7 +68,8 @@ def main() -> int:
                 if spent < slow:
                     slow, method, tolerance, scipy_error = spent, candidate, rtol, largest
                 break
-    modes = spectra.explicit(spectra.power_law_quantiles(100_000, PHI))
+    quantiles = ((np.arange(100_000) + 0.5) / 100_000) ** (1 / (1 - PHI))
+    modes = spectra.explicit(spectra.power_law_edge(PHI) * quantiles)
     at_larger = partial(final_risk, rtol=1e-7, gamma=LARGER_GAMMA)
     best = rates[[np.argmin(at_larger(spectrum, rates))]]
     quadrature, law_value = best_time(partial(at_larger, spectrum, best), 5)

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import betaincinv, ndtri
 
-from privreg.audit_statistics import statistics
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import (
+    require_array,
     require_callable,
     require_count,
     require_instance,
@@ -37,7 +38,7 @@ ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 200)
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    r"""Lower bounds on a mechanism's privacy loss, each at the confidence by itself.
+    """Lower bounds on a mechanism's privacy loss, each at the confidence by itself.
 
     Attributes
     ----------
@@ -121,15 +122,15 @@ def audit(
         \ln\big(p^a q^{1-a} + (1-p)^a (1-q)^{1-a}\big),\quad p = 1 - \bar\beta,\ q = \bar\alpha
 
     The outputs are reduced to one number, and a threshold on it decides between the data sets.
-    Reduction, threshold and side are chosen on the first half of the runs, whichever gives the best
-    bound. The second half, which the choice has not seen, gives the rates of false alarms α and of
-    misses β, and their Clopper–Pearson upper bounds, at half of the allowed error each, the loss.
+    Reduction, threshold and side are chosen on the first half of the runs for the best bound. The
+    second half gives the rates of false alarms α and of misses β, and their Clopper–Pearson upper
+    bounds, at half of the allowed error each, the loss.
 
     Parameters
     ----------
     outputs, neighbour_outputs : array_like, shape (runs,) or (runs, p)
-        Independent outputs on each data set, equally many. An output that is not finite, NaN or
-        `inf`, is an outcome like any other: a mechanism that fails on one data set alone is caught.
+        Independent outputs on each data set, equally many. An output that is not
+        finite is an outcome like any other: a mechanism that fails on one data set alone is caught.
     direction : array_like, shape (p,), optional
         Vectors are reduced to their component along it. By default the better of the linear and the
         quadratic likelihood ratio of Gaussians fitted to the first half, which for Gaussian outputs
@@ -175,7 +176,7 @@ def audit(
     half = runs // 2
     candidates = [
         (statistic(first), statistic(second))
-        for statistic in statistics(first[:half], second[:half], direction)
+        for statistic in _statistics(first[:half], second[:half], direction)
     ]
 
     def best(bound: Callable[[FloatArray, FloatArray], FloatArray]) -> tuple[float, int]:
@@ -216,21 +217,17 @@ def audit_mechanism(
     Parameters
     ----------
     mechanism : callable
-        `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p); what
-        it makes of many runs at once decides how long an audit takes.
-    data : object
-    neighbour : object
-        Two neighbouring data sets, passed on as they are, such as `neighbouring_tables` makes by a
-        relation. The bound is about this pair: the worst known should be chosen, such as zeros and
-        a single record whose gradient is as long as clipping allows.
+        `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p).
+    data, neighbour : object
+        Two neighbouring data sets, passed on as they are. The bound is about this pair: the worst
+        known should be chosen, such as zeros and a single record whose gradient is as long as
+        clipping allows.
     runs : int
         Runs on each data set, at least 20. The relative loss to sampling is about
         12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng : Generator
         Source of all runs.
-    direction, confidence
-        As for `audit`.
-    neighbours : Neighbours, optional
+    direction, confidence, neighbours
         As for `audit`.
 
     Examples
@@ -269,6 +266,67 @@ def _outputs(name: str, value: ArrayLike) -> FloatArray:
     if array.ndim == 2 and array.shape[1] == 0:
         raise ValueError(f"{name} must have at least one coordinate, got shape {array.shape}")
     return array.astype(np.float64)
+
+
+def _statistics(
+    first: FloatArray, second: FloatArray, direction: ArrayLike | None
+) -> list[Callable[[FloatArray], FloatArray]]:
+    """Reductions of outputs to one number, NaN where an output is not finite."""
+    if first.ndim == 1:
+        if direction is not None:
+            raise ValueError("direction must be left out where an output is one number")
+        return [np.asarray]
+    if direction is not None:
+        along = require_array("direction", direction, shape=(first.shape[1],))
+        return [lambda outputs: _apply(outputs, lambda rows: rows @ along)]
+    finite = [outputs[np.all(np.isfinite(outputs), axis=1)] for outputs in (first, second)]
+    p = first.shape[1]
+    if min(map(len, finite)) <= 2 * p:
+        return [lambda outputs: _apply(outputs, lambda rows: np.zeros(len(rows)))]
+    # Coordinates of very different or no spread must not decide whether the fit is stable.
+    pooled = np.concatenate(finite)
+    size = np.maximum(np.max(np.abs(pooled), axis=0), np.finfo(np.float64).tiny)
+    shift, scale = np.mean(pooled / size, axis=0), np.std(pooled / size, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def standard(rows: FloatArray) -> FloatArray:
+        return (rows / size - shift) / scale
+
+    whitened = [_Gaussian(standard(rows)) for rows in finite]
+    gap = whitened[1].mean - whitened[0].mean
+    between = (whitened[0].covariance + whitened[1].covariance) / 2
+    linear = np.linalg.lstsq(between, gap, rcond=1e-12)[0]
+
+    def ratio(rows: FloatArray) -> FloatArray:
+        return whitened[1].log_density(rows) - whitened[0].log_density(rows)
+
+    return [
+        lambda outputs: _apply(outputs, lambda rows: standard(rows) @ linear),
+        lambda outputs: _apply(outputs, lambda rows: ratio(standard(rows))),
+    ]
+
+
+def _apply(outputs: FloatArray, statistic: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    values = np.full(len(outputs), np.nan)
+    finite = np.all(np.isfinite(outputs), axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values[finite] = statistic(outputs[finite])
+    return values
+
+
+class _Gaussian:
+    """A Gaussian law fitted to rows (m, p)."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        self.mean = rows.mean(axis=0)
+        self.covariance = np.atleast_2d(np.cov(rows, rowvar=False))
+        # Without it an output that never varies would have no density.
+        ridge = 1e-9 * np.eye(len(self.mean))
+        self._factor = np.linalg.cholesky(self.covariance + ridge)
+
+    def log_density(self, rows: FloatArray) -> FloatArray:
+        white = solve_triangular(self._factor, (rows - self.mean).T, lower=True, check_finite=False)
+        return -0.5 * np.sum(white**2, axis=0) - np.sum(np.log(np.diag(self._factor)))
 
 
 def _gaussian(alpha: FloatArray, beta: FloatArray) -> FloatArray:

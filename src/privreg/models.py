@@ -49,15 +49,7 @@ class LinearModel(Immutable):
 
     @classmethod
     def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
-        """A target of norm 1 spread evenly over the eigenvectors.
-
-        Parameters
-        ----------
-        eigenvalues : array_like, shape (dimension,)
-            At least 0 and at most 1e50.
-        label_noise_std : float
-            At least 0 and at most 1e50.
-        """
+        """A target of norm 1 spread evenly over the eigenvectors; arguments as for the class."""
         values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
         return cls(values, np.full(values.shape, len(values) ** -0.5), label_noise_std)
 

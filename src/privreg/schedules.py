@@ -75,13 +75,7 @@ class Polynomial(Immutable):
         return self.initial
 
     def shape(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Shape at the times.
-
-        Parameters
-        ----------
-        times : array_like
-            In [0, 1].
-        """
+        """(1 - t)^α at times in [0, 1]."""
         t = require_real("times", times, least=0, most=1)
         if self.exponent <= STEEP:
             return np.maximum(1.0 - t, 0.0) ** self.exponent
@@ -124,13 +118,7 @@ class Harmonic(Immutable):
         return self.numerator
 
     def shape(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Shape at the times.
-
-        Parameters
-        ----------
-        times : array_like
-            In [0, 1].
-        """
+        """1 / (t + τ) at times in [0, 1]."""
         return 1.0 / (require_real("times", times, least=0, most=1) + self.offset)
 
     def __str__(self) -> str:
@@ -221,15 +209,7 @@ class InverseSquareRootRate:
 
 
 def rate(schedule: Schedule, times: ArrayLike) -> NDArray[np.float64]:
-    """Rates of a schedule, shape (*amplitude.shape, *times.shape).
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Amplitudes and shape.
-    times : array_like
-        In [0, 1].
-    """
+    """Rates of a schedule at times in [0, 1], shape (*amplitude.shape, *times.shape)."""
     require_schedule(schedule)
     return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
 
@@ -275,7 +255,7 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.
     Parameters
     ----------
     step_sizes : array_like, shape (..., n)
-        Non-increasing, at least 0 and at most 1e100.
+        Non-increasing, since others have no noise of this form; at least 0 and at most 1e100.
     zcdp_root : float
         rho, at least 1e-100; the run is then rho^2/2-zCDP. `inf` adds no noise.
 
@@ -284,11 +264,6 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.
     ndarray, shape (..., n)
         Multipliers sigma_k: step k adds noise of standard deviation 2 C sigma_k a coordinate, with
         C the norm that gradients are clipped to.
-
-    Raises
-    ------
-    ValueError
-        Step sizes that increase, for which no noise of this form exists.
 
     Source
     ------

@@ -20,8 +20,6 @@ from privreg.validation import (
 
 # Growth of the logarithm of the mass over a panel that five nodes resolve to 1e-5.
 STEEPEST = 3.5
-# A larger power of a rounded share of the mass would lose digits.
-STEEP = 64
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,7 @@ def isotropic() -> Spectrum:
 
 
 def explicit(eigenvalues: ArrayLike) -> Spectrum:
-    """The spectrum of a finite covariance, equal eigenvalues grouped into one mode.
-
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (dimension,)
-        At least 0.
-    """
+    """The spectrum of a finite covariance's eigenvalues, equal ones grouped into one mode."""
     listed = require_array("eigenvalues", eigenvalues, shape=(None,), least=0)
     values, counts = np.unique(listed, return_counts=True)
     return Spectrum(values, counts / counts.sum())
@@ -103,33 +95,14 @@ def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum
 
 
 def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> NDArray[np.float64]:
-    """`dimension` equally spaced eigenvalues whose mean is exactly that of the uniform law.
-
-    Parameters
-    ----------
-    dimension : int
-        At least 1.
-    low, high : float
-        Ends of the range, at least 0 and at most 1e300, the first the smaller.
-
-    Returns
-    -------
-    ndarray, shape (dimension,)
-        Midpoints of equal cells of [low, high], increasing.
-    """
+    """Midpoints of equal cells of [low, high]: their mean is exactly the uniform law's."""
     low, high = _range(low, high)
     dimension = require_count("dimension", dimension)
     return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)
 
 
 def power_law_edge(exponent: float) -> float:
-    r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean eigenvalue 1.
-
-    Parameters
-    ----------
-    exponent : float
-        phi, less than 1.
-    """
+    r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean 1 (φ < 1)."""
     exponent = require_number("exponent", exponent, below=1)
     return (2 - exponent) / (1 - exponent)
 
@@ -143,9 +116,9 @@ def power_law(
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
     where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of
-    the eigenvalue, on equal panels of it, so that :math:`\lambda^a e^{-\lambda x}` is integrated
-    well for every x up to about 1 / `smallest`: to 1e-5 for powers a from 1/4 to 2, and to 1e-3 for
-    smaller ones, on the panels given by default; each panel carries its exact mass.
+    the eigenvalue, on equal panels of it that carry their exact mass. By default
+    :math:`\lambda^a e^{-\lambda x}` is integrated to 1e-5 for powers a from 1/4 to 2, and to 1e-3
+    for smaller ones, for every x up to about 1 / `smallest`.
 
     Parameters
     ----------
@@ -160,11 +133,6 @@ def power_law(
         Nodes a panel, at least 1.
     smallest : float
         Upper end of the lowest panel, in units of the largest eigenvalue, in (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range, or so extreme that the weights are not numbers.
 
     Source
     ------
@@ -212,16 +180,6 @@ def power_law_with_signal(
     signal_scale : float
         s, more than 0; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
 
-    Returns
-    -------
-    SpectrumWithSignal
-        Unpacks as `spectrum, signal`.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range, or so extreme that the signal is no number.
-
     Examples
     --------
     >>> from privreg.schedules import Polynomial
@@ -244,32 +202,6 @@ def power_law_with_signal(
     with np.errstate(over="ignore"):
         signal = scale * spectrum.eigenvalues**-psi
     return SpectrumWithSignal(spectrum, require_answer("signal_power and signal_scale", signal))
-
-
-def power_law_quantiles(dimension: int, exponent: float) -> NDArray[np.float64]:
-    """Eigenvalues of a finite power-law covariance: the law's quantiles at cell midpoints.
-
-    Parameters
-    ----------
-    dimension : int
-        At least 1.
-    exponent : float
-        Density exponent phi, less than 1.
-
-    Returns
-    -------
-    ndarray, shape (dimension,)
-        Increasing.
-    """
-    dimension = require_count("dimension", dimension)
-    edge = power_law_edge(exponent)
-    mass, power = (np.arange(dimension) + 0.5) / dimension, 1 / (1 - exponent)
-    if power <= STEEP:
-        return edge * mass**power
-    # From the nearer end, whose distance is the less rounded.
-    logarithm = np.where(mass < 0.5, np.log(mass), np.log1p(-mass[::-1]))
-    with np.errstate(under="ignore"):
-        return edge * np.exp(power * logarithm)
 
 
 def _range(low: float, high: float) -> tuple[float, float]:

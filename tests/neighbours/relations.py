@@ -153,16 +153,6 @@ def sound_full_batch(pair: NeighbouringTables) -> list[float]:
     return compared(run, pair, rho=RHO, parts=steps)
 
 
-def sound_sums(pair: NeighbouringTables) -> list[float]:
-    def run(table: Table, transcript: Transcript) -> Any:
-        with integers_written_down(transcript):
-            return discrete.release_sum(
-                table.features, norm=0.7, budget=Budget(RHO, pair.neighbours)
-            ).value
-
-    return compared(run, pair, rho=RHO)
-
-
 def sound_sufficient_statistics(pair: NeighbouringTables) -> list[float]:
     def run(table: Table, transcript: Transcript) -> Any:
         with integers_written_down(transcript):
@@ -315,7 +305,6 @@ ALGORITHMS: Mapping[str, tuple[Callable[[NeighbouringTables], list[float]], Any]
     "full batch on integers": (sound_full_batch, EVERY),
     "AdaSSP": (sufficient_statistics, EVERY),
     "AdaSSP on integers": (sound_sufficient_statistics, EVERY),
-    "sum on integers": (sound_sums, EVERY),
     "DP-FTRL": (correlated_noise, SAME_PLACES),
     "shaped DP-FTRL": (shaped_noise, SAME_PLACES),
     "noisy SGD": (noisy_descent, SAME_PLACES),

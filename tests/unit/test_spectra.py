@@ -48,13 +48,6 @@ def test_power_law_of_exponent_zero_is_uniform():
         )
 
 
-def test_quantiles_follow_the_density():
-    values = spectra.power_law_quantiles(200_000, 0.25)
-    edge = spectra.power_law_edge(0.25)
-    share = np.mean(values < 0.3 * edge)
-    assert share == pytest.approx(0.3**0.75, abs=1e-5)
-
-
 def test_explicit_groups_equal_eigenvalues():
     spectrum = spectra.explicit([2.0, 1.0, 2.0, 0.0])
     assert spectrum.eigenvalues.tolist() == [0.0, 1.0, 2.0]

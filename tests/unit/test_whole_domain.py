@@ -80,10 +80,7 @@ def test_private_noise_of_steps(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_power_laws(seed):
     rng = np.random.default_rng(seed)
-    phi, d = float(rng.uniform(-20, 0.95)), int(rng.integers(1, 50))
-    edge = (2 - mp.mpf(phi)) / (1 - mp.mpf(phi))
-    wanted = [edge * ((mp.mpf(k) + 0.5) / d) ** (1 / (1 - mp.mpf(phi))) for k in range(d)]
-    close(spectra.power_law_quantiles(d, phi), wanted, 1e-12)
+    phi = float(rng.uniform(-20, 0.95))
     psi, scale = float(rng.uniform(-3, min(3, 1 - phi))), size(rng)
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi, signal_scale=scale)
     some = rng.integers(0, spectrum.modes, 8)

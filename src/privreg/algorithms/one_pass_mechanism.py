@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable
 from privreg.privacy.budget import Budget
-from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.zcdp import one_pass_zcdp_root
 from privreg.schedules import Schedule, noise_multipliers, step_shape
 from privreg.validation import (
     require_broadcast,

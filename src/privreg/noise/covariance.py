@@ -96,13 +96,7 @@ class DiagonalCovariance(Immutable):
         return self.diagonal.size
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
-        """Vectors of covariance Σ from normals.
-
-        Parameters
-        ----------
-        normals : array_like, shape (..., draws)
-            At least -1e150 and at most 1e150.
-        """
+        """Vectors of covariance Σ, from normals of shape (..., draws) between -1e150 and 1e150."""
         return _last_axis("normals", normals, self.draws) * np.sqrt(self.diagonal)
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
@@ -136,8 +130,8 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        Eigenvalues of H, at least 0 and at most 1e50. Noise whose shape is computed from private
-        features is not covered by any guarantee: H must be known without them.
+        Of H, at least 0 and at most 1e50. H must be known without the private features: no
+        guarantee covers noise whose shape is computed from them.
     horizon : float
         N η, the number of steps times the step size, at least 1e-50 and at most 1e50.
 
@@ -157,18 +151,18 @@ class PublicCovariance(Immutable):
 
     .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
 
-    where the rows of X̃, shape (M, d), are the public features. A draw takes d + M normals,
-    √(λ/M) g + X̃ᵀ h / √M, which is exact; the inverse norm needs the eigenvectors of the smaller of
-    X̃X̃ᵀ and X̃ᵀX̃, never more numbers than X̃ has. Several ridges λ share them through `with_ridge`.
+    The rows of X̃, shape (M, d), are the public features. A draw takes d + M normals,
+    √(λ/M) g + X̃ᵀ h / √M; the inverse norm needs the eigenvectors of the smaller of X̃X̃ᵀ and
+    X̃ᵀX̃, which several ridges λ share through `with_ridge`.
 
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃, at least -1e50 and at most 1e50; copied. They must be public: the
-        guarantee of a mechanism does not cover them.
+        X̃, at least -1e50 and at most 1e50; copied. They must be public: the guarantee of a
+        mechanism does not cover them.
     ridge : float
-        λ, at least 1e-50 and at most 1e50, and from 1e-9 of the largest eigenvalue of X̃ᵀX̃ on:
-        with a smaller one rounding would decide the inverse norms. M/(Nη) makes it the estimate of
+        λ, at least 1e-50 and at most 1e50, and at least 1e-9 of the largest eigenvalue of X̃ᵀX̃:
+        with a smaller one rounding would decide the inverse norms. M/(Nη) makes Σ the estimate of
         `population_covariance`.
 
     Examples
@@ -217,13 +211,7 @@ class PublicCovariance(Immutable):
         return self.dimension + len(self.features)
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
-        """Vectors of covariance Σ from normals.
-
-        Parameters
-        ----------
-        normals : array_like, shape (..., draws)
-            At least -1e150 and at most 1e150.
-        """
+        """Vectors of covariance Σ, from normals of shape (..., draws) between -1e150 and 1e150."""
         values = _last_axis("normals", normals, self.draws)
         isotropic, shaped = values[..., : self.dimension], values[..., self.dimension :]
         return (np.sqrt(self.ridge) * isotropic + shaped @ self.features) / np.sqrt(
@@ -231,12 +219,9 @@ class PublicCovariance(Immutable):
         )
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        """√(vᵀΣ⁻¹v) of each row v, rounded up: what is clipped by these norms is short enough.
+        """√(vᵀΣ⁻¹v) of rows v, shape (n, d), between -1e60 and 1e60.
 
-        Parameters
-        ----------
-        rows : array_like, shape (n, d)
-            At least -1e60 and at most 1e60.
+        They are rounded up, so that rows clipped by these norms are short enough.
         """
         # Rounding moves the Gram matrix by some ulp of its largest eigenvalue, in which the inverse
         # norm's condition is that eigenvalue over the ridge.
@@ -245,15 +230,14 @@ class PublicCovariance(Immutable):
         return (1.0 + allowance) * self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
 
     def inverse_norms_by_ridge(self, rows: ArrayLike, *, ridges: ArrayLike) -> FloatArray:
-        r"""Inverse norms under several ridges, which share their one product with the features.
-
-        To rounding, which may make them too small: by 1e-7 of them at the least ridge.
+        r"""Inverse norms, shape (k, n), under several ridges that share one product with X̃.
 
         .. math:: v^\top\Sigma^{-1}v
             = \frac M\lambda\Big(\|v\|^2 - \sum_j\frac{(u_j^\top\tilde X v)^2}{\lambda+w_j}\Big)
 
         where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ; with more public rows than
-        coordinates u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃.
+        coordinates u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃. Rounding may make them
+        too small, by 1e-7 of them at the least ridge.
 
         Parameters
         ----------
@@ -261,10 +245,6 @@ class PublicCovariance(Immutable):
             The vectors v, at least -1e60 and at most 1e60.
         ridges : array_like, shape (k,)
             The ridges λ, with the range of `ridge`.
-
-        Returns
-        -------
-        ndarray, shape (k, n)
         """
         values = _rows(rows, self.dimension)
         ridge = self._ridges("ridges", ridges)
@@ -306,7 +286,7 @@ class PublicCovariance(Immutable):
 
 
 def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
-    """F diag(w) Fᵀ, a few columns at a time so that no second copy of F is held."""
+    """The product F diag(w) Fᵀ, a few columns at a time so that no second copy of F is held."""
     total = np.zeros((len(features), len(features)))
     for first in range(0, weights.size, _COLUMNS):
         block = features[:, first : first + _COLUMNS]

@@ -26,7 +26,7 @@ from scipy.ndimage import zoom
 from privreg.accuracy import warn_beyond
 from privreg.noise.optimal import toeplitz_optimum
 from privreg.noise.streams import correlate_noise
-from privreg.noise.toeplitz import dense_matrix, prefix_sums
+from privreg.noise.toeplitz import dense_matrix
 from privreg.units import from_units, in_units
 from privreg.validation import FloatArray, require_array, require_count, require_number
 
@@ -68,9 +68,9 @@ def dense_optimum(
 ) -> DenseOptimum:
     r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
 
-    Limited-memory BFGS on X, from the Toeplitz optimum with as many bands as an epoch has steps and
-    what the optimum over fewer steps adds to such a start. It is preconditioned in the cosine
-    basis: there X is nearly diagonal with entries x and the curvature of the problem nearly
+    Limited-memory BFGS on X starts from the Toeplitz optimum with as many bands as an epoch has
+    steps, corrected by the optimum over fewer steps. It is preconditioned in the cosine basis:
+    there X is nearly diagonal with entries x and the curvature of the problem nearly
     :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
@@ -84,18 +84,13 @@ def dense_optimum(
     tolerance : float
         The search ends when five iterations lower the error's square by less than this share.
 
-    Returns
-    -------
-    DenseOptimum
-
     Notes
     -----
     O(steps³) an iteration, some tens of iterations, memory for about 20 matrices.
 
     Examples
     --------
-    >>> optimum = dense_optimum(64)
-    >>> bool(optimum.gap < 1e-4)
+    >>> bool(dense_optimum(64).gap < 1e-4)
     True
 
     Source
@@ -107,7 +102,7 @@ def dense_optimum(
     if steps % require_count("epochs", epochs):
         raise ValueError(f"epochs must divide steps, {steps}, got {epochs}")
     tolerance = require_number("tolerance", tolerance, above=0)
-    kernel = prefix_sums(steps)
+    kernel = np.ones(steps)
     if workload is not None:
         kernel = require_array("workload", workload, shape=(steps,))
     kernel, unit = in_units(kernel)
@@ -167,8 +162,8 @@ class _Problem:
     def lower_bound(self, curvature: FloatArray) -> float:
         r"""Dual bound :math:`\big(\operatorname{tr}\sqrt{A \Lambda A^\top}\big)^2 / \sum_P v_P`.
 
-        Λ holds the blocks of H = X⁻¹AᵀAX⁻¹ between steps of one record, scaled to the diagonal
-        entry v_P, their mean.
+        Λ holds the blocks of H = X⁻¹AᵀAX⁻¹ between steps of one record, scaled to their mean v_P on
+        the diagonal.
         """
         steps = self.kernel.size
         diagonal = curvature.diagonal()
@@ -185,9 +180,9 @@ class _Problem:
 
 
 def _start(problem: _Problem) -> tuple[FloatArray, FloatArray | None]:
-    """A banded start, with what the optimum over a fraction of the steps adds to its own.
+    """A banded start plus what the optimum over fewer steps adds to its own, and its inverse.
 
-    With it comes its inverse, None where it is not positive definite.
+    The inverse is None where the start is not positive definite.
     """
     gram = _banded(problem.kernel, problem.epochs)
     factor = next((prime for prime in (2, 3, 5) if problem.period % prime == 0), 0)
@@ -222,8 +217,8 @@ def _minimise(
 ) -> tuple[FloatArray, FloatArray]:
     """The best X and its inverse, by L-BFGS with backtracking.
 
-    Slopes and pairs are kept in the cosine basis, where inner products are the same and the
-    preconditioner is diagonal. It needs no projection there: a direction gets one in the end.
+    Slopes and pairs are kept in the cosine basis, where the preconditioner is diagonal and needs no
+    projection: a direction is projected in the end.
     """
     gram, inverse = start
     # Two matrices less at the peak of memory, as soon as the search has passed by them.

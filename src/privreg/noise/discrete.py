@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, inf, isqrt, sqrt
+from math import ceil, isqrt, sqrt
 from typing import Any, NamedTuple
 
 import numba as nb
@@ -41,15 +41,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy import assumptions
-from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.release import Release
 from privreg.validation import (
     require_count,
-    require_instance,
     require_number,
     require_rows,
-    require_unmasked,
 )
 
 FloatArray = NDArray[np.float64]
@@ -61,17 +57,7 @@ ASSUMPTIONS = (assumptions.TIMES, assumptions.PUBLIC_SIZE)
 
 
 class Grid(NamedTuple):
-    """Grid for vectors of bounded norm.
-
-    Attributes
-    ----------
-    unit : float
-        Distance g of neighbouring points.
-    resolution : int
-        The bound on the vectors, in units.
-    reach : int
-        The bound K on the rounded vectors, in units.
-    """
+    """Grid for vectors of at most `resolution` units and a `reach` of K units once rounded."""
 
     unit: float
     resolution: int
@@ -79,16 +65,9 @@ class Grid(NamedTuple):
 
 
 def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
-    """Grid on which vectors of at most this norm are rounded.
+    """Grid on which vectors of norm at most C are rounded, from 1e-250 to 1e250.
 
-    Parameters
-    ----------
-    norm : float
-        Largest norm C of a record's vector, at least 1e-250 and at most 1e250.
-    dimension : int
-        Number p of its coordinates.
-    resolution : int
-        Units in C, at most 2³⁰; what rounding adds to the sensitivity is √p / 2 + 2 of them.
+    `resolution` is the number of units in C; rounding adds √p / 2 + 2 of them to the sensitivity.
     """
     norm = require_number("norm", norm, least=1e-250, most=1e250)
     dimension = require_count("dimension", dimension)
@@ -101,51 +80,24 @@ def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
 
 
 def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTION) -> IntArray:
-    """Nearest grid points of vectors, of which those longer than the norm are shortened to it.
+    """Nearest grid points of finite rows, those longer than the norm shortened to it, in units.
 
-    Parameters
-    ----------
-    vectors : array_like, shape (n, p)
-        One finite vector a record, may be empty.
-    norm, resolution : float and int
-        As for `grid`.
-
-    Returns
-    -------
-    ndarray of int, shape (n, p)
-        Vectors in units of the grid, none longer than its reach.
+    Guarantee
+    ---------
+    No point is further from 0 than the grid's reach, and each depends on its own row alone.
     """
     rows = require_rows("vectors", vectors)
     return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
 
 
 def integer_noise_std(*, square_sensitivity: int, rho: float) -> int:
-    r"""Least whole noise scale s with :math:`\Delta^2 / 2s^2 \le \rho`, decided exactly.
+    r"""Least whole noise scale s with :math:`\Delta^2 / 2s^2 \le \rho`, decided exactly from Δ².
 
-    Parameters
-    ----------
-    square_sensitivity : int
-        Δ², the largest squared distance between the integer vectors of neighbours, at least 1.
-    rho : float
-        Budget ρ, more than 0 and finite.
-
-    Returns
-    -------
-    int
-        s, all but exactly the standard deviation of the discrete Gaussian, which is no larger.
-
-    Raises
-    ------
-    ValueError
-        If s would be 2⁵³ or more, where the sampler's scale is no longer exact.
-
-    Source
-    ------
-    Canonne, Kamath and Steinke (2020), Theorem 4.
+    The standard deviation of the discrete Gaussian is s or a little less (Canonne, Kamath and
+    Steinke, 2020, Theorem 4). From 2⁵³ on the sampler's scale is not exact: a ValueError.
     """
-    square = require_count("square_sensitivity", square_sensitivity, most=inf)
     budget = Fraction(require_number("rho", rho, above=0))
-    ratio = Fraction(square) / (2 * budget)
+    ratio = Fraction(square_sensitivity) / (2 * budget)
     least = -(-ratio.numerator // ratio.denominator)
     std = isqrt(least - 1) + 1
     if std >= LARGEST_STD:
@@ -153,94 +105,24 @@ def integer_noise_std(*, square_sensitivity: int, rho: float) -> int:
     return std
 
 
-def add_integer_noise(sums: ArrayLike, *, std: int) -> IntArray:
-    """Integers plus independent discrete Gaussian noise from secure bits.
+def add_integer_noise(sums: NDArray[np.int64], *, std: int) -> IntArray:
+    """Integers of 64 bits plus independent discrete Gaussian noise of scale `std` from secure bits.
 
-    Parameters
-    ----------
-    sums : array_like of int, shape (...)
-        Exact integers.
-    std : int
-        Scale s, at least 1 and below 2⁵³.
-
-    Returns
-    -------
-    ndarray of int, shape (...)
-        The noisy integers, saturated at the ends of the 64-bit range.
-
-    Raises
-    ------
-    ImportError
-        If OpenDP is not installed.
+    The noisy integers are saturated at the ends of the 64-bit range.
     """
-    require_unmasked("sums", sums)
-    try:
-        exact = np.asarray(sums)
-    except ValueError:
-        raise ValueError("sums must be integers, got rows of unequal length") from None
-    if exact.dtype.kind not in "iu" or (exact.dtype.kind == "u" and exact.dtype.itemsize == 8):
-        raise ValueError(f"sums must be integers of 64 bits, got {exact.dtype}")
-    std = require_count("std", std, most=inf)
-    if std >= LARGEST_STD:
-        raise ValueError(f"std must be less than 2**53, got {std}")
-    noisy = _discrete_gaussian(std)(exact.ravel().tolist()) if exact.size else []
-    return np.array(noisy, dtype=np.int64).reshape(exact.shape)
-
-
-def release_sum(vectors: ArrayLike, *, norm: float, budget: Budget) -> Release[FloatArray]:
-    """Sum of the records' vectors with noise, private as computed.
-
-    Parameters
-    ----------
-    vectors : array_like, shape (n, p)
-        One finite vector a record, may be empty; longer ones are shortened to the norm.
-    norm : float
-        Bound C on a record's vector, at least 1e-250 and at most 1e250, chosen without looking at
-        the data.
-    budget : Budget
-        What the release may cost, and the neighbouring relation.
-
-    Returns
-    -------
-    Release
-        Of the noisy sum, shape (p,), with standard deviation Δ / √(2ρ) in each coordinate up to
-        one part in 10⁵, where Δ is 2C (replace-one) or C (add-remove, zero-out).
-
-    Guarantee
-    ---------
-    ρ-zCDP under the budget's relation, in the arithmetic of the machine: see the module's proof.
-    """
-    rows = require_rows("vectors", vectors)
-    require_instance("budget", budget, Budget)
-    lattice = grid(norm, dimension=rows.shape[1])
-    std = integer_noise_std(
-        square_sensitivity=square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours),
-        rho=budget.rho,
-    )
-    total: IntArray = np.zeros(rows.shape[1], dtype=object)
-    for first in range(0, len(rows), 1 << 20):
-        total = total + _round_rows(rows[first : first + (1 << 20)], *lattice).sum(axis=0)
-    noisy = add_integer_noise(limited(total), std=std)
-    return Release(np.asarray(lattice.unit * noisy, dtype=np.float64), budget, ASSUMPTIONS)
+    noisy = _discrete_gaussian(std)(sums.ravel().tolist()) if sums.size else []
+    return np.array(noisy, dtype=np.int64).reshape(sums.shape)
 
 
 def square_sum_sensitivity(
     reach: int, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> int:
     """Exact square of `sum_sensitivity` for integer vectors of norm at most `reach`."""
-    reach = require_count("reach", reach, most=inf)
     return (4 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1) * reach**2
 
 
 def limited(sums: ArrayLike) -> NDArray[np.int64]:
-    """Exact integers of any size, those beyond ±2⁶² set to it: no two get further apart.
-
-    Parameters
-    ----------
-    sums : array_like of int, shape (...)
-        Python's integers, or those of 64 bits.
-    """
-    require_unmasked("sums", sums)
+    """Python's integers with those beyond ±2⁶² set to it: no two get further apart."""
     exact = np.asarray(sums, dtype=object)
     if not all(type(entry) is int for entry in exact.flat):
         raise ValueError("sums must be integers, got other entries")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privreg.noise.toeplitz import dense_matrix, product_coefficients, require_coefficients
+from privreg.noise.toeplitz import dense_matrix, require_coefficients
 from privreg.units import ORDINARY, from_units, in_units
 from privreg.validation import FloatArray, require_array, require_number
 
@@ -21,14 +21,7 @@ from privreg.validation import FloatArray, require_array, require_number
 class Errors(NamedTuple):
     """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    Attributes
-    ----------
-    mean : float
-        Root of the mean over steps of the squared error.
-    largest : float
-        Over steps.
-    last : float
-        At the last step.
+    `mean` is the root of the mean over steps of the squared error, `largest` that of a step.
     """
 
     mean: float
@@ -37,7 +30,7 @@ class Errors(NamedTuple):
 
 
 def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> FloatArray:
-    r"""Variance of the workload's noise after each step, for unit noise.
+    r"""Variance of the workload's noise after each step, for unit noise, shape (steps,).
 
     .. math:: V_t = \lVert (A B)_{t,:} \rVert_2^2
 
@@ -47,10 +40,6 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
         Toeplitz coefficients of B, or B itself; at least -1e50 and at most 1e50.
     workload : array_like, shape (steps,), optional
         Toeplitz coefficients of A, at least -1e50 and at most 1e50; prefix sums by default.
-
-    Returns
-    -------
-    ndarray, shape (steps,)
 
     Examples
     --------
@@ -63,7 +52,7 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
     if workload is not None:
         kernel = require_array("workload", workload, shape=(steps,), least=-1e50, most=1e50)
     if matrix.ndim == 1:
-        sums = np.cumsum(matrix) if kernel is None else product_coefficients(kernel, matrix)
+        sums = np.cumsum(matrix) if kernel is None else np.convolve(kernel, matrix)[:steps]
         return np.cumsum(sums**2)
     if kernel is None:
         return np.array([sums @ sums for sums in accumulate(matrix)])
@@ -73,21 +62,15 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
 def workload_errors(
     decoder: ArrayLike, *, sensitivity: float, workload: ArrayLike | None = None
 ) -> Errors:
-    r"""Mean, largest and last error of a mechanism at a noise multiplier of 1.
+    """Mean, largest and last error of a mechanism at a noise multiplier of 1.
 
     Parameters
     ----------
-    decoder : array_like, shape (steps,) or (steps, rows)
-        Toeplitz coefficients of B, or B itself; at least -1e50 and at most 1e50.
+    decoder, workload
+        As for `step_variances`.
     sensitivity : float
         Of the encoder under the participation in question (`privreg.noise.sensitivity`), at least 0
         and at most 1e50.
-    workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A, at least -1e50 and at most 1e50; prefix sums by default.
-
-    Returns
-    -------
-    Errors
 
     Examples
     --------

@@ -34,16 +34,10 @@ _UNIT = 2.0**-53
 
 
 class BoundedInverse(NamedTuple):
-    """An approximate inverse and the error of its columns.
+    """Approximate inverse, of the decoder's shape, and a bound on the 2-norm of a column's error.
 
-    Attributes
-    ----------
-    encoder : ndarray, shape (steps,) or (steps, steps)
-        Of the shape of the decoder.
-    column_error : float
-        Upper bound on the 2-norm of the difference between a column of the encoder's matrix and
-        that of the true inverse. Where it was found by forward substitution, it is some ulp of the
-        column's norm; by Newton's iteration about 1e-13 times the number of steps.
+    By forward substitution the error is some ulp of the column's norm, by Newton's iteration about
+    1e-13 times the number of steps.
     """
 
     encoder: FloatArray
@@ -53,33 +47,10 @@ class BoundedInverse(NamedTuple):
 def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
     """Inverse of a lower-triangular decoder whose diagonal is not 0, with a bound on its error.
 
-    Parameters
-    ----------
-    name : str
-        What the caller calls the decoder.
-    value : array_like, shape (steps,) or (steps, steps)
-        Toeplitz coefficients or a matrix.
-
-    Returns
-    -------
-    BoundedInverse
-
-    Raises
-    ------
-    ValueError
-        If the decoder is not of this kind, or double precision holds no inverse of it whose error
-        can be bounded.
-
-    Examples
-    --------
-    >>> encoder, error = require_inverse("decoder", [1.0, -0.5, 0.0])
-    >>> encoder, error < 1e-30
-    (array([1.  , 0.5 , 0.25]), True)
-
-    Source
-    ------
-    Residual bound derived; the error of products by FFT from Brent, Percival and Zimmermann (2007),
-    Error bounds on complex floating-point multiplication, Theorem 5.1.
+    The decoder is Toeplitz coefficients, shape (steps,), or a matrix. One of another kind is
+    refused, as is one with no inverse in double precision whose error can be bounded. Residual
+    bound derived; the error of products by FFT from Brent, Percival and Zimmermann (2007), Error
+    bounds on complex floating-point multiplication, Theorem 5.1.
     """
     given = require_real(name, value)
     if given.ndim == 2:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +29,11 @@ class _Process:
 
 
 def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """`rng.standard_normal(shape)`, in the compiled loop where that is quicker.
+    """`rng.standard_normal(shape)`, in a compiled loop where that is quicker.
 
-    The numbers and the state of the generator afterwards are the same, and so is its lock. A
-    process that draws little loads no compiler: the loop takes over where NumPy has lost as much
-    time as loading it takes.
-
-    Parameters
-    ----------
-    rng : Generator
-        Another object, or a bit generator that NumPy does not bring, draws by itself.
-    shape : int or tuple of int
+    The numbers and the generator's state afterwards are the same, and so is its lock. A process
+    that draws little loads no compiler. Another object, or a bit generator that NumPy does not
+    bring, draws by itself.
     """
     size = shape if isinstance(shape, int) else math.prod(shape)
     if (
@@ -49,10 +45,21 @@ def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> N
     _Process.drawn += size
     if _Process.drawn < WORTH_LOADING:
         return rng.standard_normal(shape)
-    # Takes longer to import than most processes draw.
-    from privreg.noise.normals_kernel import fill
-
     numbers = np.empty(size)
+    fill = _loop()
     with rng.bit_generator.lock:
         fill(rng, numbers)
     return numbers.reshape(shape)
+
+
+@cache
+def _loop() -> Callable[[np.random.Generator, NDArray[np.float64]], None]:
+    # Takes longer to import than most processes draw.
+    from numba import njit
+
+    @njit(cache=True, nogil=True)
+    def fill(rng, numbers):  # type: ignore[no-untyped-def]
+        for i in range(len(numbers)):
+            numbers[i] = rng.standard_normal()
+
+    return fill

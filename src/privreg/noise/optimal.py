@@ -25,7 +25,6 @@ from privreg.noise.toeplitz import (
     damped_square_root,
     damped_square_root_encoder,
     inverse_coefficients,
-    prefix_sums,
 )
 from privreg.units import from_units, rows_in_units
 from privreg.validation import (
@@ -67,7 +66,7 @@ def toeplitz_optimum(
     bands: int | None = None,
     tolerance: float = 1e-10,
 ) -> ToeplitzOptimum:
-    r"""Least error over all Toeplitz mechanisms for one participation, by L-BFGS.
+    """Least error over all Toeplitz mechanisms for one participation, by L-BFGS.
 
     Parameters
     ----------
@@ -76,23 +75,17 @@ def toeplitz_optimum(
     criterion : {"mean", "largest", "last"}
         Which error; the last two are one for Toeplitz workloads.
     workload : array_like, shape (steps,) or (workloads, steps), optional
-        Toeplitz coefficients of A, or of several A_j; prefix sums by default. Linear regression
-        with eigenvalues λ_j is ``decaying_sums(steps, contraction=1 - step_size * eigenvalues)``
-        with weights λ_j. At least -1e50 and at most 1e50.
+        Toeplitz coefficients of A, or of several A_j, at least -1e50 and at most 1e50; prefix sums
+        by default. Linear regression with eigenvalues λ_j has the coefficients ``(1 - step_size *
+        λ_j)**t`` with weights λ_j.
     weights : array_like, shape (workloads,), optional
         Weights a_j, at least 0 and at most 1e50, with one above 0; 1 by default.
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. Where k
-        participations are at least `bands` steps apart, the sensitivity is √k times that of one.
-        The optimum with so many bands is then also the best non-negative, non-increasing encoder
-        of any width in the settings of choquettechoo2024, Figure 4: a search over all of them ends
-        at it.
+        participations are at least `bands` steps apart, the sensitivity is √k times that of one,
+        and the optimum is also the best non-negative, non-increasing encoder of any width.
     tolerance : float
         Relative change of the error's square at which the search ends, at least 0 and at most 1.
-
-    Returns
-    -------
-    ToeplitzOptimum
 
     Notes
     -----
@@ -172,7 +165,12 @@ def best_damping(
     problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
 
     def error(damping: float) -> float:
-        return _damped_error(problem, damping, participations, separation)
+        encoder = damped_square_root_encoder(steps, damping=damping)
+        sensitivity = multi_participation_sensitivity(
+            encoder, participations=participations, separation=separation
+        )
+        decoder = damped_square_root(steps, damping=damping)
+        return sensitivity * float(np.sqrt(problem.variance(decoder)))
 
     grid = np.geomspace(1e-3 / steps, 1.0, 25)
     coarse = grid[np.argmin([error(damping) for damping in grid])]
@@ -184,43 +182,6 @@ def best_damping(
         options={"xatol": 1e-4},
     )
     return min([0.0, float(np.exp(found.x)), 1.0], key=error)
-
-
-def damped_error(
-    steps: int,
-    *,
-    damping: float,
-    criterion: str = "mean",
-    workload: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    participations: int = 1,
-    separation: int = 1,
-) -> float:
-    """Root mean square error of the damped square root, to compare with `toeplitz_optimum`.
-
-    Parameters
-    ----------
-    steps, criterion, workload, weights, participations, separation
-        As in `best_damping`.
-    damping : float
-        ν in [0, 1].
-    """
-    require_count("steps", steps)
-    damping = require_number("damping", damping, least=0, most=1)
-    kernels, scales, unit = _workloads(steps, workload, weights)
-    problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
-    error = _damped_error(problem, damping, participations, separation)
-    return float(from_units(error, unit))
-
-
-def _damped_error(problem: _Problem, damping: float, participations: int, separation: int) -> float:
-    sensitivity = multi_participation_sensitivity(
-        damped_square_root_encoder(problem.steps, damping=damping),
-        participations=participations,
-        separation=separation,
-    )
-    decoder = damped_square_root(problem.steps, damping=damping)
-    return sensitivity * float(np.sqrt(problem.variance(decoder)))
 
 
 class _Problem:
@@ -267,7 +228,7 @@ def _workloads(
     steps: int, workload: ArrayLike | None, weights: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, int]:
     """Workloads and weights whose variances are numbers, and the unit of the errors' roots."""
-    given = prefix_sums(steps)
+    given: ArrayLike = np.ones(steps)
     if workload is not None:
         given = require_real("workload", workload, least=-1e50, most=1e50)
     kernels = require_array("workload", np.atleast_2d(given), shape=(None, steps))

@@ -18,19 +18,7 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def panel_rule(edges: FloatArray, *, nodes_per_panel: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of Gauss-Legendre panels.
-
-    Parameters
-    ----------
-    edges : ndarray, shape (panels + 1,)
-        Increasing.
-    nodes_per_panel : int
-        At least 1.
-
-    Returns
-    -------
-    nodes, weights : ndarray, shape (panels × nodes_per_panel,)
-    """
+    """Nodes and weights of Gauss-Legendre panels with increasing edges, one array each."""
     nodes, weights = _gauss(edges[:-1], edges[1:], nodes_per_panel)
     return nodes.ravel(), weights.ravel()
 
@@ -43,24 +31,9 @@ def resolved_edges(
 ) -> FloatArray:
     """Panels bisected where an integrand is not resolved; unchanged where all are.
 
-    Parameters
-    ----------
-    integrands : callable
-        Nodes, shape (n,), to positive functions of them, shape (k, n).
-    edges : ndarray, shape (panels + 1,)
-        Increasing; a feature much narrower than a panel is found by what it adds elsewhere in it.
-    nodes_per_panel : int
-        At least 2.
-
-    Returns
-    -------
-    ndarray, shape (more panels + 1,)
-
-    Raises
-    ------
-    ValueError
-        If no panels that double precision tells apart resolve an integrand: it has a pole, a jump
-        or noise of its own.
+    `integrands` takes nodes, shape (n,), to positive functions of them, shape (k, n). A feature
+    much narrower than a panel is found by what it adds elsewhere in it; a pole, a jump or noise is
+    refused.
     """
     left, right = edges[:-1], edges[1:]
     whole = _panel_integrals(integrands, left, right, nodes_per_panel)

@@ -11,42 +11,30 @@ by another, its gradient moves by up to 2 and so all of these double.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
-from privreg.noise.quadrature import panel_rule, resolved_edges
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
 from privreg.units import ORDINARY, from_units, in_unit, in_units
 from privreg.validation import (
     FloatArray,
-    require_answer,
     require_array,
-    require_callable,
     require_count,
     require_number,
 )
 
 
-def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = None) -> float:
+def single_participation_sensitivity(encoder: ArrayLike) -> float:
     r"""Sensitivity where a record takes part in one step.
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
     Parameters
     ----------
-    encoder : array_like, shape (T',) or (rows, T)
-        Coefficients of a Toeplitz encoder with T' at least T, or any matrix with a column a step;
-        from -1e50 and at most 1e50.
-    steps : int, optional
-        T; by default all that the encoder has. A Toeplitz encoder that ends earlier is refused,
-        for what is left out would be missing from the norm.
-
-    Returns
-    -------
-    float
+    encoder : array_like, shape (T,) or (rows, T)
+        Coefficients of a Toeplitz encoder, or any matrix with a column a step; at least -1e50 and
+        at most 1e50.
 
     Guarantee
     ---------
@@ -63,13 +51,11 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     ------
     choquettechoo2024, Theorem 1.1 and equation (24).
     """
-    if steps is None and (known := _toeplitz_norm(encoder)):
+    if known := _toeplitz_norm(encoder):
         return known
     matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:
-        return float(from_units(_norm(matrix[: _within(steps, matrix.size)]), unit))
-    if steps is not None and steps != matrix.shape[1]:
-        raise ValueError(f"steps must be the encoder's columns, {matrix.shape[1]}, got {steps}")
+        return float(from_units(_norm(matrix), unit))
     squares = np.sum(np.square(matrix.T, order="C"), axis=1)
     return float(from_units(np.sqrt(np.max(squares)), unit))
 
@@ -79,12 +65,7 @@ def damped_square_root_limit(damping: float) -> float:
 
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
-    with the complete elliptic integral K of modulus 1-ν.
-
-    Parameters
-    ----------
-    damping : float
-        ν in [0, 1]; infinite at 0.
+    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0.
 
     Source
     ------
@@ -96,81 +77,13 @@ def damped_square_root_limit(damping: float) -> float:
 
 
 def damped_anti_pgd_limit(damping: float) -> float:
-    r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`: :math:`1/\sqrt{\nu(2-\nu)}`.
+    r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`, :math:`1/\sqrt{\nu(2-\nu)}`.
 
-    Parameters
-    ----------
-    damping : float
-        ν in [0, 1]; infinite at 0.
-
-    Source
-    ------
     choquettechoo2024, Table 2.
     """
     damping = require_number("damping", damping, least=0, most=1)
     # The roots apart: one over the product may be infinite where its root is not.
     return float(1 / (np.sqrt(damping) * np.sqrt(2 - damping))) if damping else np.inf
-
-
-def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
-    r"""Limit of the sensitivity of a minimum-phase decoder from its power spectrum.
-
-    .. math:: \gamma_\infty^2 = \frac1{2\pi} \int_{-\pi}^{\pi} \frac{d\omega}{|B(\omega)|^2}
-
-    Parameters
-    ----------
-    power : callable
-        |B(ω)|² of frequencies ω in (0, π], an array to an array, more than 0. It may vary on any
-        scale near 0, and elsewhere come close to 0 or rise on any scale that double precision
-        resolves, as the spectrum of every decoder with zeros off the unit circle does. A feature
-        narrower than 0.01 is found by what it adds to frequencies around it.
-
-    Returns
-    -------
-    float
-        To about 1e-9 of it. Infinite where frequencies around 1e-50 still count, as they do where
-        the integral diverges at 0.
-
-    Raises
-    ------
-    ValueError
-        If the integral is not resolved: elsewhere than at 0 the spectrum has a zero or a jump, or
-        rounding in it is more than 1e-9.
-
-    Examples
-    --------
-    >>> damped = lambda frequency: np.sqrt(0.1**2 + 4 * 0.9 * np.sin(frequency / 2) ** 2)
-    >>> bool(np.isclose(limiting_sensitivity(damped), damped_square_root_limit(0.1)))
-    True
-
-    Source
-    ------
-    choquettechoo2024, equation (5) and Property C.1.
-    """
-    require_callable("power", power)
-
-    units: list[int] = []
-
-    def inverse(logarithm: FloatArray) -> FloatArray:
-        # The last node may round to just beyond π.
-        frequency = np.minimum(np.exp(logarithm), np.pi)
-        values = require_array("power", power(frequency), shape=frequency.shape, above=0)
-        if not units:
-            # Integrals over the lowest panels stay numbers in units of the spectrum.
-            units.append(in_units(values)[1])
-        values = from_units(values, -units[0])
-        with np.errstate(over="ignore"):
-            return require_answer("power", frequency / values)[None]
-
-    edges = resolved_edges(inverse, _LOG_FREQUENCIES, nodes_per_panel=_NODES)
-    nodes, weights = panel_rule(edges, nodes_per_panel=_NODES)
-    pieces = weights * inverse(nodes)[0]
-    total = float(np.sum(pieces))
-    # In the logarithm of the frequency a convergent integrand has died out at the lower end.
-    if np.sum(pieces[:_NODES]) > 1e-12 * total:
-        return float(np.inf)
-    root, exponent = float(np.sqrt(total / np.pi)), -units[0]
-    return float(from_units(root * (2**0.5 if exponent % 2 else 1.0), exponent // 2))
 
 
 def multi_participation_sensitivity(
@@ -180,8 +93,8 @@ def multi_participation_sensitivity(
 
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
-    for k participations at least b steps apart, which is exact where the coefficients are
-    non-negative and non-increasing. Others are refused: see `multi_participation_bound`.
+    for k participations at least b steps apart. It is exact where the coefficients are
+    non-negative and non-increasing; others are refused (`multi_participation_bound` takes them).
 
     Parameters
     ----------
@@ -191,10 +104,6 @@ def multi_participation_sensitivity(
         Largest number k of steps in which a record takes part.
     separation : int
         Smallest distance b between two of them.
-
-    Returns
-    -------
-    float
 
     Guarantee
     ---------
@@ -215,15 +124,16 @@ def multi_participation_sensitivity(
             "encoder must be non-negative and non-increasing (multi_participation_bound takes "
             "others), got another"
         )
+    k, b = _participation(participations, separation)
     unit = in_unit(column.item(0))[1]
-    total = _spaced_column_sum(from_units(column, -unit), participations, separation)
+    total = _spaced_column_sum(from_units(column, -unit), k, b)
     return float(from_units(total, unit))
 
 
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
     r"""Upper bound of the sensitivity where a record takes part several times, for any encoder.
 
-    For a Toeplitz encoder, the sensitivity of its non-increasing majorant
+    For a Toeplitz encoder it is the sensitivity of the non-increasing majorant
     :math:`\bar c_t = \max_{s \ge t} |c_s|`, equal to `multi_participation_sensitivity` where that
     applies. For a matrix,
 
@@ -232,31 +142,18 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
 
     over sets P, Q of at most k steps at least b apart.
 
-    Parameters
-    ----------
-    encoder : array_like, shape (steps,) or (rows, steps)
-        At least -1e50 and at most 1e50.
-    participations, separation : int
-        As in `multi_participation_sensitivity`.
-
-    Returns
-    -------
-    float
-
     Guarantee
     ---------
     As in `multi_participation_sensitivity`; never less than the true sensitivity.
     """
     matrix, unit = in_units(require_coefficients("encoder", encoder))
+    k, b = _participation(participations, separation)
     if matrix.ndim == 1:
         majorant = np.maximum.accumulate(np.abs(matrix)[::-1])[::-1]
-        return float(from_units(_spaced_column_sum(majorant, participations, separation), unit))
+        return float(from_units(_spaced_column_sum(majorant, k, b), unit))
     gram = np.abs(matrix.T @ matrix)
-    rows = [
-        _best_spaced_sum(row, participations, separation, through=index)
-        for index, row in enumerate(gram)
-    ]
-    square = _best_spaced_sum(np.array(rows), participations, separation)
+    rows = [_best_spaced_sum(row, k, b, through=index) for index, row in enumerate(gram)]
+    square = _best_spaced_sum(np.array(rows), k, b)
     return float(from_units(np.sqrt(square), unit))
 
 
@@ -275,10 +172,6 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
         Number k of epochs.
     separation : int
         Steps b of an epoch: a record takes part in steps i, i + b, i + 2b, ...
-
-    Returns
-    -------
-    float
 
     Guarantee
     ---------
@@ -302,11 +195,6 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     return float(from_units(np.sqrt(largest), unit))
 
 
-# Panels in the logarithm of the frequency: wide ones near 0, where only powers of it are left.
-_NODES = 16
-_LOG_FREQUENCIES = np.concatenate(
-    [np.linspace(np.log(1e-50), np.log(0.1), 77), np.linspace(np.log(0.1), np.log(np.pi), 41)[1:]]
-)
 # A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
 # the number of steps.
 _BLOCK = 1024
@@ -318,7 +206,7 @@ def _norm(column: FloatArray) -> float:
 
 
 def _toeplitz_norm(encoder: ArrayLike) -> float:
-    """`_norm` of coefficients in one pass, where that shows that all of them are in range; else 0.
+    """`_norm` of coefficients if one pass shows that all are in range, else 0.
 
     A sum of squares of this size has no entry that is NaN, or beyond 1e50, or whose square is lost.
     """
@@ -330,14 +218,6 @@ def _toeplitz_norm(encoder: ArrayLike) -> float:
     return 0.0
 
 
-def _within(steps: int | None, available: int) -> int:
-    if steps is None:
-        return available
-    if require_count("steps", steps) > available:
-        raise ValueError(f"steps must be at most the encoder's length, {available}, got {steps}")
-    return steps
-
-
 def _participation(participations: int, separation: int) -> tuple[int, int]:
     return (
         require_count("participations", participations),
@@ -345,19 +225,16 @@ def _participation(participations: int, separation: int) -> tuple[int, int]:
     )
 
 
-def _spaced_column_sum(column: FloatArray, participations: int, separation: int) -> float:
-    k, b = _participation(participations, separation)
+def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:
+    """Norm of the sum of k columns, b steps apart."""
     total = np.zeros_like(column)
     for shift in range(0, min(k * b, column.size), b):
         total[shift:] += column[: column.size - shift]
     return _norm(total)
 
 
-def _best_spaced_sum(
-    values: FloatArray, participations: int, separation: int, *, through: int | None = None
-) -> float:
+def _best_spaced_sum(values: FloatArray, k: int, b: int, *, through: int | None = None) -> float:
     """Largest sum of at most k entries at least b apart, one of them `through` if it is given."""
-    k, b = _participation(participations, separation)
     # More participations than steps are no more than one a step.
     k = min(k, values.size)
     if through is None:

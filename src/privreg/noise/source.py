@@ -1,4 +1,4 @@
-"""Where a run's noise comes from: the operating system, or a seed for who must repeat a run.
+"""Sources of a run's noise: the operating system, or a seed for who must repeat a run.
 
 The two are types of their own because they promise opposite things. Noise protects the records as
 long as it cannot be computed again; a seed exists so that it can.
@@ -27,17 +27,10 @@ class Secret:
     The stream starts from 256 secret bits. The generator that stretches them is fast but
     not cryptographic: guarantees that rest on it assume an observer who does not invert it.
     `privreg.noise.discrete` draws from a cryptographic one instead.
-
-    Examples
-    --------
-    >>> first, second = (Secret().generator().random() for _ in range(2))
-    >>> first == second
-    False
     """
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes about this source."""
         return ("the observer cannot predict the generator SFC64 from its output",)
 
     def generator(self) -> np.random.Generator:
@@ -49,21 +42,10 @@ class Secret:
 class Seeded:
     """Noise that anyone who has the seed can compute again, for tests and reproductions.
 
-    Parameters
-    ----------
-    seed : int
-        At least 0.
-
     Guarantee
     ---------
     None against an observer who knows or guesses the seed: the noise can be subtracted. Two results
     of one seed have the same noise, and their difference has none.
-
-    Examples
-    --------
-    >>> first, second = (Seeded(1).generator().random() for _ in range(2))
-    >>> first == second
-    True
     """
 
     seed: int
@@ -73,7 +55,6 @@ class Seeded:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes about this source."""
         return (f"{NOT_PRIVATE}, unless the seed is random, secret and used only once",)
 
     def generator(self) -> np.random.Generator:
@@ -84,13 +65,6 @@ class Seeded:
 @dataclass(frozen=True, eq=False)
 class Ongoing:
     """A stream that has begun, for the mechanisms of one run after the first.
-
-    Parameters
-    ----------
-    rng : Generator
-        Where it stands.
-    source : Secret or Seeded
-        What it came from.
 
     Guarantee
     ---------
@@ -107,7 +81,6 @@ class Ongoing:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes about this source."""
         return self.source.assumptions
 
     def generator(self) -> np.random.Generator:

@@ -1,8 +1,8 @@
 r"""Correlated noise step by step: :math:`\tilde w_t = \sum_{s \le t} \beta_{t-s} w_s`.
 
-Every stream is an iterator over vectors of shape (dimension,) whose white noise w has standard
-deviation `std`; `draw(count)` returns the next steps at once. A stream ends after `steps` items,
-because the sensitivity that its privacy is accounted with belongs to that many steps.
+A stream iterates over vectors of shape (dimension,) whose white noise w has standard deviation
+`std`. It ends after `steps` items, because the sensitivity that its privacy is accounted with
+belongs to that many steps.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.immutable import Uncopied
-from privreg.noise.buffered import BufferedToeplitz
 from privreg.noise.normals import standard_normal
 from privreg.validation import (
     FloatArray,
     require_array,
     require_count,
     require_frozen,
-    require_instance,
     require_number,
     require_rng,
 )
@@ -41,19 +38,15 @@ _WITHIN = {"least": -LARGEST, "most": LARGEST}
 
 
 class NoiseStream(Uncopied, ABC):
-    """Iterator over noise vectors; see the module's description.
-
-    Attributes
-    ----------
-    dimension : int
-    steps : int or None
-        Where the stream ends.
-    count : int
-        Steps taken so far.
-    """
+    """Iterator over noise vectors; `draw(count)` takes several, and `count` are taken so far."""
 
     def __init__(
-        self, dimension: int, *, steps: int | None, rng: np.random.Generator, std: float
+        self,
+        dimension: int,
+        *,
+        rng: np.random.Generator,
+        std: float = 1.0,
+        steps: int | None = None,
     ) -> None:
         self.dimension = require_count("dimension", dimension)
         self.steps = None if steps is None else require_count("steps", steps)
@@ -100,55 +93,26 @@ class WhiteNoise(NoiseStream):
     Parameters
     ----------
     dimension : int
+        Length of a vector.
     rng : Generator
+        Source of the noise.
     std : float
         At least 0 and at most 1e50.
     steps : int, optional
         Endless by default.
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        *,
-        rng: np.random.Generator,
-        std: float = 1.0,
-        steps: int | None = None,
-    ) -> None:
-        super().__init__(dimension, steps=steps, rng=rng, std=std)
-
     def _fill(self, block: FloatArray) -> None:
         block[:] = self._white(len(block))
 
 
 class ToeplitzNoise(NoiseStream):
-    r"""Exact noise of any Toeplitz decoder, by FFT over blocks that double in length.
+    """Exact noise of any Toeplitz decoder, by FFT over blocks that double in length.
 
-    Parameters
-    ----------
-    decoder : array_like, shape (bands,)
-        Coefficients β, at least -1e50 and at most 1e50, the first not 0; those beyond the last
-        are 0.
-    dimension : int
-    rng : Generator
-        Draws w step by step in one order, whatever the blocks.
-    std : float
-        Standard deviation of w: the noise multiplier times the encoder's sensitivity times the
-        bound on the norm of a step's gradient; at least 0 and at most 1e50.
-    steps : int, optional
-        By default as many as there are coefficients; more only continue a decoder that is 0 from
-        there on, such as anti-PGD's. The encoder that privacy is accounted with is the inverse of
-        the coefficients with those zeros.
-
-    Notes
-    -----
-    Memory for about 4 min(bands, steps) vectors, and O(log² bands) time a step and coordinate.
-
-    Examples
-    --------
-    >>> noise = ToeplitzNoise([1.0, -1.0], dimension=3, rng=np.random.default_rng(0), steps=5)
-    >>> len(list(noise))
-    5
+    The decoder's coefficients, shape (steps,), start with a number other than 0. `std` is the noise
+    multiplier times the encoder's sensitivity times the bound on a step's gradient. White noise is
+    drawn step by step in one order, whatever the blocks. Memory is about four vectors for each
+    coefficient up to the last that is not 0, time O(log² steps) a step and coordinate.
     """
 
     def __init__(
@@ -158,15 +122,14 @@ class ToeplitzNoise(NoiseStream):
         dimension: int,
         rng: np.random.Generator,
         std: float = 1.0,
-        steps: int | None = None,
     ) -> None:
         # Read-only copies: the privacy of the stream was computed from these numbers.
         coefficients = require_frozen("decoder", decoder, shape=(None,), **_WITHIN)
         if coefficients[0] == 0:
             raise ValueError("decoder must start with a number other than 0, got 0")
-        self._last = coefficients.size if steps is None else require_count("steps", steps)
-        super().__init__(dimension, steps=self._last, rng=rng, std=std)
-        self._decoder = np.trim_zeros(coefficients[: self._last], "b")
+        self._last = coefficients.size
+        super().__init__(dimension, rng=rng, std=std, steps=self._last)
+        self._decoder = np.trim_zeros(coefficients, "b")
         self._past = np.zeros((0, self.dimension))
         self._ready = np.zeros((0, self.dimension))
         self._made = 0
@@ -191,86 +154,6 @@ class ToeplitzNoise(NoiseStream):
         return correlate_noise(self._decoder, white)[history:]
 
 
-class BufferedNoise(NoiseStream):
-    r"""Noise of a buffered Toeplitz mechanism, in memory for one vector a buffer.
-
-    .. math:: \tilde w_t = w_t - \sum_j \omega_j s_{j,t}, \qquad
-        s_{j,t+1} = \theta_j (s_{j,t} + \tilde w_t)
-
-    Parameters
-    ----------
-    mechanism : BufferedToeplitz
-        For example `buffered_square_root(steps)`; it says how far its error is from the exact
-        mechanism's. The noise is its own, exactly, and so is its sensitivity.
-    dimension : int
-    rng : Generator
-    std : float
-        As in `ToeplitzNoise`, with the sensitivity of `mechanism.encoder()`; at least 0 and at most
-        1e50.
-
-    Examples
-    --------
-    >>> from privreg.noise.buffered import buffered_square_root
-    >>> noise = BufferedNoise(buffered_square_root(100), dimension=3, rng=np.random.default_rng(0))
-    >>> noise.draw(1000).shape
-    (100, 3)
-    """
-
-    def __init__(
-        self,
-        mechanism: BufferedToeplitz,
-        *,
-        dimension: int,
-        rng: np.random.Generator,
-        std: float = 1.0,
-    ) -> None:
-        require_instance("mechanism", mechanism, BufferedToeplitz)
-        super().__init__(dimension, steps=mechanism.steps, rng=rng, std=std)
-        self._mechanism = mechanism
-        self._sums = np.zeros((mechanism.decays.size, self.dimension))
-
-    def _fill(self, block: FloatArray) -> None:
-        mechanism = self._mechanism
-        _fill_buffered(block, self._sums, mechanism.decays, mechanism.weights, self._std, self._rng)
-
-
-class DenseNoise(NoiseStream):
-    r"""Noise of any decoder matrix, for mechanisms that are not Toeplitz or that restart.
-
-    Parameters
-    ----------
-    decoder : array_like, shape (steps, rows)
-        At least -1e50 and at most 1e50. Row t mixes the white noise of step t: from
-        `dense_optimum`, `full_honaker`, `restarted`.
-    dimension : int
-    rng : Generator
-    std : float
-        As in `ToeplitzNoise`, at least 0 and at most 1e50.
-
-    Notes
-    -----
-    All of w, shape (rows, dimension), is drawn before the first step and stays in memory, since
-    an early step may use any of it; O(rows) time a step and coordinate.
-    """
-
-    def __init__(
-        self,
-        decoder: ArrayLike,
-        *,
-        dimension: int,
-        rng: np.random.Generator,
-        std: float = 1.0,
-    ) -> None:
-        self._decoder = require_frozen("decoder", decoder, shape=(None, None), **_WITHIN)
-        super().__init__(dimension, steps=len(self._decoder), rng=rng, std=std)
-        self._all_white: FloatArray | None = None
-
-    def _fill(self, block: FloatArray) -> None:
-        if self._all_white is None:
-            self._all_white = self._white(self._decoder.shape[1])
-        np.matmul(self._decoder[self.count : self.count + len(block)], self._all_white, out=block)
-
-
 def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
     """The product B w of a Toeplitz decoder with given white noise, by FFT.
 
@@ -280,10 +163,6 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
         Coefficients, at least -1e50 and at most 1e50; those beyond the last are 0.
     white : array_like, shape (steps, dimension)
         At least -1e150 and at most 1e150.
-
-    Returns
-    -------
-    ndarray, shape (steps, dimension)
     """
     noise = require_array("white", white, shape=(None, None), least=-1e150, most=1e150)
     steps = len(noise)
@@ -317,27 +196,3 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
             reached = rows[:, at * length : at * length + size]
             reached += irfft(response, size)[:, : reached.shape[1]]
     return product[:, :steps].T
-
-
-@njit(nogil=True, cache=True)
-def _fill_buffered(
-    block: FloatArray,
-    sums: FloatArray,
-    decays: FloatArray,
-    weights: FloatArray,
-    std: float,
-    rng: np.random.Generator,
-) -> None:
-    steps, dimension = block.shape
-    for step in range(steps):
-        row = block[step]
-        for i in range(dimension):
-            row[i] = std * rng.standard_normal()
-        for j in range(decays.size):
-            weight, total = weights[j], sums[j]
-            for i in range(dimension):
-                row[i] -= weight * total[i]
-        for j in range(decays.size):
-            decay, total = decays[j], sums[j]
-            for i in range(dimension):
-                total[i] = decay * (total[i] + row[i])

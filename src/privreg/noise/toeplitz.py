@@ -23,12 +23,7 @@ from privreg.validation import (
 
 
 def identity(steps: int) -> FloatArray:
-    """Decoder of independent noise (DP-SGD): 1, 0, 0, ...
-
-    Source
-    ------
-    choquettechoo2024, Table 3.
-    """
+    """Decoder of independent noise (DP-SGD), 1, 0, 0, ...: choquettechoo2024, Table 3."""
     coefficients = np.zeros(require_count("steps", steps))
     coefficients[0] = 1.0
     return coefficients
@@ -64,7 +59,7 @@ def damped_square_root(steps: int, *, damping: float) -> FloatArray:
 
 
 def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
-    r"""Inverse of `damped_square_root` in closed form.
+    r"""Inverse of `damped_square_root` in closed form, non-negative and non-increasing.
 
     .. math:: \alpha_t = \binom{2t}{t} 4^{-t} (1-\nu)^t
 
@@ -74,11 +69,6 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
         Number of coefficients.
     damping : float
         ν in [0, 1].
-
-    Returns
-    -------
-    ndarray, shape (steps,)
-        Non-negative and non-increasing.
 
     Examples
     --------
@@ -108,12 +98,7 @@ def square_root(steps: int) -> FloatArray:
 def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
     """Decoder with the least limiting error for mean estimation: `damped_square_root` at ν = η.
 
-    Parameters
-    ----------
-    steps : int
-        Number of coefficients.
-    step_size : float
-        η in (0, 1].
+    The step size η is in (0, 1].
 
     Source
     ------
@@ -138,12 +123,7 @@ def anti_pgd(steps: int) -> FloatArray:
 def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
     """Decoder 1, -(1-ν), 0, 0, ...: each step takes back most of the noise of the one before.
 
-    Parameters
-    ----------
-    steps : int
-        Number of coefficients.
-    damping : float
-        ν in [0, 1]: 0 is `anti_pgd`, 1 is `identity`.
+    The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity`.
 
     Source
     ------
@@ -152,58 +132,6 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
     coefficients = identity(steps)
     coefficients[1:2] = require_number("damping", damping, least=0, most=1) - 1.0
     return coefficients
-
-
-def banded_square_root(steps: int, *, bands: int) -> FloatArray:
-    r"""Decoder whose encoder is the first bands of :math:`1/\sqrt{1-x}`.
-
-    A record that takes part once in `bands` steps or less often enters the encoder's columns
-    without overlap, so that k participations cost a factor √k only.
-
-    Parameters
-    ----------
-    steps : int
-        Number of coefficients.
-    bands : int
-        Non-zero coefficients of the encoder, from 1 (`identity`) to steps (`square_root`).
-
-    Source
-    ------
-    Choquette-Choo et al. (2023), (Amplified) Banded Matrix Factorization.
-    """
-    require_count("steps", steps)
-    if require_count("bands", bands) > steps:
-        raise ValueError(f"bands must be at most steps, {steps}, got {bands}")
-    encoder = np.zeros(steps)
-    encoder[:bands] = damped_square_root_encoder(bands, damping=0.0)
-    return inverse_coefficients(encoder)
-
-
-def prefix_sums(steps: int) -> FloatArray:
-    """Workload of prefix sums: 1, 1, 1, ..."""
-    return np.ones(require_count("steps", steps))
-
-
-def decaying_sums(steps: int, *, contraction: ArrayLike) -> FloatArray:
-    r"""Workloads :math:`1, a, a^2, \dots` of gradient descent, one for each contraction a.
-
-    Noise that enters a gradient at step τ is worth :math:`(1-\eta\lambda)^{t-\tau}` of itself at
-    step t along an eigenvector of the covariance with eigenvalue λ.
-
-    Parameters
-    ----------
-    steps : int
-        Number of coefficients.
-    contraction : array_like, shape (...)
-        1 - ηλ, each in [-1, 1]; may be empty.
-
-    Returns
-    -------
-    ndarray, shape (..., steps)
-    """
-    factors = require_real("contraction", contraction, least=-1, most=1)
-    powers = np.arange(require_count("steps", steps))
-    return np.power(factors[..., None], powers)
 
 
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
@@ -217,15 +145,15 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray, shape (steps,)
-        By forward substitution in O(steps × bands), where some ulp of its norm are the error;
-        beyond 2^28 products by Newton's iteration in O(steps log steps), to about 1e-13 × steps of
-        the norm.
+        By forward substitution in O(steps × bands), with an error of some ulp of its norm; beyond
+        2^28 products by Newton's iteration in O(steps log steps), to about 1e-13 × steps of the
+        norm.
 
     Raises
     ------
     ValueError
-        If its relative error in the 2-norm, which is bounded from the product of both
-        (`privreg.noise.inverse`), may be more than 1e-4.
+        If the bound on its relative error in the 2-norm (`privreg.noise.inverse`) is more than
+        1e-4.
 
     Examples
     --------
@@ -243,34 +171,8 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     return inverse
 
 
-def product_coefficients(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    """First column of the product of two lower-triangular Toeplitz matrices of one size.
-
-    Parameters
-    ----------
-    first, second : array_like, shape (steps,)
-        At least -1e150 and at most 1e150.
-
-    Returns
-    -------
-    ndarray, shape (steps,)
-    """
-    within = {"least": -1e150, "most": 1e150}
-    left = require_array("first", first, shape=(None,), **within)
-    right = require_array("second", second, shape=left.shape, **within)
-    return np.convolve(left, right)[: left.size]
-
-
 def require_coefficients(name: str, value: ArrayLike) -> FloatArray:
-    """Toeplitz coefficients, or a matrix, whose squares can be summed.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls them.
-    value : array_like, shape (steps,) or (rows, columns)
-        At least -1e50 and at most 1e50.
-    """
+    """Toeplitz coefficients, or a matrix, from -1e50 to 1e50: their squares can be summed."""
     array = require_real(name, value, least=-1e50, most=1e50)
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must be coefficients or a matrix, got shape {array.shape}")
@@ -292,10 +194,6 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
         Encoder or decoder of one stretch of steps (`dense_matrix` of coefficients).
     copies : int
         Number of stretches.
-
-    Returns
-    -------
-    ndarray, shape (copies × rows, copies × columns)
 
     Examples
     --------

@@ -1,7 +1,7 @@
-r"""Tree aggregation: noise of prefix sums with one node for each bit of the step count.
+"""Tree aggregation: noise of prefix sums with one node for each bit of the step count.
 
-After step t (counted from 1) the prefix noise is the sum of one independent normal vector for each
-1 in the binary digits of t: the nodes of a binary tree that together cover the steps 1 to t.
+After step t (counted from 1) the prefix noise ν_t is the sum of one independent normal vector for
+each 1 in the binary digits of t: the nodes of a binary tree that together cover the steps 1 to t.
 """
 
 from __future__ import annotations
@@ -17,41 +17,12 @@ from privreg.validation import FloatArray, require_broadcast, require_count, req
 class TreeNoise(NoiseStream):
     r"""Stream of tree-aggregated noise in memory for one vector a level.
 
-    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` that a gradient step takes;
-    `prefix` is :math:`\nu_t`, normal with covariance `std`² times `tree_shared_nodes(s, t)`
-    between ν_s and ν_t in each coordinate, independent across coordinates. A shaped covariance
-    Σ is had by multiplying items or prefixes by a root of Σ.
-
-    Parameters
-    ----------
-    dimension : int
-        Length of a vector.
-    rng : Generator
-        Source of the noise; one normal vector a step.
-    std : float
-        Standard deviation of a node's noise: the noise multiplier times `tree_sensitivity` times
-        the bound on the norm of a step's vector; at least 0 and at most 1e50.
-    steps : int, optional
-        Where the stream ends; endless by default. Privacy accounted by `tree_sensitivity(steps)`
-        holds for that many steps and no more.
-
-    Attributes
-    ----------
-    count : int
-        Steps taken so far.
-    prefix : ndarray, shape (dimension,)
-        ν_count; 0 before the first step.
-
-    Examples
-    --------
-    >>> noise = TreeNoise(2, rng=np.random.default_rng(0), steps=4)
-    >>> increments = list(noise)
-    >>> bool(np.allclose(sum(increments), noise.prefix))
-    True
-
-    Source
-    ------
-    anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
+    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` that a gradient step takes.
+    Each coordinate of ν_s and ν_t has covariance `std`² times `tree_shared_nodes(s, t)`; a root of
+    Σ times the items makes it shaped. `std` is a node's: the noise multiplier times
+    `tree_sensitivity` times the bound on a step's vector. Privacy accounted by
+    `tree_sensitivity(steps)` holds for that many steps and no more; by default the stream is
+    endless. anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
     """
 
     def __init__(
@@ -62,15 +33,8 @@ class TreeNoise(NoiseStream):
         std: float = 1.0,
         steps: int | None = None,
     ) -> None:
-        super().__init__(dimension, steps=steps, rng=rng, std=std)
+        super().__init__(dimension, rng=rng, std=std, steps=steps)
         self._nodes: dict[int, FloatArray] = {}
-
-    @property
-    def prefix(self) -> FloatArray:
-        """Noise of the sum of all steps so far."""
-        return (
-            np.sum(list(self._nodes.values()), axis=0) if self._nodes else np.zeros(self.dimension)
-        )
 
     def _fill(self, block: FloatArray) -> None:
         for row, count in enumerate(range(self.count + 1, self.count + len(block) + 1)):
@@ -83,32 +47,8 @@ class TreeNoise(NoiseStream):
 
 
 def tree_levels(steps: int) -> int:
-    r"""Levels of the whole tree, :math:`\lceil \log_2 N \rceil + 1`.
-
-    Source
-    ------
-    anon2024, Algorithm 3.
-    """
+    r"""Levels of the whole tree, :math:`\lceil \log_2 N \rceil + 1` (anon2024, Algorithm 3)."""
     return (require_count("steps", steps) - 1).bit_length() + 1
-
-
-def tree_nodes_entered(steps: int) -> NDArray[np.int64]:
-    r"""Number of nodes with a step in them whose noise enters some prefix up to `steps`.
-
-    A node of level l enters prefixes if it is a left child (or the root) that is complete by then.
-
-    Returns
-    -------
-    ndarray, shape (steps,)
-        Largest for the first step: :math:`\lfloor \log_2 N \rfloor + 1`.
-    """
-    steps = require_count("steps", steps)
-    index = np.arange(steps)
-    counts = np.zeros(steps, dtype=np.int64)
-    for level in range(steps.bit_length()):
-        block = index >> level
-        counts += (block % 2 == 0) & ((block + 1) << level <= steps)
-    return counts
 
 
 def tree_sensitivity(steps: int) -> float:
@@ -137,10 +77,6 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
     ----------
     s, t : array_like of int
         Step counts, at least 0 (which has no noise), broadcast against each other; may be empty.
-
-    Returns
-    -------
-    ndarray of int
 
     Examples
     --------
@@ -186,23 +122,13 @@ def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
-    r"""Encoder and decoder of the whole tree with the least-variance estimate of each prefix.
+    r"""Encoder (nodes, steps) and decoder (steps, nodes) of the least-variance prefixes.
 
     .. math:: B = C^+ = (C^\top C)^{-1} C^\top
 
-    with one row of C for each node of the tree, right children included, that is complete.
-
-    Parameters
-    ----------
-    steps : int
-        Number T of steps.
-
-    Returns
-    -------
-    encoder : ndarray, shape (nodes, steps)
-    decoder : ndarray, shape (steps, nodes)
-        Not lower-triangular in time: a prefix uses nodes that later steps complete, so the whole
-        noise is drawn before the first step.
+    with one row of C for each node of the tree, right children included, that is complete. The
+    decoder is not lower-triangular in time: a prefix uses nodes that later steps complete, so the
+    whole noise is drawn before the first step.
 
     Source
     ------

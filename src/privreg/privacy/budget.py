@@ -98,7 +98,7 @@ class Budget:
         Parameters
         ----------
         mu : float
-            μ, at least 1e-150 and at most 1e150, where its square is a number; or `inf`.
+            μ, with the range of `half_square`'s root.
         neighbours : Neighbours
             Neighbouring relation.
         """
@@ -137,7 +137,7 @@ class Budget:
         return budget
 
     def gaussian(self) -> Budget:
-        """What mechanisms may spend that only add Gaussian noise, in shares fixed beforehand.
+        """Budget for mechanisms that only add Gaussian noise, in shares fixed beforehand.
 
         Where (ε, δ) was stated, their exact trade-off keeps it with 11 to 16 % more ρ than zCDP's
         conversion for ε up to 8 at δ = 1e-6; a budget stated otherwise is left alone.

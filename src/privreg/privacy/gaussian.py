@@ -22,38 +22,17 @@ def renyi_divergence(
     *,
     order: float,
 ) -> float:
-    r"""Rényi divergence D(P‖Q) of two Gaussian laws, in that order.
+    r"""Rényi divergence D(P‖Q) of two Gaussian laws, in that order, with Δ = μ_P - μ_Q.
 
     .. math::
         D_\alpha(P\|Q) = \frac\alpha2\,\Delta^\top M^{-1}\Delta
         - \frac1{2(\alpha-1)}\ln\frac{\det M}{(\det\Sigma_P)^{1-\alpha}(\det\Sigma_Q)^{\alpha}},
         \qquad M = (1-\alpha)\Sigma_P + \alpha\Sigma_Q
 
-    where P = N(μ_P, Σ_P), Q = N(μ_Q, Σ_Q) and Δ = μ_P - μ_Q has shape (d,). It is finite only
-    if the mixture covariance M is positive definite, which for α > 1 can fail when P is wider
-    than Q in some direction. At α = 1 it is the Kullback–Leibler divergence.
-
-    Parameters
-    ----------
-    mean_difference : array_like, shape (d,)
-        Δ, at least -1e150 and at most 1e150; its sign does not matter.
-    covariance_p, covariance_q : array_like, shape (d, d) or (d,), or LowRankUpdate
-        Positive definite covariances; a vector is a diagonal. With a vector or a `LowRankUpdate` on
-        both sides the cost is O(d k²) for total rank k, otherwise O(d³).
-    order : float
-        Rényi order α, at least 1e-100.
-
-    Returns
-    -------
-    float
-        At least 0; `inf` where M is not positive definite. Of diagonals and `LowRankUpdate` it is
-        right to 1e-6 of itself or to 1e-9.
-
-    Raises
-    ------
-    ValueError
-        If the order is not positive, shapes differ or a covariance is not positive definite, or
-        rounding may leave less accuracy than that.
+    It is infinite where M is not positive definite, which for α > 1 can happen where P is wider
+    than Q in some direction; at α = 1 it is the Kullback–Leibler divergence. Covariances are
+    matrices, diagonals or `LowRankUpdate`s. Of the last two on both sides, of total rank k, it
+    takes O(d k²) and is right to 1e-6 of itself or to 1e-9, or refused; otherwise it takes O(d³).
 
     Source
     ------

@@ -23,31 +23,18 @@ ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
+    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ, from 1e-250 to 1e100.
 
     .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
         - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
 
-    Parameters
-    ----------
-    rho : float
-        At least 1e-250 and at most 1e100.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ε, rounded up: exact to some 1e-14 of the larger of μ²/2 and its distance to it.
+    It is rounded up, and exact to some 1e-14 of the larger of μ²/2 and its distance to it (Balle
+    and Wang, 2018, Theorem 8).
 
     Guarantee
     ---------
     It holds for prefix sums of fixed gradients and, as Gaussian noise on adaptive queries is no
     worse, for those of a run.
-
-    Source
-    ------
-    Balle and Wang (2018), Theorem 8.
     """
     # Imported here: a budget that is stated in another unit needs none of it.
     from scipy.optimize import brentq
@@ -69,7 +56,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 def _missed(mu: float, shift: float, wanted: float) -> float:
     """By how much δ at ε = μ²/2 + μt, with its rounding, is more than wanted.
 
-    In the logarithm, since a small δ has no digits left itself; next to 1 in what is left to 1.
+    In the logarithm, since a small δ has no digits left itself; next to 1 in its distance to 1.
     """
     if wanted <= 0.5 or mu <= 0.5:
         return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
@@ -80,10 +67,7 @@ def _missed(mu: float, shift: float, wanted: float) -> float:
 
 
 def _log_delta(mu: float, shift: float) -> float:
-    """Logarithm of δ of one Gaussian mechanism at ε = μ²/2 + μt.
-
-    δ is e^(-t²/2) (F(t) - F(t + μ)) / 2 with F(x) = erfcx(x/√2).
-    """
+    """Logarithm of δ = e^(-t²/2) (F(t) - F(t + μ)) / 2 at ε = μ²/2 + μt, F(x) = erfcx(x/√2)."""
     from scipy.special import erfcx, ndtr
 
     if mu <= 0.5:
@@ -105,33 +89,14 @@ def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
 
 
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
-    r"""Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP.
+    """Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP, to a relative 1e-12 from below.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 1e-100 and at most 1e99.
-    delta : float
-        In (0, 1), at least 1e-100.
-
-    Returns
-    -------
-    float
-        ρ, the inverse of `gaussian_epsilon`, to a relative 1e-12 from below.
+    The inverse of `gaussian_epsilon`, for ε from 1e-100 to 1e99 and δ from 1e-100.
 
     Guarantee
     ---------
     Every composition of Gaussian mechanisms with this budget, its shares fixed beforehand, is
     (ε, δ)-DP. Other mechanisms of ρ-zCDP need `from_approximate_tight`.
-
-    Examples
-    --------
-    >>> round(gaussian_rho(1.0, delta=1e-6), 4)
-    0.028
-
-    Source
-    ------
-    Balle and Wang (2018), Theorem 8; Dong, Roth and Su (2022), Corollary 3.3.
     """
     from scipy.optimize import brentq
 

@@ -12,8 +12,6 @@ from privreg.immutable import Immutable, frozen
 from privreg.validation import (
     require_answer,
     require_array,
-    require_instance,
-    require_number,
     require_real,
 )
 
@@ -26,30 +24,11 @@ class LowRankUpdate(Immutable):
 
     .. math:: S = \mathrm{diag}(v) + U K U^\top
 
-    with `v` of shape (d,), `U` of shape (d, k) and `K` symmetric of shape (k, k). With
+    with `v` positive of shape (d,), `U` of shape (d, k) and `K` symmetric of shape (k, k). With
     :math:`\mathrm{diag}(v)^{-1/2}U = QR` the matrix is congruent to
     :math:`I + Q(RKR^\top)Q^\top`, so definiteness, determinant and inverse all follow from the k
     eigenvalues of :math:`RKR^\top`. The columns of `U` may be linearly dependent and `K` may be
     indefinite or singular.
-
-    Parameters
-    ----------
-    diagonal : array_like, shape (d,)
-        Positive entries v.
-    factors : array_like, shape (d, k)
-        Columns U; k = 0 gives a diagonal matrix.
-    core : array_like, shape (k, k)
-        Symmetric matrix K.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, an entry is not finite, the diagonal is not positive or the core
-        is not symmetric.
-
-    Source
-    ------
-    Woodbury's identity and the matrix determinant lemma, in the form that a QR factorisation gives.
     """
 
     diagonal: NDArray[np.float64]
@@ -100,31 +79,16 @@ class LowRankUpdate(Immutable):
             return -np.inf
         return float(np.sum(np.log1p(self._eigenvalues)))
 
-    def inverse_form(self, left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float64]:
-        r"""Matrix of the inverse form :math:`L^\top S^{-1} R`.
-
-        Parameters
-        ----------
-        left, right : array_like, shape (d, p) and (d, q)
-            Vectors as columns; `right` is `left` unless given.
-
-        Returns
-        -------
-        ndarray, shape (p, q)
-
-        Raises
-        ------
-        ValueError
-            If S is not positive definite.
-        """
+    def inverse_form(
+        self, left: NDArray[np.float64], right: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        r"""Inverse form :math:`L^\top S^{-1} R` of vectors as columns, R being L unless given."""
         if not self.is_positive_definite:
             raise ValueError("left must come with a positive definite matrix, got another one")
         scale = np.sqrt(self.diagonal)[:, None]
         basis, directions = self._basis, self._directions
-        white_left = require_array("left", left, shape=(self.dimension, None)) / scale
-        white_right = white_left
-        if right is not None:
-            white_right = require_array("right", right, shape=(self.dimension, None)) / scale
+        white_left = left / scale
+        white_right = white_left if right is None else right / scale
         inner_left = basis.T @ white_left
         inner_right = inner_left if right is None else basis.T @ white_right
         # The part outside the span of the factors and the part inside it are both sums of squares,
@@ -163,30 +127,15 @@ class LowRankUpdate(Immutable):
         return self._factorisation[2]
 
 
-def diagonal_matrix(diagonal: ArrayLike) -> LowRankUpdate:
+def diagonal_matrix(diagonal: NDArray[np.float64]) -> LowRankUpdate:
     """A positive diagonal as a `LowRankUpdate` of rank zero."""
-    entries = require_array("diagonal", diagonal, shape=(None,), above=0)
-    return LowRankUpdate(entries, np.empty((entries.size, 0)), np.empty((0, 0)))
+    return LowRankUpdate(diagonal, np.empty((len(diagonal), 0)), np.empty((0, 0)))
 
 
 def combine(
     first: LowRankUpdate, second: LowRankUpdate, *, first_weight: float, second_weight: float
 ) -> LowRankUpdate | None:
-    r"""The weighted sum :math:`w_1S_1 + w_2S_2` of two low-rank updates of equal dimension.
-
-    Returns
-    -------
-    LowRankUpdate or None
-        None if the weighted diagonal is not positive; then the sum has no such representation.
-    """
-    require_instance("first", first, LowRankUpdate)
-    require_instance("second", second, LowRankUpdate)
-    first_weight = require_number("first_weight", first_weight)
-    second_weight = require_number("second_weight", second_weight)
-    if first.dimension != second.dimension:
-        raise ValueError(
-            f"second must have dimension {first.dimension} as first has, got {second.dimension}"
-        )
+    """The weighted sum :math:`w_1S_1 + w_2S_2`, or None where its diagonal is not positive."""
     # Written with the difference so that equal diagonals stay equal to the last bit.
     with np.errstate(over="ignore", invalid="ignore"):
         diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (

@@ -46,25 +46,11 @@ def neighbouring_tables(
 ) -> NeighbouringTables:
     """A table and the neighbour that it has by changing one record.
 
-    Under replace-one the second table has the replacement instead of the record, under add-remove
-    it has fewer rows, and under zero-out the record's rows are all zero, an intercept's column
-    included, and its labels are 0.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, p)
-        Rows of the first table.
-    labels : array_like, shape (n,)
-        Its labels.
-    record : int
-        Index of the record's row, at least 0; with groups, of any row of the person.
-    neighbours : Neighbours
-        Neighbouring relation.
-    replacement : tuple of (array_like of shape (m, p), array_like of shape (m,)), optional
-        Rows and labels of the record that replaces the first, for replace-one alone: one row, or a
-        person's.
-    groups : array_like, shape (n,), optional
-        Whose row it is; by default every row is a record.
+    Under replace-one the second table has the replacement instead of the record: its rows (m, p)
+    and labels (m,), one row or a person's. Under add-remove it has fewer rows, and under zero-out
+    the record's rows are all zero, an intercept's column included, and its labels are 0. The record
+    is that of the row with this index; groups say whose row each is, by default every row is a
+    record.
 
     Examples
     --------

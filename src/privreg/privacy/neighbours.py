@@ -37,22 +37,12 @@ class Neighbours(Enum):
 def shared_sample_size(
     sample_size: float | None, *, records: int, neighbours: Neighbours | str
 ) -> float:
-    """What sums over records are divided by: the same number for two neighbours.
+    """Number that sums over records are divided by, from 1 to 1e15: the same for two neighbours.
 
-    Parameters
-    ----------
-    sample_size : float, optional
-        A number that is public or was released before, at least 1 and at most 1e15.
-    records : int
-        The data set's own number, at least 0, which serves where none is declared and the relation
-        shares it.
-    neighbours : Neighbours
-        Neighbouring relation.
-
-    Raises
-    ------
-    ValueError
-        If none is declared and the relation is add-remove, or the number is out of range.
+    Guarantee
+    ---------
+    It is declared, public or released before, or the data set's own number of records where the
+    relation shares it. Under add-remove, which does not, one that is not declared is refused.
     """
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
@@ -65,25 +55,11 @@ def shared_sample_size(
 def sum_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> NDArray[np.float64]:
-    r"""ℓ2 sensitivity of a sum of vectors of bounded norm.
+    r"""ℓ2 sensitivity of a sum of vectors of norm at most b; divided by n, that of a mean.
 
     .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
 
-    Parameters
-    ----------
-    bound : array_like, shape (...)
-        Largest norm b of a record's vector, at least 0; `inf` is unbounded.
-    neighbours : Neighbours
-        Neighbouring relation.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        `inf` without a bound.
-
-    Source
-    ------
-    brown2024, Claim A.5 (replace-one). Divide by n for a mean: 2γ/n for the mean clipped gradient.
+    brown2024, Claim A.5 (replace-one).
     """
     return _change(bound, 2.0, Neighbours(neighbours))
 
@@ -91,31 +67,15 @@ def sum_sensitivity(
 def gram_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> NDArray[np.float64]:
-    r"""ℓ2 sensitivity of a sum of terms of bounded norm, no two of which point apart.
+    r"""ℓ2 sensitivity of a sum of terms of norm at most b, no two of which point apart.
 
     .. math::
         \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
         \Delta = b \text{ (add-remove, zero-out)}
 
-    Matrices xxᵀ and the counts of a histogram are such terms: an inner product of two is not
-    negative, so ‖u - v‖² is at most ‖u‖² + ‖v‖².
-
-    Parameters
-    ----------
-    bound : array_like, shape (...)
-        Largest norm b of a record's term, for a matrix that of Frobenius, at least 0; `inf` is
-        unbounded.
-    neighbours : Neighbours
-        Neighbouring relation.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        `inf` without a bound.
-
-    Source
-    ------
-    Derived as above; Wang (2018), Algorithm 2, has the add-remove case.
+    Matrices xxᵀ (norm of Frobenius) and the counts of a histogram are such terms: an inner product
+    of two is not negative, so ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, has the
+    add-remove case.
     """
     return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
 

@@ -9,19 +9,14 @@ from privreg.validation import require_count, short
 
 
 class OneOfMany:
-    """Remembers which of several settings that share noise has been released.
+    """Memory of which of several settings that share noise has been released.
 
-    Copies are the object itself. What comes out of a pickle cannot know what is released elsewhere:
-    it allows the setting that was taken before, and none if none was and there are several.
-
-    The difference of two such outputs holds less noise than each, or none: a budget paid for one of
-    them does not cover a second, and paying twice does not either, since their noise is not
-    independent.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the settings; () for a single one.
+    Guarantee
+    ---------
+    One setting is taken and no second one: the difference of two outputs holds less noise than
+    each, or none, whatever was paid for them. Copies are the object itself. What comes out of a
+    pickle cannot know what is released elsewhere: it allows the setting that was taken before, and
+    none if none was and there are several.
 
     Examples
     --------
@@ -51,13 +46,7 @@ class OneOfMany:
         return _from_pickle, (self.shape, self._taken)
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """The index of a setting, unless another one was taken before.
-
-        Parameters
-        ----------
-        setting : int or tuple of int, optional
-            Index into the settings; may be left out where there is one only.
-        """
+        """The index of a setting, unless another one was taken before; None names the only one."""
         if setting is None:
             if any(length > 1 for length in self.shape):
                 raise ValueError(f"setting must be an index into shape {self.shape}, got None")

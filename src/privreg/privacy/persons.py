@@ -17,19 +17,8 @@ def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
     """Names that tell persons apart, each as it is given, whatever names are beside it.
 
     A list is never made an array of one type, in which 1 and "1" are one name, as are 2^53 and
-    2^53 + 1 beside a fraction.
-
-    Parameters
-    ----------
-    groups : array_like, shape (rows,)
-        Names or numbers of one kind that can be ordered, `inf` among them, none missing.
-    rows : int
-        Number of rows.
-
-    Raises
-    ------
-    ValueError
-        "groups must ..."; it quotes no name.
+    2^53 + 1 beside a fraction. Names are of one kind that can be ordered, `inf` among them, none
+    missing; an error quotes none.
     """
     require_unmasked("groups", groups)
     names: NDArray[Any] = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)

@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: Gaussian mechanism, composition, (ε, δ) conversion.
+"""Zero-concentrated privacy: Gaussian mechanism, composition, iteration, (ε, δ) conversion.
 
 A mechanism is ρ-zCDP if D_α(M(D)‖M(D')) ≤ ρα for all neighbours D, D' and all orders α > 1. What
 neighbours are enters only through the sensitivity (`privreg.privacy.neighbours`): every function
@@ -14,36 +14,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.ranges import inside
-from privreg.validation import require_broadcast, require_count, require_real
+from privreg.units import ORDINARY
+from privreg.validation import require_array, require_broadcast, require_count, require_real
 
 LEAST = float(np.finfo(np.float64).tiny)
 
 
 def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
-    r"""zCDP budget of one Gaussian mechanism.
+    r"""zCDP budget of one Gaussian mechanism (brown2024, Claim A.5).
 
     .. math:: \rho = \frac{\Delta^2}{2\lambda^2}
 
-    Parameters
-    ----------
-    sensitivity : array_like, shape (...)
-        ℓ2 sensitivity Δ of what is released, at least 0; `inf` is unbounded.
-    noise_std : array_like, shape (...)
-        Standard deviation λ of the noise in each coordinate, at least 0; `inf` hides everything.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ρ; 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
+    It is 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
 
     Guarantee
     ---------
     Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity, and no
     smaller ρ holds if some pair of neighbours attains Δ.
-
-    Source
-    ------
-    brown2024, Claim A.5.
     """
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
     spread = require_real("noise_std", noise_std, least=0, infinite=True)
@@ -61,23 +48,9 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
 
 
 def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.float64]:
-    r"""Least noise of a Gaussian mechanism with a given zCDP budget, λ = Δ / √(2ρ).
+    """Least noise λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
 
-    Parameters
-    ----------
-    sensitivity : array_like, shape (...)
-        ℓ2 sensitivity Δ, at least 0; `inf` is unbounded.
-    rho : array_like, shape (...)
-        Budget ρ, more than 0; `inf` adds no noise to a bounded sensitivity.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        λ, the inverse of `gaussian_budget`; `inf` for an unbounded sensitivity.
-
-    Source
-    ------
-    brown2024, Claim A.5.
+    The inverse of `gaussian_budget`, infinite for an unbounded sensitivity (brown2024, Claim A.5).
     """
     budget = require_real("rho", rho, above=0, infinite=True)
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
@@ -93,24 +66,9 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
 
 
 def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
-    r"""Budget of releasing everything, each release may depend on the earlier ones: ρ = Σ ρ_i.
+    """Budget Σ ρ_i of several releases under one neighbouring relation, over one axis or all.
 
-    Parameters
-    ----------
-    budgets : array_like, shape (...)
-        Budgets ρ_i of the releases under one neighbouring relation, at least 0; `inf` promises
-        nothing. It may be empty.
-    axis : int, optional
-        Axis of the releases, counted from 0; all axes by default.
-
-    Returns
-    -------
-    ndarray
-        The sum, 0 for no release.
-
-    Source
-    ------
-    brown2024, Claim A.4.
+    Each release may depend on the earlier ones (brown2024, Claim A.4).
     """
     spent = require_real("budgets", budgets, least=0, infinite=True)
     if axis is not None and require_count("axis", axis, least=0) >= spent.ndim:
@@ -119,23 +77,59 @@ def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float6
         return np.asarray(np.sum(spent, axis=axis))
 
 
+def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
+    r"""Privacy parameter of one-pass DP-GD that releases its last iterate, over the last axis.
+
+    .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
+
+    Step k adds noise of standard deviation 2 C σ_k a coordinate, where C is the norm that gradients
+    are clipped to; the step taken on a sample may be smaller than η_k. ρ is infinite where a sample
+    is used and no noise follows.
+
+    Guarantee
+    ---------
+    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one), provided
+    that each sample is used once, its gradient is clipped to norm C, and the step is a contraction,
+    which a step of at most 2 / |x|² is for least squares. Earlier iterates stay secret.
+
+    Source
+    ------
+    bombari2025, Proposition 4.1 and equation (4.1), after Feldman, Mironov, Talwar and Thakurta.
+    """
+    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0)
+    noise = require_array("noise_multipliers", noise_multipliers, shape=(..., None), least=0)
+    require_broadcast(step_sizes=steps, noise_multipliers=noise)
+    # In units of the largest noise its squares neither overflow nor lose what matters.
+    scale = np.max(noise, axis=-1, keepdims=True)
+    relative = noise / np.where(scale > 0, scale, 1.0)
+    remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        ratio = steps / scale / np.sqrt(remaining)
+        small = (remaining < ORDINARY[0]) & (noise > 0)
+        if np.any(small) or not np.all(np.abs(np.log2(scale)) < 200):
+            # Squares of the noise that is left at the end, or quotients, may have left the range of
+            # double precision. A root of a sum does so only beyond its upper end.
+            left = _root_of_rest(noise)
+            beyond = np.isinf(left) & np.isfinite(scale)
+            left = np.where(beyond, _root_of_rest(np.ldexp(noise, -64)), left)
+            (step, own), (deviation, other) = np.frexp(steps), np.frexp(left)
+            quotient = np.ldexp(step / deviation, own - other - 64 * beyond)
+            ratio = np.where(left > 0, quotient, np.inf)
+        largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
+    least = np.finfo(np.float64).tiny
+    # A parameter that underflows would promise more than the noise gives.
+    return np.where(np.any(steps > 0, axis=-1) & (largest < least), least, largest)
+
+
+def _root_of_rest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Roots of the sums of squares from each place to the end."""
+    return np.asarray(np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1])
+
+
 def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP.
+    r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP, for δ in (0, 1].
 
     .. math:: \varepsilon = \rho + 2\sqrt{\rho\ln(1/\delta)}
-
-    Parameters
-    ----------
-    rho : array_like, shape (...)
-        Budget ρ, at least 0; `inf` promises nothing.
-    delta : array_like, shape (...)
-        δ in (0, 1].
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ε, increasing in ρ and decreasing in δ, `inf` for an infinite ρ. It is an upper bound;
-        `to_approximate_tight` is smaller.
 
     Guarantee
     ---------
@@ -154,31 +148,15 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
 
 
 def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    r"""Largest ρ whose closed-form conversion is at most ε.
+    r"""Largest ρ whose closed-form conversion is at most ε, the inverse of `to_approximate`.
 
     .. math::
         \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
         \qquad L = \ln(1/\delta)
 
-    Parameters
-    ----------
-    epsilon : array_like, shape (...)
-        ε, at least 0; `inf` asks for nothing.
-    delta : array_like, shape (...)
-        δ in (0, 1].
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ρ, the inverse of `to_approximate` in ρ; `inf` for an infinite ε.
-
     Guarantee
     ---------
     Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
-
-    Source
-    ------
-    brown2024, Claim A.6 solved for ρ.
     """
     target = require_real("epsilon", epsilon, least=0, infinite=True)
     log_inverse = _log_inverse(delta)
@@ -198,19 +176,8 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
         \varepsilon = \min_{\alpha > 1}\; \rho\alpha
         + \frac{\ln(1/\delta) - \ln\alpha}{\alpha - 1} + \ln\Big(1 - \frac1\alpha\Big)
 
-    Parameters
-    ----------
-    rho : array_like, shape (...)
-        Budget ρ, at least 0 and at most 1e100.
-    delta : array_like, shape (...)
-        δ in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ε, at most `to_approximate`, and 0 where δ alone covers the divergence. The minimum runs
-        over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of the closed
-        form; any grid gives a valid ε.
+    The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of
+    the closed form; any grid gives a valid ε. ρ is at most 1e100.
 
     Guarantee
     ---------
@@ -242,27 +209,13 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
 
 
 def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    """Largest ρ whose tight conversion is at most ε, the inverse of `to_approximate_tight`.
+    """Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
 
-    Parameters
-    ----------
-    epsilon : array_like, shape (...)
-        ε, at least 1e-100 and at most 1e99.
-    delta : array_like, shape (...)
-        δ in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-        ρ, at least `from_approximate`, to a relative 1e-9 from below.
+    The inverse of `to_approximate_tight`, at least `from_approximate`, for ε from 1e-100 to 1e99.
 
     Guarantee
     ---------
     Every mechanism with this ρ is (ε, δ)-DP.
-
-    Source
-    ------
-    As `to_approximate_tight`, inverted numerically.
     """
     target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e99), _failure(delta)
     require_broadcast(epsilon=target, delta=failure)

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privreg.auditing import audit
 from privreg.noise import discrete
 from privreg.noise.source import Secret, Seeded
-from privreg.privacy.budget import Budget
 
 HOSTILE = [
     [1e308, -1e308, 1e308],
@@ -70,22 +68,6 @@ def test_noise_has_the_law_of_the_discrete_gaussian():
         assert statistic > stats.chi2.isf(1e-7, cells)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
-def test_a_released_sum_attains_its_promise_and_no_more(neighbours):
-    pytest.importorskip("opendp")
-    budget = Budget.gaussian_dp(2.0, neighbours=neighbours)
-    runs = 4_000
-    record = np.array([[3.0, 4.0]])
-    others = {"replace-one": -record, "add-remove": record[:0], "zero-out": 0 * record}
-    outputs = [
-        np.array([discrete.release_sum(rows, norm=5.0, budget=budget).value for _ in range(runs)])
-        for rows in (record, others[neighbours])
-    ]
-    assert 0.6 < audit(*outputs, neighbours=neighbours).share(budget) <= 1
-    halved = [rows.mean(axis=0) + (rows - rows.mean(axis=0)) / 2 for rows in outputs]
-    assert audit(*halved).share(budget) > 1.3
-
-
 def test_sums_of_any_size_are_limited_and_get_no_further_apart(rng):
     sums = [
         int(x) << int(k)
@@ -99,12 +81,9 @@ def test_sums_of_any_size_are_limited_and_get_no_further_apart(rng):
     assert discrete.limited(small).tolist() == small
 
 
-def test_a_sum_of_no_rows_is_noise_and_noisy_sums_saturate():
+def test_noisy_sums_saturate():
     pytest.importorskip("opendp")
-    found = discrete.release_sum(np.empty((0, 3)), norm=1.0, budget=Budget.zcdp(1.0))
-    assert found.value.shape == (3,)
-    assert np.all(np.abs(found.value) < 20)
-    ends = discrete.add_integer_noise([2**63 - 1, -(2**63)], std=1 << 40)
+    ends = discrete.add_integer_noise(np.array([2**63 - 1, -(2**63)]), std=1 << 40)
     assert np.all(np.abs(ends.astype(np.float64)) > 2**62)
 
 
@@ -112,7 +91,7 @@ def test_without_the_sampler_there_is_no_noise(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     discrete._discrete_gaussian.cache_clear()
     with pytest.raises(ImportError, match="needs OpenDP"):
-        discrete.add_integer_noise([1], std=1)
+        discrete.add_integer_noise(np.ones(1, dtype=np.int64), std=1)
 
 
 def test_sources_repeat_only_what_a_seed_names():

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 from scipy.linalg import toeplitz as dense_toeplitz
 
 from privreg.noise import dense, errors, optimal, sensitivity, streams, toeplitz
-from privreg.noise.buffered import BufferedToeplitz
 from privreg.noise.correlations import SquareRootCorrelation
 from privreg.noise.covariance import DiagonalCovariance, PublicCovariance
 
@@ -83,16 +82,10 @@ def test_a_long_norm_has_no_rounding_that_grows(steps):
 
 
 @SEEDS
-def test_products_and_variances_are_exact_to_rounding(seed):
+def test_variances_are_exact_to_rounding(seed):
     rng = np.random.default_rng(seed)
     steps = int(rng.integers(1, 9))
     first, second = numbers(rng, steps), numbers(rng, steps)
-    wanted = exact.dense(exact.fractions(first)) @ exact.fractions(second)
-    entered = exact.dense(exact.fractions(np.abs(first))) @ exact.fractions(np.abs(second))
-    for got, true, size in zip(
-        toeplitz.product_coefficients(first, second), wanted, entered, strict=True
-    ):
-        assert abs(Fraction(float(got)) - true) <= size * Fraction(steps * exact.ULP)
     square = exact.dense(exact.fractions(second))
     assert np.array_equal(
         np.block([[square, 0 * square], [0 * square, square]]),
@@ -111,10 +104,6 @@ def test_products_and_variances_are_exact_to_rounding(seed):
         assert summed.last == pytest.approx(scale * found[-1] ** 0.5, rel=1e-12)
         assert summed.mean == pytest.approx(scale * np.mean(found) ** 0.5, rel=1e-12)
         assert summed.largest == pytest.approx(scale * np.max(found) ** 0.5, rel=1e-12)
-    factor = float(rng.uniform(-1, 1))
-    for power, got in enumerate(toeplitz.decaying_sums(30, contraction=factor)):
-        true = Fraction(factor) ** power
-        assert abs(Fraction(float(got)) - true) <= abs(true) * Fraction(4 * exact.ULP)
 
 
 @SEEDS
@@ -128,13 +117,9 @@ def test_streams_are_the_decoder_times_white_noise(seed):
     # Transforms lose some ulp of the norms of the two factors in every entry.
     size = 200 * exact.ULP * np.linalg.norm(column) * np.linalg.norm(white, axis=0)
     wanted = matrix @ white
-    dense_stream = streams.DenseNoise(matrix, dimension=2, rng=np.random.default_rng(seed))
     made = [
         streams.correlate_noise(decoder, white),
-        streams.ToeplitzNoise(
-            decoder, dimension=2, rng=np.random.default_rng(seed), steps=steps
-        ).draw(steps),
-        np.concatenate([next(dense_stream)[None], dense_stream.draw(steps)]),
+        streams.ToeplitzNoise(column, dimension=2, rng=np.random.default_rng(seed)).draw(steps),
     ]
     for found in made:
         assert np.all(np.abs(found - wanted) <= size)
@@ -157,16 +142,14 @@ def test_errors_of_damping_and_optimum_are_those_of_dense_matrices(seed):
         return float(gamma * np.sqrt(weights @ summed))
 
     taken = {"participations": int(rng.integers(1, 4)), "separation": int(rng.integers(1, 5))}
-    damping = float(rng.random())
-    encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
-    gamma = sensitivity.multi_participation_sensitivity(encoder, **taken)
-    found = optimal.damped_error(steps, damping=damping, **settings, **taken)
-    assert found == pytest.approx(error(encoder, gamma), rel=1e-10)
+
+    def damped_error(damping: float) -> float:
+        encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
+        return error(encoder, sensitivity.multi_participation_sensitivity(encoder, **taken))
+
     best = optimal.best_damping(steps, **settings, **taken)
-    least = optimal.damped_error(steps, damping=best, **settings, **taken)
-    tried = [0.0, *np.geomspace(1e-7, 1, 60)]
-    others = [optimal.damped_error(steps, damping=nu, **settings, **taken) for nu in tried]
-    assert least <= min(others) * (1 + 1e-6)
+    others = [damped_error(damping) for damping in (0.0, *np.geomspace(1e-7, 1, 60))]
+    assert damped_error(best) <= min(others) * (1 + 1e-6)
 
     optimum = optimal.toeplitz_optimum(steps, **settings)
     assert optimum.error == pytest.approx(
@@ -193,27 +176,6 @@ def test_dense_optimum_has_the_error_that_its_matrices_have(seed):
     assert recomputed.mean == pytest.approx(found.error, rel=1e-8)
     assert_allclose(found.encoder @ found.decoder, np.eye(steps), atol=1e-10)
     assert -1e-9 <= found.gap < 0.01
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_buffered_encoders_and_decoders_are_inverses(seed):
-    rng = np.random.default_rng(seed)
-    buffers, steps = int(rng.integers(1, 6)), int(rng.integers(1, 40))
-    decays = rng.random(buffers) ** rng.choice([0.1, 1.0])
-    weights = rng.random(buffers)
-    weights *= rng.random() / (weights @ decays)
-    mechanism = BufferedToeplitz(decays, weights, steps)
-    powers = decays[:, None] ** np.arange(steps)
-    wanted = weights @ powers
-    wanted[0] = 1.0
-    encoder = mechanism.encoder()
-    assert_allclose(encoder, wanted, rtol=1e-12)
-    assert np.all(np.diff(encoder) <= 0)
-    inverse = np.linalg.inv(dense_toeplitz(encoder, np.zeros(steps)))
-    assert_allclose(mechanism.decoder(), inverse[:, 0], atol=1e-12)
-    white = np.random.default_rng(seed).standard_normal((steps, 2))
-    noise = streams.BufferedNoise(mechanism, dimension=2, rng=np.random.default_rng(seed))
-    assert_allclose(noise.draw(steps), inverse @ white, atol=1e-10)
 
 
 @SEEDS

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.noise import normals, streams, toeplitz
-from privreg.noise.buffered import buffered_square_root
 from privreg.noise.normals import FEWEST, TESTED, standard_normal
 from privreg.noise.tree import TreeNoise
 
@@ -21,10 +20,9 @@ def generator(seed: int) -> np.random.Generator:
     [
         lambda rng: streams.WhiteNoise(4, rng=rng, steps=200),
         lambda rng: streams.ToeplitzNoise(toeplitz.square_root(200), dimension=4, rng=rng),
-        lambda rng: streams.BufferedNoise(buffered_square_root(200), dimension=4, rng=rng),
         lambda rng: TreeNoise(4, rng=rng, steps=200),
     ],
-    ids=["white", "Toeplitz", "buffered", "tree"],
+    ids=["white", "Toeplitz", "tree"],
 )
 def test_a_stream_does_not_depend_on_how_it_is_taken(make):
     whole = make(generator(1)).draw(300)
@@ -85,9 +83,7 @@ SHAPES = [0, 1, (), (3, 4), FEWEST - 1, FEWEST, (FEWEST,), (1024, 11), (2, 41, 1
 @pytest.fixture
 def loop(monkeypatch):
     """The compiled loop, as after many draws; records its calls."""
-    from privreg.noise import normals_kernel
-
-    sizes, fill = [], normals_kernel.fill
+    sizes, fill = [], normals._loop()
 
     def recorded(rng, numbers):
         # NumPy's own draws hold it too, and the loop lets other threads run.
@@ -96,7 +92,7 @@ def loop(monkeypatch):
         sizes.append(numbers.size)
         fill(rng, numbers)
 
-    monkeypatch.setattr(normals_kernel, "fill", recorded)
+    monkeypatch.setattr(normals, "_loop", lambda: recorded)
     monkeypatch.setattr(normals._Process, "drawn", normals.WORTH_LOADING)
     return sizes
 

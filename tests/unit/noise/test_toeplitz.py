@@ -21,7 +21,6 @@ def families(steps: int, damping: float) -> dict[str, np.ndarray]:
         "square_root": toeplitz.square_root(steps),
         "anti_pgd": toeplitz.anti_pgd(steps),
         "damped_anti_pgd": toeplitz.damped_anti_pgd(steps, damping=damping),
-        "banded": toeplitz.banded_square_root(steps, bands=1 + steps // 3),
     }
 
 
@@ -36,7 +35,7 @@ def test_encoder_times_decoder_is_the_identity(steps, damping):
 @given(steps=STEPS, damping=DAMPINGS)
 def test_square_of_the_square_root_is_its_radicand(steps, damping):
     root = toeplitz.damped_square_root(steps, damping=damping)
-    square = toeplitz.product_coefficients(root, root)
+    square = np.convolve(root, root)[:steps]
     assert_allclose(square, toeplitz.damped_anti_pgd(steps, damping=damping), atol=1e-13)
 
 
@@ -61,13 +60,8 @@ def test_damped_square_root_is_the_printed_binomial():
 
 
 def test_families_meet_at_their_ends():
-    encoder = toeplitz.inverse_coefficients(toeplitz.banded_square_root(30, bands=4))
-    assert_allclose(encoder[:4], [1, 1 / 2, 3 / 8, 5 / 16], rtol=1e-14)
-    assert_allclose(encoder[4:], 0, atol=1e-14)
     assert np.array_equal(toeplitz.damped_square_root(9, damping=1.0), toeplitz.identity(9))
     assert np.array_equal(toeplitz.damped_anti_pgd(9, damping=1.0), toeplitz.identity(9))
-    assert np.array_equal(toeplitz.banded_square_root(9, bands=1), toeplitz.identity(9))
-    assert_allclose(toeplitz.banded_square_root(9, bands=9), toeplitz.square_root(9), atol=1e-15)
     assert np.array_equal(
         toeplitz.mean_estimation_optimal(9, step_size=0.3),
         toeplitz.damped_square_root(9, damping=0.3),

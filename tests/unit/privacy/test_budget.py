@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 from privreg.privacy.budget import Budget
-from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.zcdp import one_pass_zcdp_root
 
 
 def exact_delta(mu, epsilon):

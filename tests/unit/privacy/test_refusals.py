@@ -6,11 +6,11 @@ import pytest
 from privreg.privacy import zcdp
 from privreg.privacy.budget import Budget
 from privreg.privacy.gaussian import renyi_divergence
-from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.low_rank import LowRankUpdate
 from privreg.privacy.neighbouring_tables import neighbouring_tables
 from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release, compose
+from privreg.privacy.zcdp import one_pass_zcdp_root
 
 SLANTED = np.array([[1.0, 0.1], [0.0, 1.0]])
 INDEFINITE = LowRankUpdate([1.0], [[1.0]], [[-2.0]])
