@@ -25,11 +25,6 @@ def read_bounds(path: Path) -> dict[str, Any]:
 
     A range is a list of two plain numbers. Each of the categories is the text that was written,
     `no`, `1.0` and `2020-01-01` as well.
-
-    Parameters
-    ----------
-    path : Path
-        Ending in .json, .yaml or .yml; in UTF-8, or in UTF-16 with a mark.
     """
     kind, data = "JSON" if path.suffix == ".json" else "YAML", path.read_bytes()
     try:

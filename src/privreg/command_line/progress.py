@@ -18,12 +18,6 @@ class Watched:
 
     It shows when several seconds have passed, on standard error, and only where that is a terminal;
     as a context it clears the line at its end. Of the rows nothing enters but their number.
-
-    Parameters
-    ----------
-    table : Table
-    what : str
-        What reads it.
     """
 
     def __init__(self, table: Any, what: str) -> None:

@@ -25,26 +25,7 @@ def unchanged(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set: where it lies, its SHA-256, and its largest size.
-
-    Parameters
-    ----------
-    path : str
-        Place below the local folder, for example ``mnist/train-labels-idx1-ubyte.gz``.
-    sha256 : str
-        Digest of ``canonical(content)``.
-    remote_name, remote_sha256 : str
-        Name below a mirror's address, and digest, of what a mirror sends.
-    largest : int
-        Bytes that the file in the folder, and what a mirror sends, have at most. Nothing beyond
-        is read or kept.
-    remote_aliases : mapping from mirror, with its final slash, to name
-        Mirrors that know the file by another name.
-    canonical : callable
-        Undoes harmless differences such as line ends before the digest is taken.
-    extract : callable
-        Takes the file out of what a mirror sends.
-    """
+    """A file of a data set: where it lies, its SHA-256, and its largest size."""
 
     path: str
     sha256: str
@@ -96,13 +77,6 @@ def obtain(
     """Checked canonical content of every file, by its path; local files come first.
 
     All local files are checked before the first download starts.
-
-    Raises
-    ------
-    DataError
-        If a local file is there but wrong, or the cache cannot be written.
-    DownloadError
-        If a missing file comes from no mirror.
     """
     check_mirrors(mirrors)
     contents: dict[str, bytes] = {}
@@ -120,13 +94,7 @@ def obtain(
 
 
 def read_local(file: DataFile, directory: str | Path) -> bytes | None:
-    """Checked canonical content of a file below `directory`; None if it is not there.
-
-    Raises
-    ------
-    DataError
-        If the folder is missing, or the file is there but unreadable or not the original.
-    """
+    """Checked canonical content of a file below `directory`; None if it is not there."""
     directory = Path(directory)
     if not directory.is_dir():
         raise DataError(

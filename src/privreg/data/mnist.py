@@ -60,16 +60,6 @@ def table(contents: Mapping[str, bytes]) -> Table:
 
     .. math:: y = +1 \text{ for the digit } 1,\qquad y = -1 \text{ for the digit } 7
 
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        The gzipped IDX files under the paths of `FILES`.
-
-    Returns
-    -------
-    Table
-        13,007 training and 2,163 test rows of 784 grey values, 0 to 255, kept as `uint8`.
-
     Source
     ------
     bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
@@ -98,11 +88,6 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
 
     The format: two zero bytes, the type (8 for unsigned bytes), the number of dimensions, each
     size as a big-endian 32-bit integer, then the values in C order.
-
-    Raises
-    ------
-    DataError
-        If the content is not such a file.
     """
     try:
         raw = gzip.decompress(content)

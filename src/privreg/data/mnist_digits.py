@@ -18,19 +18,7 @@ FILES = mnist.FILES
 
 
 def table(contents: Mapping[str, bytes]) -> Table:
-    """Table of all images: first the training images, then the official test ones.
-
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        The gzipped IDX files under the paths of `FILES`.
-
-    Returns
-    -------
-    Table
-        60,000 training and 10,000 test rows of 784 grey values, 0 to 255, kept as `uint8`; labels
-        are the digits, 0 to 9.
-    """
+    """Table of all images: first the training images, then the official test ones."""
     train_images, train_labels, test_images, test_labels = (
         mnist.read_idx(contents[file.path], file.name) for file in FILES
     )

@@ -35,17 +35,7 @@ class TooLargeError(Exception):
 
 
 def receive(url: str, output: Path, *, largest: int) -> None:
-    """Stream an address into a file of at most `largest` bytes, and report progress in the log.
-
-    Raises
-    ------
-    AnswerError
-        A header that cannot be read, or redirects without end.
-    TooLargeError
-        The start of the answer is then in `output`.
-    HangingError
-        If nothing comes for a while, or less than `LEAST_BYTES_PER_SECOND`.
-    """
+    """Stream an address into a file of at most `largest` bytes, and report progress in the log."""
     import requests
     import urllib3
 

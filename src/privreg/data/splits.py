@@ -18,12 +18,7 @@ KEPT = 30
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers of three disjoint subsets of a table.
-
-    Parameters
-    ----------
-    train, normalisation, validation : ndarray of int, shapes (n,), (m,), (v,)
-    """
+    """Row numbers of three disjoint subsets of a table."""
 
     train: NDArray[np.intp]
     normalisation: NDArray[np.intp]
@@ -41,16 +36,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Standardised:
-    """Standardised rows, all float64.
-
-    Parameters
-    ----------
-    train_features, train_labels : ndarray, shapes (n, d) and (n,)
-        In the order of the split, which is the order of a single pass.
-    validation_features, validation_labels : ndarray, shapes (v, d) and (v,)
-    constant_features : ndarray, shape (d,), bool
-        Features whose standard deviation was replaced by 1.
-    """
+    """Standardised rows, all float64."""
 
     train_features: NDArray[np.float64]
     train_labels: NDArray[np.float64]
@@ -68,23 +54,6 @@ def split(
     and normalisation share the others. Otherwise all three come from one shuffled pool. For one
     state of `rng`, a smaller training set is the start of a larger one, so that sizes can
     be compared on common rows.
-
-    Parameters
-    ----------
-    table : Table
-    train, normalisation, validation : int
-        Numbers of rows: at least 1, 2 and 1.
-    rng : numpy.random.Generator
-        Each call reshuffles.
-
-    Returns
-    -------
-    Split
-
-    Raises
-    ------
-    ValueError
-        If a size is too small, or too large for the rows there are.
 
     Source
     ------
@@ -109,27 +78,7 @@ def split(
 
 
 def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> tuple[int, int]:
-    """Refuse sizes for `split` that are too small, or that a table has not the rows for.
-
-    Parameters
-    ----------
-    name : str
-        Name of the table, for the message.
-    rows : tuple of int
-        Rows of the common pool, and official test rows.
-    sizes : mapping
-        The three sizes that `split` takes.
-
-    Returns
-    -------
-    tuple of int
-        The rows.
-
-    Raises
-    ------
-    ValueError
-        One line with the size, the number of rows there are, and the table.
-    """
+    """Refuse sizes for `split` that are too small, or that a table has not the rows for."""
     for key, least in LEAST.items():
         if sizes[key] < least:
             raise ValueError(f"{key} must be at least {least} rows, got {sizes[key]}")
@@ -187,24 +136,6 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
 
     Non-private: the statistics carry no noise. The rows of N have to be public, or stand outside
     every guarantee that an algorithm gives for the training rows.
-
-    Parameters
-    ----------
-    split : Split
-    table : Table
-        Shape (n, d).
-    minimum_std : float
-        Standard deviation, in units of the feature scale, up to which a feature counts as constant;
-        at least 0.
-
-    Returns
-    -------
-    Standardised
-
-    Raises
-    ------
-    ValueError
-        If the labels are constant on the normalisation subset: they have no scale.
 
     Source
     ------

@@ -34,15 +34,6 @@ class Frame(Immutable):
         c = (a + b)/2,\ h = (b - a)/2 \text{ with an intercept, else } c = 0,\ h = \max(|a|, |b|)
 
     Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped to it.
-
-    Parameters
-    ----------
-    features : ndarray, shape (p, 2)
-        Lower and upper bounds, at least -1e15 and at most 1e15.
-    label : ndarray, shape (2,)
-        Lower and upper bound, alike.
-    intercept : bool
-        Whether a column of ones comes first.
     """
 
     features: FloatArray
@@ -70,13 +61,7 @@ class Frame(Immutable):
         return float(np.sqrt(self.dimension))
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows (n, dimension).
-
-        Parameters
-        ----------
-        features : ndarray, shape (n, p)
-            None of them missing; `inf` is beyond every bound, and clipped as others are.
-        """
+        """Mapped rows (n, dimension)."""
         features = _real("features", features)
         if features.ndim != 2 or features.shape[1] != len(self.features):
             raise ValueError(
@@ -101,18 +86,6 @@ class Frame(Immutable):
         """What `rows` makes of features that come column by column, to the bit.
 
         Each column is mapped while it is in a cache.
-
-        Parameters
-        ----------
-        columns : sequence of ndarray, shape (n,)
-            The p features; values of absent records may be missing.
-        absent : ndarray of bool, shape (n,)
-            Whose rows are zeros throughout.
-
-        Returns
-        -------
-        ndarray, shape (n, dimension)
-            Column by column in memory.
         """
         require_instance("absent", absent, np.ndarray)
         if absent.dtype != np.bool_ or absent.ndim != 1:
@@ -140,13 +113,7 @@ class Frame(Immutable):
         return mapped
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Mapped labels (n,).
-
-        Parameters
-        ----------
-        labels : ndarray, shape (n,)
-            None of them missing; `inf` is beyond every bound, and clipped as others are.
-        """
+        """Mapped labels (n,)."""
         labels = _real("labels", labels)
         if labels.ndim != 1:
             raise ValueError(f"labels must have shape (any), got {labels.shape}")
@@ -182,19 +149,7 @@ class Frame(Immutable):
 def declared(
     name: str, bounds: Any, *, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls the bounds.
-    bounds : (low, high) or mapping
-        Numbers, arrays of one number a column, or {column: (low, high)} for every column.
-    columns : int
-        How many.
-    names : sequence of str, optional
-        Names of the columns, which a mapping needs.
-    """
+    """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
     if not require_instance("name", name, str):
         raise ValueError("name must be a text, got an empty one")
     columns = require_count("columns", columns)

@@ -31,14 +31,7 @@ MISSING = -1
 
 
 class Cells(NamedTuple):
-    """The cells of a column, encoded.
-
-    Attributes
-    ----------
-    features : list of ndarray, shape (rows,)
-        Numbers in double precision; NaN where a number is missing, 0 where a category is.
-    missing : ndarray of bool, shape (rows,)
-    """
+    """The cells of a column, encoded."""
 
     features: list[NDArray[Any]]
     missing: NDArray[np.bool_]
@@ -50,13 +43,6 @@ class Numbers:
 
     Integers, decimals and floats are numbers, and so are texts such as `-1.5`, `2e3` and `inf`,
     with blanks around them. Null, NaN and any other text are missing.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    low, high : float
-        At least -1e15 and at most 1e15.
     """
 
     name: str
@@ -123,13 +109,6 @@ class Categories:
 
     Texts are compared byte by byte, integers as their decimal digits and truth values as `false`
     and `true`. Null and what was not declared are missing.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    categories : tuple of str
-        Two or more different ones.
     """
 
     name: str
@@ -202,18 +181,7 @@ class Categories:
 def table_columns(
     feature_bounds: Any, label: str, available: Sequence[str]
 ) -> tuple[Numbers | Categories, ...]:
-    """Columns that a mapping of bounds declares, checked against a table's.
-
-    Parameters
-    ----------
-    feature_bounds : mapping
-        {column: (low, high)} of two numbers, or {column: {"categories": [...]}} of texts, integers
-        and truth values.
-    label : str
-        Column of the label, none of the features.
-    available : tuple of str
-        The table's columns.
-    """
+    """Columns that a mapping of bounds declares, checked against a table's."""
     require_instance("available", available, tuple)
     if not isinstance(feature_bounds, Mapping) or not feature_bounds:
         raise ValueError(

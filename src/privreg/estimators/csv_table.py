@@ -42,19 +42,6 @@ class CSVTable:
     Every line after the header is a record, a blank one too, and ends in `\n` or `\r\n`, so that no
     cell holds a line break. A cell that begins with `"` is quoted up to the next single `"`, and
     nothing may follow that; elsewhere `"` is a character like others.
-
-    Parameters
-    ----------
-    path : Path
-    separator : {",", ";", tab, "|"}
-        Of the cells.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Every column as text; a cell of an incomplete line is null, an empty cell an empty text.
-    row_count : int
-        Number of lines after the header.
     """
 
     path: Path

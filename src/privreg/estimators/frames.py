@@ -9,20 +9,7 @@ from privreg.validation import require_instance
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None = None) -> Any:
-    """A pandas DataFrame.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        Each of one length.
-    index : sequence of str, optional
-        Names of the rows; numbers by default.
-
-    Raises
-    ------
-    ImportError
-        Where pandas is not installed, which this library does not need for anything else.
-    """
+    """A pandas DataFrame."""
     require_instance("columns", columns, Mapping)  # type: ignore[type-abstract]
     try:
         from pandas import DataFrame

@@ -177,12 +177,7 @@ class Odometer:
 
 
 def read_statement(fit: str | Path) -> PrivacyStatement:
-    """What a file of `privreg fit --output` says about the privacy of its fit.
-
-    Parameters
-    ----------
-    fit : str or Path
-    """
+    """What a file of `privreg fit --output` says about the privacy of its fit."""
     if not isinstance(fit, (str, Path)):
         raise ValueError(f"fit must be a path, got {fit!r}")
     try:

@@ -130,23 +130,7 @@ def outlook(
 
     `PrivateRegression.default` is kept unless a short search finds settings whose theory holds, and
     which are predicted to be more than 10 % better if that of the default holds as well. What
-    intervals need is never given up for the rest.
-
-    Parameters
-    ----------
-    sample_size : int
-        Number n of records, at least 1.
-    dimension : int
-        Number p of coefficients, the intercept among them.
-    budget : Budget
-        What the fit may spend.
-    intercept : bool
-        Whether the first column is one of ones.
-    target : {"least_squares", "robust"}
-        Which method has its settings chosen: `PrivateLeastSquares`, whose start is that of the
-        `PrivateRegression` which is chosen for "robust".
-    settings : Method, optional
-        Those of the caller, for rows in the units of the bounds, which are predicted alone.
+    intervals need is never given up for the rest. `dimension` counts the intercept.
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
@@ -190,13 +174,7 @@ def advice(
     intercept: bool = True,
     target: FitTarget = "least_squares",
 ) -> str:
-    """What to do where a fit is predicted to be no better than predicting the mean.
-
-    Parameters
-    ----------
-    sample_size, dimension, budget, intercept, target
-        As for `outlook`.
-    """
+    """What to do where a fit is predicted to be no better than predicting the mean."""
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
     require_instance("budget", budget, Budget)

@@ -25,12 +25,6 @@ class ParquetTable:
     Memory is bounded by what a row group's used columns take in the file, uncompressed: texts are
     read as dictionaries, so that a cell which is there many times is held once. A row group of more
     than 256 MiB that is twenty times what it takes in the file is refused.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    row_count : int
-        Number of rows.
     """
 
     path: Path

@@ -27,17 +27,7 @@ COLUMNS = "minmax(7em, 22%) 1fr"
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label, and what its interval is made of.
-
-    Attributes
-    ----------
-    name : str
-    estimate, lower, upper : float
-    sampling : float
-        Half-width that sampling alone would give.
-    noise : float
-        Share of the variance that private noise adds; NaN where it is not known.
-    """
+    """A slope as a change of the label, and what its interval is made of."""
 
     name: str
     estimate: float
@@ -62,16 +52,7 @@ class Bar(NamedTuple):
 def slope_bars(
     names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
 ) -> list[Bar]:
-    """A bar for each feature.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of the coefficients, those of the features first.
-    intervals : CoefficientIntervals
-    bounds : ndarray, shape (p, 2)
-        Declared, of the features.
-    """
+    """A bar for each feature."""
     require_instance("intervals", intervals, CoefficientIntervals)
     bounds = require_array("bounds", bounds, shape=(None, 2))
     require_names(names, size=intervals.centre.size)
@@ -161,13 +142,7 @@ def html_budget(spending: Sequence[tuple[str, Budget]]) -> str:
 
 
 def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
-    """The bars on Matplotlib axes.
-
-    Parameters
-    ----------
-    bars : sequence of Bar
-    axes : matplotlib.axes.Axes
-    """
+    """The bars on Matplotlib axes."""
     require_axes(axes)
     places = np.arange(len(bars))[::-1]
     for place, bar in zip(places, bars, strict=True):
@@ -192,13 +167,7 @@ def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
 
 
 def draw_budget(spending: Sequence[tuple[str, Budget]], axes: Any) -> None:
-    """Shares of ρ on Matplotlib axes.
-
-    Parameters
-    ----------
-    spending : sequence of (str, Budget)
-    axes : matplotlib.axes.Axes
-    """
+    """Shares of ρ on Matplotlib axes."""
     require_axes(axes)
     shares = _shares(spending)
     places = np.arange(len(shares))[::-1]
@@ -215,18 +184,7 @@ def require_axes(axes: Any) -> Any:
 
 
 def new_axes(bars: int, spent: int) -> Any:
-    """Two axes, one above the other, of a new figure of pyplot.
-
-    Parameters
-    ----------
-    bars, spent : int
-        Lines of each.
-
-    Raises
-    ------
-    ImportError
-        Where Matplotlib is not installed, which this library does not need for anything else.
-    """
+    """Two axes, one above the other, of a new figure of pyplot."""
     try:
         from matplotlib import pyplot
     except ImportError:

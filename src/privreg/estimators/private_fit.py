@@ -53,19 +53,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Job:
-    """A fit that has not happened.
-
-    Parameters
-    ----------
-    samples : Samples
-        Rows in the units of the frame.
-    frame : Frame
-    records : int
-        Number of rows or persons.
-    persons : Persons, optional
-    threads : int
-    quality : Quality, optional
-    """
+    """A fit that has not happened."""
 
     samples: Samples
     frame: Frame
@@ -96,21 +84,7 @@ def fit_privately(
     source: Secret | Seeded,
     odometer: Odometer | None = None,
 ) -> Done:
-    """Draw noise, and release.
-
-    Parameters
-    ----------
-    job : Job
-    budget : Budget
-        Of all together. A method that only adds Gaussian noise may spend `Budget.gaussian` of it.
-    target : {"least_squares", "robust"}
-        Which method is planned where none is given.
-    settings : Method, optional
-        Planned from public numbers by default.
-    source : Secret or Seeded
-    odometer : Odometer, optional
-        Counts the whole budget before noise is drawn, or refuses the fit.
-    """
+    """Draw noise, and release."""
     gaussian = settings is None or settings.gaussian_dp
     budget = left = budget.gaussian() if gaussian else budget
     seeded, unit = isinstance(source, Seeded), "row" if job.persons is None else "person"

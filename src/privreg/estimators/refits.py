@@ -25,12 +25,7 @@ ROWS_OF_CLONES = (
 
 
 class Clones:
-    """How many clones an estimator and its clones have, in this process and before it.
-
-    Parameters
-    ----------
-    count : int
-    """
+    """How many clones an estimator and its clones have, in this process and before it."""
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
@@ -42,13 +37,7 @@ _of_clones: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
 
 
 def related(estimator: Any, clone: Any) -> Any:
-    """The clone, which counts with the other clones of the estimator, and of what that is one of.
-
-    Parameters
-    ----------
-    estimator, clone : object
-        That can be told apart and be forgotten.
-    """
+    """The clone, which counts with the other clones of the estimator, and of what that is one of."""
     known = _of_clones.get(estimator)
     clones = _of_originals.setdefault(estimator, Clones()) if known is None else known
     clones.count += 1
@@ -63,13 +52,7 @@ def clones_of(estimator: Any) -> int:
 
 
 def is_clone_of(estimator: Any, count: int) -> None:
-    """Take over what `clones_of` said in the process that a pickle comes from.
-
-    Parameters
-    ----------
-    estimator : object
-    count : int
-    """
+    """Take over what `clones_of` said in the process that a pickle comes from."""
     if count:
         _of_clones[estimator] = Clones(count)
 
@@ -80,11 +63,6 @@ def whole(fit: Fit) -> Fit:
     It runs on a copy that has the settings and no fitted attribute, which scikit-learn's convention
     tells by the underscore at the end. The object takes the copy's attributes over in one
     assignment, so that not even an interrupt leaves some of them old and some new. Then it warns.
-
-    Parameters
-    ----------
-    fit : callable
-        A method that sets attributes of its object.
     """
 
     @wraps(fit)
@@ -111,13 +89,6 @@ def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
 
     That a fit failed depends on its data and its noise as its result does, and is paid for by the
     same budget.
-
-    Parameters
-    ----------
-    budget : Budget
-        Of the whole fit.
-    seeded : bool
-        Whether its noise is seeded, so that no budget covers it.
     """
     try:
         yield

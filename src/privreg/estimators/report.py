@@ -110,24 +110,7 @@ def write_report(
     label_bounds: FloatArray,
     quality: TableQuality | None = None,
 ) -> str:
-    """The report of a fit.
-
-    Parameters
-    ----------
-    format : {"text", "html"}
-    names : list of str
-        Of the coefficients, the intercept last.
-    intervals : CoefficientIntervals
-    target : list of str
-        What the coefficients are, a sentence each.
-    privacy : PrivacyStatement
-    outlook : Outlook
-        Settings, and the error that was predicted before the fit.
-    bounds : ndarray, shape (p, 2)
-    label_bounds : ndarray, shape (2,)
-    quality : TableQuality, optional
-        Shares of incomplete and clipped records, where they were bought.
-    """
+    """The report of a fit."""
     require_choice("format", format, ("text", "html"))
     require_instance("intervals", intervals, CoefficientIntervals)
     require_instance("privacy", privacy, PrivacyStatement)

@@ -83,21 +83,7 @@ class Summary:
 def coefficient_columns(
     names: Sequence[str], intervals: CoefficientIntervals
 ) -> dict[str, list[Any]]:
-    """Estimates, errors, tests and intervals by coefficient, in full precision.
-
-    Parameters
-    ----------
-    names : sequence of str
-    intervals : CoefficientIntervals
-
-    Returns
-    -------
-    dict of list
-        "name"; "estimate"; "standard_error" of the private fit, with its parts "sampling_error" and
-        "privacy_error", whose squares add up; "z", estimate over standard error, NaN where the
-        interval is infinite; "p_value" of a coefficient of 0, which inverts the interval; "lower",
-        "upper"; and "reason", why an interval is infinite.
-    """
+    """Estimates, errors, tests and intervals by coefficient, in full precision."""
     require_instance("intervals", intervals, CoefficientIntervals)
     size = intervals.centre.size
     require_names(names, size=size)

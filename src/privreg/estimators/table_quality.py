@@ -93,23 +93,11 @@ def private_quality(
 
     .. math:: \hat s = (c + \Delta\,\zeta/\sqrt{2\rho})/n, \qquad \zeta \sim N(0, I)
 
-    Parameters
-    ----------
-    counts : array_like, shape (columns, 2) or (columns, 1)
-        Missing and clipped cells, at most 1e15: a record adds 1 to at most one of a column's two.
-        Of arrays, which have no missing cells, the clipped ones alone.
-    columns : dict from str to bool
-        Whether each has bounds.
-    sample_size : float
-        n, at least 1: public, or released before.
-    budget : Budget
-        ρ in [1e-20, 1e20].
-    rng : Generator
-        Source of the noise.
-
     Guarantee
     ---------
-    The shares are ρ-zCDP under the budget's relation. Of m columns with bounds and c without, a
+    The shares are ρ-zCDP under the budget's relation. `counts` are each column's missing and clipped
+    cells, or the clipped ones alone of arrays, which have no missing cells; a record adds 1 to at
+    most one of a column's two. `sample_size` is public or was released before. Of m columns with bounds and c without, a
     record's counts have norm at most √(m + c), which is Δ under add-remove. Two records differ
     most where one is incomplete in every column and the other is clipped in all that have bounds:
     Δ = √(2m + c) under replace-one. So it is under zero-out, where the blank record of a file is

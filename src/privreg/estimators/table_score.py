@@ -81,32 +81,14 @@ def private_score(
     between the label's bounds, 0 to 1, and w the bounds' distance. Of a weighted table each
     record's part is multiplied by its weight over the bound of the weights.
 
-    Parameters
-    ----------
-    samples : TableSamples
-        In a frame with an intercept; weighted where it has a `weight`.
-    coefficients : array_like, shape (p + 1,)
-        Of the features and, after them, the intercept, in [-1e15, 1e15]; they must be public, or
-        released before.
-    budget : Budget
-        ρ in [1e-20, 1e20].
-    rng : Generator
-        Source of the noise.
-    threads : int
-        Threads that read the table.
-
-    Returns
-    -------
-    Release of TableScore
-        NaN where noise hides a divisor.
-
     Guarantee
     ---------
     √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
     [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
     weights, if there are any, are clipped to their bound. The
     shares of ρ are fixed and add up to it (Dong, Roth and Su 2022, Corollary 3.3); the result is a
-    function of the four noisy sums and of what is declared.
+    function of the four noisy sums and of what is declared. The coefficients of the features and,
+    after them, the intercept must be public or released before.
     """
     frame = require_instance("samples", samples, TableSamples).frame
     if not frame.intercept:
@@ -131,19 +113,7 @@ def private_score(
 
 
 def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableScore:
-    """A score from the four noisy sums of `private_score`, and from nothing else of the data.
-
-    NaN where noise hides a divisor.
-
-    Parameters
-    ----------
-    sums : array_like, shape (4,)
-        N, S_1, S_2, E in [-1e30, 1e30].
-    noise_stds : array_like, shape (4,)
-        Standard deviations of their noise, at least 0.
-    width : float
-        Distance of the label's bounds, more than 0 and at most 1e16.
-    """
+    """A score from the four noisy sums of `private_score` alone; NaN where noise hides a divisor."""
     distance = require_number("width", width, above=0, most=1e16)
     records, first, second, errors = require_array(
         "sums", sums, shape=(4,), least=-1e30, most=1e30
@@ -167,14 +137,8 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray:
     """Sums N, S_1, S_2, E over the complete records of some chunks, without noise; (4,).
 
-    Parameters
-    ----------
-    parameters : ndarray, shape (p + 1,)
-        In the units of the rows.
-    chunks : iterable of Chunk
-        Their first feature is the root of a record's weight over the bound, 1 where there are no
-        weights, and 0 for incomplete records; it multiplies the other features and the label, which
-        lie in [-1, 1] up to rounding.
+    The first feature is the root of a record's weight over the bound, 1 without weights and 0 for
+    an incomplete record; it multiplies the other features and the label, in [-1, 1] up to rounding.
     """
     total = np.zeros(len(SHARES))
     for rows, labels, *_ in chunks:

@@ -54,12 +54,6 @@ class FolderTable:
     """Tables one after the other, such as the files of a folder; their parts are the parts.
 
     The columns that are used have one type in all of them; the others may differ.
-
-    Parameters
-    ----------
-    names : tuple of str
-        How the tables are called in errors.
-    tables : tuple of Table
     """
 
     names: tuple[str, ...]
@@ -192,21 +186,6 @@ class TableSamples:
     A record with a missing value in a used column is incomplete. It is mapped to a row of zeros
     with label 0, in the column of the intercept as well, and so counts as absent.
 
-    Parameters
-    ----------
-    table : Table
-    features : tuple of Numbers or Categories
-    label : str
-        Name of the label's column.
-    frame : Frame
-        Bounds of the encoded features and the label.
-    executor : Executor, optional
-        Whose workers read and sum the parts, in place of threads of this process. A pickle is what
-        they are sent beside each part: it holds no other part, and no executor.
-    weight : Numbers, optional
-        Column of weights from 0 to their bound: a mapped row and its label are multiplied by the
-        root of the weight over the bound. A missing weight makes a record incomplete.
-
     Guarantee
     ---------
     Each mapped row is a function of its own record, of the schema and of what is declared here;
@@ -283,25 +262,11 @@ class TableSamples:
     def each_part(
         self, task: Callable[[Iterator[Chunk]], Any], *, threads: int = 1
     ) -> Iterator[Any]:
-        """What a task finds in each part, in their order.
-
-        Parameters
-        ----------
-        task : callable
-            Of the part's chunks.
-        threads : int
-            Threads that read the parts where there is no executor.
-        """
+        """What a task finds in each part, in their order."""
         return self._each(task, self.parts(), threads)
 
     def counts(self, *, threads: int = 1) -> Counts:
-        """Missing and clipped cells of each column, (columns, 2), in one pass. Not private.
-
-        Parameters
-        ----------
-        threads : int
-            Threads that read the parts where there is no executor.
-        """
+        """Missing and clipped cells of each column, (columns, 2), in one pass. Not private."""
 
         def total(part: Iterator[list[Cells]]) -> Counts:
             return sum((self._count(each) for each in part), start=self._no_counts())

@@ -28,21 +28,7 @@ def target_sentences(
     *,
     weighted: bool = False,
 ) -> list[str]:
-    """The target, the clip, the tail, and why intervals are infinite.
-
-    Parameters
-    ----------
-    method : Method
-        What was run.
-    fit : Fitted
-        What it released.
-    intervals : CoefficientIntervals
-        Of the coefficients.
-    names : sequence of str
-        Of the coefficients.
-    weighted : bool
-        Whether rows have weights; then nothing is said of a robust fit.
-    """
+    """The target, the clip, the tail, and why intervals are infinite."""
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
     covered = f"Intervals are for the {intervals.target} coefficients; all noise is counted."

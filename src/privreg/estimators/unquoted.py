@@ -45,19 +45,7 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 
 
 def unquoted(call: Callable[[], T], **data: Any) -> T:
-    """What a call gives; where it refuses the data, an error that quotes none of them.
-
-    Parameters
-    ----------
-    call : callable
-    data : array_like
-        The arguments that an error names, as the caller passed them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        With what is known of scikit-learn's message, and the rows and columns at fault.
-    """
+    """What a call gives; where it refuses the data, an error that quotes none of them."""
     try:
         found = call()
         message = _message("", data) if any(_types(*each) for each in data.items()) else ""

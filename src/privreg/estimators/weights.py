@@ -29,17 +29,7 @@ UNDECLARED = (
 
 
 def require_weighting(bound: Any, settings: Method | None, *, weights: Any) -> float | None:
-    """The bound of the weights of a fit; None for one without weights.
-
-    Parameters
-    ----------
-    bound : float or None
-        What was declared, at least 1e-15 and at most 1e15.
-    settings : Method or None
-        Must be a method that takes weights where some are given.
-    weights : object
-        The weights or the name of their column; None where there are none.
-    """
+    """The bound of the weights of a fit; None for one without weights."""
     if bound is not None:
         bound = require_number("weight_bound", bound, least=NARROWEST, most=LARGEST)
     if weights is None:
@@ -55,14 +45,7 @@ def require_weighting(bound: Any, settings: Method | None, *, weights: Any) -> f
 
 
 def require_weights(sample_weight: Any, rows: int) -> FloatArray:
-    """A finite weight of each row, whatever its sign; an error quotes none of them.
-
-    Parameters
-    ----------
-    sample_weight : array_like, shape (n,)
-    rows : int
-        n.
-    """
+    """A finite weight of each row, whatever its sign; an error quotes none of them."""
     require_count("rows", rows, least=0)
     require_unmasked("sample_weight", sample_weight)
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
@@ -78,15 +61,7 @@ def require_weights(sample_weight: Any, rows: int) -> FloatArray:
 
 
 def weight_sentences(fit: Fitted, bound: float) -> list[str]:
-    """What weights mean for a fit, before what its target is.
-
-    Parameters
-    ----------
-    fit : Fitted
-        What a weighted fit released.
-    bound : float
-        Of the weights, more than 0.
-    """
+    """What weights mean for a fit, before what its target is."""
     bound = require_number("bound", bound, above=0)
     noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
     centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
