@@ -38,8 +38,8 @@ def load(
 ) -> Table:
     """Table of a data set: from a local folder, else from a mirror, else a bundled stand-in.
 
-    Every file is checked by its SHA-256 before it is read. A file that lies in `directory` and is
-    wrong is an error, never passed over; a file that is missing there is downloaded.
+    Every file is checked by its SHA-256 before it is read. A wrong file in `directory` is an error,
+    and a file that is missing there is downloaded.
 
     Parameters
     ----------

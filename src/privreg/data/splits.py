@@ -36,7 +36,10 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Standardised:
-    """Standardised rows, all float64."""
+    """Standardised rows, all float64, in the order of the split.
+
+    `constant_features` (d,) are those whose standard deviation was replaced by 1.
+    """
 
     train_features: NDArray[np.float64]
     train_labels: NDArray[np.float64]
@@ -96,10 +99,7 @@ def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> 
 def sizes_that_fit(
     table: Table, *, train: int, normalisation: int, validation: int
 ) -> dict[str, int]:
-    """Sizes for `split`, shrunk in proportion if the table is a stand-in and too small for them.
-
-    The sizes of real data are returned as they are: too large ones are for `split` to refuse.
-    """
+    """Sizes for `split`, shrunk in proportion if the table is a stand-in too small for them."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
     return shrunk(sizes, table.shape[0]) if table.stand_in else sizes
 
