@@ -11,15 +11,20 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privreg.estimators.bounds import Frame
+from privreg.estimators.odometer import PrivacyStatement
 from privreg.estimators.outlook import Outlook
-from privreg.estimators.picture import draw_budget, draw_slopes, new_axes, slope_bars
-from privreg.estimators.prediction_intervals import PredictionIntervals
-from privreg.estimators.report import PrivacyStatement, write_report
-from privreg.estimators.summary import READING, Summary
+from privreg.estimators.report import (
+    draw_budget,
+    draw_slopes,
+    new_axes,
+    slope_bars,
+    target_sentences,
+    weight_sentences,
+    write_report,
+)
+from privreg.estimators.summary import READING, PredictionIntervals, Summary
 from privreg.estimators.table_quality import TableQuality
-from privreg.estimators.target_words import target_sentences
 from privreg.estimators.unquoted import unquoted
-from privreg.estimators.weights import weight_sentences
 from privreg.inference.coefficient_covariance import CoefficientCovariance
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method

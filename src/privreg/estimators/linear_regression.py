@@ -12,22 +12,24 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import require_budget
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
-from privreg.estimators.bounds import declared
+from privreg.estimators.bounds import LARGEST, NARROWEST, declared
 from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.fitted_regression import FittedRegression
 from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
-from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import (
+from privreg.estimators.private_fit import (
     CLONES,
     ROWS_OF_CLONES,
+    Job,
+    Quality,
     clones_of,
+    fit_privately,
     is_clone_of,
     related,
     whole,
@@ -35,7 +37,6 @@ from privreg.estimators.refits import (
 from privreg.estimators.table_quality import TableQuality, private_quality, require_share
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.estimators.weights import require_weighting, require_weights
 from privreg.methods.method import Method, require_method
 from privreg.noise.source import NOT_PRIVATE, SECRET, Secret, Seeded
 from privreg.privacy.budget import Budget
@@ -45,10 +46,15 @@ from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
+    require_number,
     require_unmasked,
 )
 
 FloatArray = NDArray[np.float64]
+UNDECLARED = (
+    "weight_bound must be declared with weights, a public largest weight, got None: without one a "
+    "doubled weight, as bagging's counts, doubles what a record may change"
+)
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 
@@ -256,7 +262,7 @@ class PrivateLinearRegression(FittedRegression):
         if self.weight_bound_ is None:
             samples = ArraySamples(rows, values)
         else:
-            weights = require_weights(sample_weight, len(values))
+            weights = _require_weights(sample_weight, len(values))
             columns, bounds = [*columns, weights], [*bounds, (0.0, self.weight_bound_)]
             roots = weight_roots(weights, self.weight_bound_)
             samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
@@ -424,7 +430,7 @@ class PrivateLinearRegression(FittedRegression):
         if self.odometer is not None:
             require_instance("odometer", self.odometer, Odometer)
         self._source()
-        return require_weighting(self.weight_bound, self.settings, weights=weights)
+        return _require_weighting(self.weight_bound, self.settings, weights=weights)
 
     def _source(self) -> Secret | Seeded:
         if self.random_state is None:
@@ -460,3 +466,34 @@ def _clipped_counts(
         outside = (values < low) | (values > high)
         counts.append(outside if persons is None else np.bincount(persons.codes, outside))
     return np.array([[np.count_nonzero(each)] for each in counts], dtype=np.int64)
+
+
+def _require_weighting(bound: Any, settings: Method | None, *, weights: Any) -> float | None:
+    """The bound of the weights, given or named by their column; None for a fit without weights."""
+    if bound is not None:
+        bound = require_number("weight_bound", bound, least=NARROWEST, most=LARGEST)
+    if weights is None:
+        return None
+    if bound is None:
+        raise ValueError(UNDECLARED)
+    if settings is not None and not settings.takes_weights:
+        raise ValueError(
+            f"settings must be a method that takes weights, such as least_squares, huber, adassp "
+            f"or full_batch, got {settings.name}, whose steps see one record each"
+        )
+    return float(bound)
+
+
+def _require_weights(sample_weight: Any, rows: int) -> FloatArray:
+    """A finite weight of each row, whatever its sign; an error quotes none of them."""
+    require_unmasked("sample_weight", sample_weight)
+    options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
+    found = np.asarray(
+        unquoted(
+            lambda: check_array(sample_weight, input_name="sample_weight", **options),
+            sample_weight=sample_weight,
+        )
+    )
+    if found.shape != (rows,):
+        raise ValueError(f"sample_weight must have shape ({rows},), got {found.shape}")
+    return found

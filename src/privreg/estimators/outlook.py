@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from privreg.algorithms.huber_settings import best_clip_width
-from privreg.methods.method import Method, require_method
+from privreg.methods.method import Method
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import CAREFUL, PrivateRegression
 from privreg.planning.grid_edges import beyond, next_on
@@ -28,13 +28,7 @@ from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
-from privreg.validation import (
-    require_choice,
-    require_count,
-    require_flag,
-    require_instance,
-    require_number,
-)
+from privreg.validation import require_count, require_flag, require_number
 
 FitTarget = Literal["least_squares", "robust"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
@@ -58,7 +52,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a fit will be worth.
+    """Settings of a fit and the error that they will have.
 
     Attributes
     ----------
@@ -88,11 +82,7 @@ class Outlook:
 
     @property
     def doubt(self) -> str:
-        """Why the fit may be worth nothing; empty where it is predicted to be worth something.
-
-        What no theory covers is one thing, and what is predicted to be no better than predicting
-        the mean another.
-        """
+        """Why the fit may be worth nothing; empty where it is predicted to be worth something."""
         if self.worthwhile:
             return ""
         reasons = sorted({each.reason for each in self.predictions if not each.holds})
@@ -132,16 +122,9 @@ def outlook(
     which are predicted to be more than 10 % better if that of the default holds as well. What
     intervals need is never given up for the rest. `dimension` counts the intercept.
     """
-    n = require_count("sample_size", sample_size)
-    p = require_count("dimension", dimension)
-    require_instance("budget", budget, Budget)
-    require_flag("intercept", intercept)
-    require_choice("target", target, FIT_TARGETS)
     if settings is None:
-        return _outlook(n, p, budget, intercept, target)
-    require_method("settings", settings)
-    settings.require_relation(budget)
-    return _foreseen(n, p, budget, intercept, settings)
+        return _outlook(sample_size, dimension, budget, intercept, target)
+    return _foreseen(sample_size, dimension, budget, intercept, settings)
 
 
 @lru_cache(maxsize=256)
@@ -174,13 +157,8 @@ def advice(
     intercept: bool = True,
     target: FitTarget = "least_squares",
 ) -> str:
-    """What to do where a fit is predicted to be no better than predicting the mean."""
-    n = require_count("sample_size", sample_size)
-    p = require_count("dimension", dimension)
-    require_instance("budget", budget, Budget)
-    require_flag("intercept", intercept)
-    require_choice("target", target, FIT_TARGETS)
-    found = _least_budget(n, p, budget, intercept, target)
+    """Advice where a fit is predicted to be no better than predicting the mean."""
+    found = _least_budget(sample_size, dimension, budget, intercept, target)
     fewer = "fewer features, coarser categories or more records"
     if found is None:
         return f"no larger budget changes that, only {fewer}"
@@ -273,7 +251,7 @@ def _least_budget(
 def problem_in_bounds(
     sample_size: int, dimension: int, share: float, *, intercept: bool = True
 ) -> Problem:
-    """What is stated by convention of a table, in the units of its declared bounds.
+    """Problem that is stated by convention of a table, in the units of its declared bounds.
 
     A plan for it has settings for the rows that `PrivateLinearRegression` fits.
 

@@ -1,10 +1,15 @@
-"""One private fit by any method: what it spends in which order, and what it leaves."""
+"""One private fit by any method: what it spends in which order, and whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any, TypeVar
+from warnings import warn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,12 +20,9 @@ from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame
-from privreg.estimators.odometer import Odometer
+from privreg.estimators.odometer import Odometer, PrivacyStatement
 from privreg.estimators.outlook import FitTarget, Outlook, advice, outlook
-from privreg.estimators.refits import counted
-from privreg.estimators.report import PrivacyStatement
-from privreg.estimators.table_quality import TableQuality
-from privreg.estimators.weights import WEIGHTS
+from privreg.estimators.table_quality import WEIGHTS, TableQuality
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
 from privreg.methods.method import Method
@@ -30,6 +32,7 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 COUNT_SHARE = 0.01
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
@@ -41,11 +44,21 @@ HOPELESS = (
     "what was released does not tell the fit from noise, and it is likely worse than predicting "
     "the mean: take more records, a larger budget, fewer features or narrower bounds"
 )
+CLONES = (
+    "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
+    "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
+    "them and keeps a limit"
+)
+ROWS_OF_CLONES = (
+    "clones of one estimator are fitted without groups, and privacy is that of rows: "
+    "cross-validation hands groups to its splitter alone. Declare unit='row', or unit='person' "
+    "where persons have several rows"
+)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What buys the shares of incomplete and clipped records: a release, and its share."""
+    """Release of the shares of incomplete and clipped records, and its share of the budget."""
 
     release: Callable[..., Release[TableQuality]]
     share: float
@@ -53,7 +66,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Job:
-    """A fit that has not happened."""
+    """A fit to come: rows in the units of the frame, and the number of rows or persons."""
 
     samples: Samples
     frame: Frame
@@ -65,7 +78,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What a fit leaves: all of it is private, and paid for."""
+    """Result of a fit: all of it is private, and paid for."""
 
     fit: Fitted
     method: Method
@@ -84,7 +97,10 @@ def fit_privately(
     source: Secret | Seeded,
     odometer: Odometer | None = None,
 ) -> Done:
-    """Draw noise, and release."""
+    """Fit under the budget of all releases together, which the odometer counts before any noise.
+
+    A method that only adds Gaussian noise may spend `Budget.gaussian` of it.
+    """
     gaussian = settings is None or settings.gaussian_dp
     budget = left = budget.gaussian() if gaussian else budget
     seeded, unit = isinstance(source, Seeded), "row" if job.persons is None else "person"
@@ -171,3 +187,79 @@ def _hopeless(fit: Fitted, records: float) -> list[str]:
         estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
     seen = float(np.trace(law.sampling + law.privacy)) < float(estimate @ estimate)
     return found if seen else [*found, HOPELESS]
+
+
+# How many clones an estimator and its clones have, in this process and before it: beside the
+# objects, so that neither an original nor a clone differs from one that nobody cloned.
+_of_originals: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
+_of_clones: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
+
+
+def related(estimator: Any, clone: Any) -> Any:
+    """The clone, counted with the estimator's other clones, or with those of its original."""
+    known = _of_clones.get(estimator)
+    own = SimpleNamespace(count=0)
+    clones = _of_originals.setdefault(estimator, own) if known is None else known
+    clones.count += 1
+    _of_clones[clone] = clones
+    return clone
+
+
+def clones_of(estimator: Any) -> int:
+    """Number of clones that it is one of; a meta-estimator of one fit makes one, and 0 is none."""
+    known = _of_clones.get(estimator)
+    return 0 if known is None else known.count
+
+
+def is_clone_of(estimator: Any, count: int) -> None:
+    """Take over the count of `clones_of` from the process that a pickle comes from."""
+    if count:
+        _of_clones[estimator] = SimpleNamespace(count=count)
+
+
+def whole(fit: Fit) -> Fit:
+    """A method that fits all attributes anew, or fails and leaves the object as it was.
+
+    It runs on a copy with the settings and no fitted attribute. The object takes the copy's
+    attributes over in one assignment, so that not even an interrupt mixes old and new, and warns.
+    """
+
+    @wraps(fit)
+    def fitted_whole(self: Any, *arguments: Any, **named: Any) -> Any:
+        attempt = object.__new__(type(self))
+        attempt.__dict__ = {
+            name: value for name, value in vars(self).items() if not _is_fitted(name)
+        }
+        is_clone_of(attempt, clones_of(self))
+        fit(attempt, *arguments, **named)
+        self.__dict__ = attempt.__dict__
+        # A filter that makes errors of them finds the object fitted.
+        with counted(self.privacy_.with_secret_noise, seeded=self.privacy_.seeded):
+            for text in self.warnings_:
+                warn(text, UserWarning, stacklevel=2)
+        return self
+
+    return fitted_whole  # type: ignore[return-value]
+
+
+@contextmanager
+def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
+    """Add to any error from here on that the budget counts as spent.
+
+    That a fit failed depends on its data and its noise as its result does, and is paid for by the
+    same budget.
+    """
+    try:
+        yield
+    except BaseException as error:
+        spent = f"rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        error.add_note(
+            "the failed fit was not private: seeded"
+            if seeded
+            else f"the failed fit counts as spent, all of its {spent}"
+        )
+        raise
+
+
+def _is_fitted(name: str) -> bool:
+    return name == "_fitted" or (name.endswith("_") and not name.startswith("__"))

@@ -1,8 +1,8 @@
-"""How well a linear prediction does on a table: mean squared error and R², with noise."""
+"""Mean squared error and R² of a linear prediction on a table, with noise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan, sqrt
@@ -13,18 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk
 from privreg.algorithms.split_budget import SplitBudget
-from privreg.estimators.table_quality import ABSENT
+from privreg.estimators.table_quality import ABSENT, WEIGHTS
 from privreg.estimators.tables import TableSamples
-from privreg.estimators.weights import WEIGHTS
 from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
-from privreg.validation import (
-    require_array,
-    require_count,
-    require_instance,
-    require_number,
-)
+from privreg.validation import require_array, require_count
 
 FloatArray = NDArray[np.float64]
 # What each sum is for, and its share of the budget.
@@ -90,9 +84,7 @@ def private_score(
     function of the four noisy sums and of what is declared. The coefficients of the features and,
     after them, the intercept must be public or released before.
     """
-    frame = require_instance("samples", samples, TableSamples).frame
-    if not frame.intercept:
-        raise ValueError("samples must have a frame with an intercept, got one without")
+    frame = samples.frame
     matrix, offset = frame.functionals()
     beta = require_array(
         "coefficients", coefficients, shape=(frame.dimension,), least=-1e15, most=1e15
@@ -106,19 +98,15 @@ def private_score(
         for (what, share), part in zip(SHARES.items(), total, strict=True)
     ]
     width = float(np.ptp(frame.label))
-    sums = np.array([float(each.value) for each in noisy])
+    sums = [float(each.value) for each in noisy]
     score = score_of(sums, [each.noise_std for each in noisy], width=width)
     weights = (WEIGHTS,) if samples.weighted else ()
     return Release(score, budget, (CLIPPED, *weights, ABSENT, SECRET_STREAM))
 
 
-def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableScore:
-    """A score from the four noisy sums of `private_score` alone; NaN where noise hides a divisor."""
-    distance = require_number("width", width, above=0, most=1e16)
-    records, first, second, errors = require_array(
-        "sums", sums, shape=(4,), least=-1e30, most=1e30
-    ).tolist()
-    noise = require_array("noise_stds", noise_stds, shape=(4,), least=0, most=1e30)
+def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> TableScore:
+    """Score from the four noisy sums alone; NaN where noise hides a divisor."""
+    records, first, second, errors = sums
     mse, mse_noise, r2, r2_noise = nan, nan, nan, nan
     if records > VISIBLE * noise[0] and records >= 1:
         mean = first / records
@@ -129,9 +117,7 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
         if spread > VISIBLE * spread_noise and spread > 0:
             r2 = 1 - errors / spread
             r2_noise = sqrt(noise[3] ** 2 + ((1 - r2) * spread_noise) ** 2) / spread
-    return TableScore(
-        mse * distance**2, mse_noise * distance**2, r2, r2_noise, records, float(noise[0])
-    )
+    return TableScore(mse * width**2, mse_noise * width**2, r2, r2_noise, records, noise[0])
 
 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray:

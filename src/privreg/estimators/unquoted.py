@@ -45,7 +45,7 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 
 
 def unquoted(call: Callable[[], T], **data: Any) -> T:
-    """What a call gives; where it refuses the data, an error that quotes none of them."""
+    """Result of a call; where it refuses the data, an error that names and quotes none of them."""
     try:
         found = call()
         message = _message("", data) if any(_types(*each) for each in data.items()) else ""
