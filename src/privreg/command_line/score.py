@@ -10,8 +10,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privreg.command_line.options import add_budget, add_table, budget_of, open_stated
-from privreg.command_line.progress import Watched
+from privreg.command_line.options import Watched, add_budget, add_table, budget_of, open_stated
 
 SUMMARY = "score a fit on a table under a privacy budget: mean squared error and R²"
 
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the score."""
     from privreg.command_line.record import Record, as_text, privacy_as_json
-    from privreg.estimators.report import PrivacyStatement
+    from privreg.estimators.odometer import PrivacyStatement
     from privreg.estimators.table_score import SHARES
     from privreg.privacy.assumptions import SECRET_STREAM
 
