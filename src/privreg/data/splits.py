@@ -24,15 +24,6 @@ class Split:
     normalisation: NDArray[np.intp]
     validation: NDArray[np.intp]
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Number of rows in each subset."""
-        return {
-            "train": self.train.size,
-            "normalisation": self.normalisation.size,
-            "validation": self.validation.size,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class Standardised:

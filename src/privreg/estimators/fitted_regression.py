@@ -1,4 +1,4 @@
-"""What a fitted private regression answers: predictions, intervals, a report."""
+"""Answers of a fitted private regression: predictions, intervals, a report."""
 
 from __future__ import annotations
 
@@ -65,11 +65,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            Features.
-        y : array_like, shape (n,)
-            Labels.
-        sample_weight : array_like, shape (n,), optional
-            Weights of the rows.
+        y, sample_weight : array_like, shape (n,)
 
         Raises
         ------
@@ -94,8 +90,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         level : float
             Nominal coverage in (0, 1).
         target : {"population", "empirical"}
-            The coefficients in the population that the records come from, or the ones that the same
-            loss has on these records without noise; `least_squares_intervals` and, of a robust fit,
+            Coefficients in the population that the records come from, or those of the same loss on
+            these records without noise; `least_squares_intervals` and, for a robust fit,
             `population_intervals` say what is assumed.
 
         Returns
@@ -115,9 +111,9 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Rows that are public, of up to 1e80 widths of the bounds; the private mean of the
-            features by default, where the fit has an intercept and releases it; by weight where
-            records had weights.
+            Public rows, of up to 1e80 widths of the bounds; by default the private mean of the
+            features, by weight where records had weights, if the fit has an intercept and
+            releases it.
         level, target
             As for `confidence_intervals`.
         """
@@ -154,7 +150,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         target : {"population", "empirical"}
-            What it is about, as for `confidence_intervals`.
+            As for `confidence_intervals`.
 
         Returns
         -------
@@ -184,7 +180,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Summary
             To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. A p-value inverts
             the intervals: it is below α where the interval of level 1 - α leaves 0 out, and 1 where
-            the interval is infinite, for the reason that a note gives.
+            the interval is infinite.
 
         Guarantee
         ---------
@@ -209,14 +205,12 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         notes = self._target_sentences(intervals, names)
         records = getattr(self._fitted, "sample_size", None)
         counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
+        unit = f"{self.privacy_.unit.title()}s"
+        weighted = "" if self.weight_bound_ is None else "weighted "
         facts = (
-            ("Method", self._method_name()),
+            ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
-            *(
-                ()
-                if records is None
-                else ((f"{self.privacy_.unit.title()}s", counted + f"{records:,.0f}"),)
-            ),
+            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
             ("Coefficients", str(len(names))),
             *self.privacy_.facts,
         )
@@ -228,7 +222,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            Rows that are public, as for `intervals_at`.
+            Public rows, as for `intervals_at`.
         level : float
             Nominal coverage in (0, 1).
 
@@ -240,8 +234,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For a fit that releases no law of its residuals: one of another method than least
-            squares, such as `target="robust"`, one of persons, or one with weights.
+            For a fit that releases no law of its residuals: of another method than least squares,
+            of persons, or with weights.
 
         Guarantee
         ---------
@@ -250,10 +244,10 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Notes
         -----
         No law of the errors is assumed: half-widths come from the private histogram of the fit
-        (`privreg.inference.new_observations`). A record drawn anew from the same population lies
-        inside with probability `level` or more, its features and label clipped to their bounds as
-        in the fit. That is an average over records, not the coverage at each stated row: where the
-        errors' size depends on the features, rows of large errors are covered less, others more.
+        (`privreg.inference.new_observations`). A new record of the same population, clipped to the
+        bounds as in the fit, lies inside with probability `level` or more. That is an average over
+        records: where the errors' size depends on the features, rows of large errors are covered
+        less, others more.
         """
         means = self.intervals_at(X, level)
         if self.privacy_.unit == "person":
@@ -304,7 +298,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
-        """Coefficients with their intervals, and what privacy they were bought with.
+        """Coefficients with their intervals, and the privacy that was spent.
 
         Parameters
         ----------
@@ -326,17 +320,13 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             quality=self.quality_,
         )
 
-    def _method_name(self) -> str:
-        name = self.settings_.name.replace("_", " ")
-        return name if self.weight_bound_ is None else f"weighted {name}"
-
     def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
-        weighted = self.weight_bound_ is not None
-        found = target_sentences(self.settings_, self._fitted, intervals, names, weighted=weighted)
-        said = [f"Warning: {each}." for each in self.warnings_]
-        if self.weight_bound_ is None:
-            return [*said, *found]
-        return [*said, *weight_sentences(self._fitted, self.weight_bound_), *found]
+        fit, bound = self._fitted, self.weight_bound_
+        return [
+            *(f"Warning: {each}." for each in self.warnings_),
+            *([] if bound is None else weight_sentences(fit, bound)),
+            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
+        ]
 
     def _rows(self, X: Any) -> FloatArray:
         require_unmasked("X", X)

@@ -101,8 +101,7 @@ class Odometer:
 
     Given to an estimator, as `PrivateLinearRegression(..., odometer=odometer)`, it counts every fit
     of it and of its clones before noise is drawn, in cross-validation and in grids too. It belongs
-    to one process: a copy is the odometer itself, and one out of a pickle shows what was counted
-    and refuses every fit, since it could not be counted where the others are.
+    to one process: a copy is the odometer itself, and one out of a pickle refuses every fit.
 
     Parameters
     ----------
@@ -147,7 +146,7 @@ class Odometer:
 
     @property
     def total(self) -> PrivacyStatement:
-        """What was spent by all fits together; an error before the first."""
+        """Cost of all fits together; an error before the first."""
         costs = tuple(self._costs)
         if not costs:
             raise ValueError("odometer must have counted a fit, got none")
@@ -162,7 +161,7 @@ class Odometer:
 
     @property
     def left(self) -> Budget | None:
-        """What is left of the limit; None where nothing is, or no limit was set."""
+        """Rest of the limit; None where nothing is left, or no limit was set."""
         if self.limit is None:
             return None
         rho = self._most(self._costs) - _sum(self._costs)
@@ -244,7 +243,7 @@ class Odometer:
             )
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
-        """What such fits may spend: more where they only add Gaussian noise."""
+        """Limit of such fits in ρ: more where they only add Gaussian noise."""
         if self.limit is None:
             return float("inf")
         gaussian = all(each.gaussian_dp for each in costs[:1])
@@ -297,7 +296,7 @@ def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:
 
 
 def _elsewhere(limit: Budget | None, costs: tuple[PrivacyStatement, ...]) -> Odometer:
-    """An odometer that shows what was counted before it was sent, and counts nothing."""
+    """An odometer that shows what was counted before it was sent, and counts no more."""
     found = Odometer(limit)
     found._costs, found._process = list(costs), None
     return found

@@ -40,9 +40,9 @@ class Summary:
         Of the coefficients, the intercept last.
     intervals : CoefficientIntervals
     facts : tuple of (str, str)
-        Of the fit: records, budget and the like.
+        Records, budget and the like.
     notes : tuple of str
-        What the coefficients are, and what the intervals rest on.
+        Meaning of the coefficients, and assumptions of the intervals.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class Summary:
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """Columns of equal length: what `to_frame` holds, without pandas."""
+        """Columns of `to_frame`, by name, without pandas."""
         return coefficient_columns(self.names, self.intervals)
 
     def to_frame(self) -> Any:
@@ -86,7 +86,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class PredictionIntervals:
-    """Mean predictions, and intervals for new observations, at rows.
+    """Mean predictions and intervals for new observations, at rows.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class PredictionIntervals:
         For β_0 + xᵀβ.
     lower, upper : ndarray, shape (n,)
         Ends for a new observation, within the label's declared bounds. Their middle is the robust
-        fit that the histogram of residuals was taken about, and not the mean.
+        fit about which the histogram of residuals was taken, not the mean.
     reason : str
         Why they are the label's bounds themselves; empty where they are not.
     """
@@ -194,7 +194,7 @@ def _p_value(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A text in which control characters, as a column's name may hold them, are written out."""
+    """A text with its control characters written out, which a column's name may hold."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
