@@ -251,7 +251,7 @@ def _unpacked(file: DataFile, content: bytes) -> bytes:
 
 
 def _without_address(error: Exception) -> str:
-    """What went wrong in a word; the text of a timeout repeats host and port."""
+    """The fault in a word; the text of a timeout repeats host and port."""
     return str(error) if isinstance(error, HangingError) else type(error).__name__
 
 
@@ -327,7 +327,7 @@ def _answer(session: Any, url: str) -> Any:
 
 
 def _content_length(response: Any) -> int:
-    """What the answer says that it holds, in bytes; 0 if it does not say."""
+    """Size of the answer in bytes, as its header says; 0 if it does not."""
     text = response.headers.get("Content-Length", "0")
     # `int` reads signs, spaces and underscores, too.
     if not re.fullmatch("[0-9]{1,18}", text):
@@ -336,7 +336,7 @@ def _content_length(response: Any) -> int:
 
 
 def _pieces(response: Any) -> Iterator[bytes]:
-    """What comes, as it comes: waiting for a whole piece would hide how slowly it does."""
+    """Bytes as they come: waiting for a whole piece would hide a slow mirror."""
     raw = response.raw
     read = getattr(raw, "read1", None) or (lambda amount: raw.read(amount // 64))
     while piece := read(PIECE):

@@ -116,17 +116,12 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
         s_j^2 = \frac1{|N|} \sum_{i \in N} \Bigl(\frac{x_{ij}}{g} - m_j\Bigr)^2
 
     where N are the normalisation rows and g the table's `feature_scale`; labels likewise, but
-    without g.
+    without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
+    :math:`s_j = 1`. MNIST has pixels that a single normalisation image lights: divided by their
+    tiny deviation, another row that is lit there would reach thousands.
 
-    A feature with :math:`s_j \le` `minimum_std` counts as constant and gets :math:`s_j = 1`: it
-    becomes its offset from the mean in units of g, at most 1 in size for grey values. The default
-    treats only exactly constant features so. MNIST also has pixels that a single normalisation
-    image lights; divided by their tiny deviation, another row that is lit there reaches thousands,
-    and the mean of :math:`\|\tilde x\|^2` many times d. With a `minimum_std` between 0 and 1 no
-    grey value exceeds ``1 / minimum_std`` in size.
-
-    Non-private: the statistics carry no noise. The rows of N have to be public, or stand outside
-    every guarantee that an algorithm gives for the training rows.
+    Non-private: the rows of N have to be public, or stand outside every guarantee that an algorithm
+    gives for the training rows.
 
     Source
     ------

@@ -38,7 +38,7 @@ class Table(Rebuilt):
     official_test : ndarray, shape (n,), bool
         The rows that the publishers set aside as a test set (MNIST's 10,000 images).
     source : str
-        Whose data these are; the same words wherever the files came from.
+        Origin of the data; the same words wherever the files came from.
     checksums : mapping from file name to SHA-256
         The same values wherever the files came from.
     stand_in : bool

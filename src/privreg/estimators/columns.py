@@ -86,7 +86,7 @@ class Numbers:
         return Cells([values], np.isnan(values))
 
     def clipped(self, cells: Cells) -> int:
-        """How many lie outside their bounds; none of them is missing."""
+        """Number of cells outside their bounds; none of them is missing."""
         (values,) = cells.features
         return int(np.count_nonzero(values < self.low) + np.count_nonzero(values > self.high))
 
@@ -214,7 +214,7 @@ def is_text(kind: Any) -> bool:
 
 
 def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) -> NDArray[Any]:
-    """What `look` finds in an array; in a dictionary it looks at each entry once."""
+    """Results of `look` for an array; in a dictionary it looks at each entry once."""
     import pyarrow as pa
 
     coded = pa.types.is_dictionary(cells.type)

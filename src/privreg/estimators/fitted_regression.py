@@ -16,13 +16,23 @@ from privreg.estimators.outlook import Outlook
 from privreg.estimators.report import (
     draw_budget,
     draw_slopes,
+    html_budget,
+    html_slopes,
     new_axes,
+    quality_part,
     slope_bars,
     target_sentences,
     weight_sentences,
-    write_report,
 )
-from privreg.estimators.summary import READING, PredictionIntervals, Summary
+from privreg.estimators.summary import (
+    READING,
+    Part,
+    PredictionIntervals,
+    Summary,
+    as_html,
+    as_text,
+    coefficient_rows,
+)
 from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.unquoted import unquoted
 from privreg.inference.coefficient_covariance import CoefficientCovariance
@@ -30,7 +40,7 @@ from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
 from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_answer, require_array, require_unmasked
+from privreg.validation import require_answer, require_array, require_choice, require_unmasked
 
 FloatArray = NDArray[np.float64]
 
@@ -307,18 +317,40 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             Nominal coverage of the intervals.
         """
         check_is_fitted(self)
+        require_choice("format", format, ("text", "html"))
         names, intervals = self._names(), self.confidence_intervals(level)
-        return write_report(
-            format,
-            names=names,
-            intervals=intervals,
-            target=self._target_sentences(intervals, names),
-            privacy=self.privacy_,
-            outlook=self.outlook_,
-            bounds=self.feature_bounds_,
-            label_bounds=self.label_bounds_,
-            quality=self.quality_,
-        )
+        privacy, settings, bounds = self.privacy_, self.settings_, self.feature_bounds_
+        notes = [*self._target_sentences(intervals, names), *READING]
+        whole = privacy.with_secret_noise.rho
+        spending: list[tuple[str, ...]] = [
+            (what, f"{budget.rho:.4g}", f"{100 * budget.rho / whole:.1f} %")
+            for what, budget in privacy.spending
+        ]
+        guarantee = [
+            f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
+            f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
+        ]
+        pairs = zip(["label", *names], [self.label_bounds_, *bounds], strict=False)
+        chosen = [
+            f"{settings.name.replace('_', ' ')}: {settings}",
+            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
+        ]
+        parts: list[Part] = [
+            ("Coefficients", *coefficient_rows(names, intervals), notes),
+            ("Predicted before the fit", None, [], self.outlook_.sentences),
+            *([] if self.quality_ is None else [quality_part(self.quality_)]),
+            ("Privacy", None, [], guarantee),
+            ("Spent on", ("", "rho", "share"), spending, []),
+            ("Assumed", None, [], list(privacy.assumptions)),
+            ("Chosen without the data", None, [], chosen),
+        ]
+        if format == "text":
+            return as_text(parts)
+        pictures = {
+            "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
+            "Spent on": html_budget(privacy.spending),
+        }
+        return as_html(parts, pictures)
 
     def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
         fit, bound = self._fitted, self.weight_bound_

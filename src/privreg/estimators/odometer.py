@@ -49,7 +49,7 @@ class PrivacyStatement:
 
     @property
     def budget(self) -> Budget:
-        """What the fit cost; infinite where it is seeded."""
+        """Cost of the fit; infinite where it is seeded."""
         known = self.with_secret_noise
         return Budget(inf, known.neighbours) if self.seeded else known
 

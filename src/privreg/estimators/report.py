@@ -1,4 +1,4 @@
-"""Report of a fit in text and HTML, its pictures, and the sentences about its target.
+"""Parts of a fit's report: sentences about its target, shares of records, and pictures.
 
 Slopes have the units of their features. So each is drawn as the change of the label that goes with
 the feature's way from its lower to its upper declared bound, which is public; the intercept, in the
@@ -8,7 +8,7 @@ units of the label at features of 0, is left to the table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,7 @@ from scipy.special import ndtri
 
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.estimators.odometer import PrivacyStatement
-from privreg.estimators.outlook import Outlook
-from privreg.estimators.summary import (
-    READING,
-    Part,
-    as_html,
-    as_text,
-    coefficient_rows,
-    escape,
-)
+from privreg.estimators.summary import Part, escape
 from privreg.estimators.table_quality import TableQuality
 from privreg.inference.least_squares_intervals import robust_difference
 from privreg.inference.population_intervals import CoefficientIntervals
@@ -33,7 +24,7 @@ from privreg.inference.robust_gain import robust_gain
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, sort
+from privreg.validation import sort
 
 FloatArray = NDArray[np.float64]
 SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
@@ -47,56 +38,8 @@ LEAST_GAIN = 4.0
 GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 
 
-def write_report(
-    format: Literal["text", "html"],
-    *,
-    names: Sequence[str],
-    intervals: CoefficientIntervals,
-    target: Sequence[str],
-    privacy: PrivacyStatement,
-    outlook: Outlook,
-    bounds: FloatArray,
-    label_bounds: FloatArray,
-    quality: TableQuality | None = None,
-) -> str:
-    """Report of a fit, with the pictures in HTML; `names` has the intercept last."""
-    require_choice("format", format, ("text", "html"))
-    spending: list[tuple[str, ...]] = [
-        (what, f"{budget.rho:.4g}", f"{100 * budget.rho / privacy.with_secret_noise.rho:.1f} %")
-        for what, budget in privacy.spending
-    ]
-    guarantee = [
-        f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
-        f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
-    ]
-    settings = outlook.settings
-    chosen = [
-        f"{settings.name.replace('_', ' ')}: {settings}",
-        f"label within [{label_bounds[0]:g}, {label_bounds[1]:g}]",
-        *(
-            f"{name} within [{low:g}, {high:g}]"
-            for name, (low, high) in zip(names, bounds, strict=False)
-        ),
-    ]
-    parts: list[Part] = [
-        ("Coefficients", *coefficient_rows(names, intervals), [*target, *READING]),
-        ("Predicted before the fit", None, [], outlook.sentences),
-        *([] if quality is None else [_quality(quality)]),
-        ("Privacy", None, [], guarantee),
-        ("Spent on", ("", "rho", "share"), spending, []),
-        ("Assumed", None, [], list(privacy.assumptions)),
-        ("Chosen without the data", None, [], chosen),
-    ]
-    if format == "text":
-        return as_text(parts)
-    pictures = {
-        "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
-        "Spent on": html_budget(privacy.spending),
-    }
-    return as_html(parts, pictures)
-
-
-def _quality(quality: TableQuality) -> Part:
+def quality_part(quality: TableQuality) -> Part:
+    """Shares of incomplete and clipped records as a part of a report."""
     sentences = []
     if quality.incomplete or not quality.clipped:
         sentences.append(

@@ -37,7 +37,7 @@ class Summary:
     Attributes
     ----------
     names : tuple of str
-        Of the coefficients, the intercept last.
+        Names of the coefficients, the intercept last.
     intervals : CoefficientIntervals
     facts : tuple of (str, str)
         Records, budget and the like.

@@ -33,9 +33,9 @@ class TableQuality:
     Attributes
     ----------
     incomplete : dict from str to float
-        Of the records, those that are incomplete because of the column; empty where nothing was
-        spent on the shares, and of arrays, which have no missing values. Noise can take a share
-        below 0 or above 1.
+        Records that are incomplete because of the column; empty where nothing was spent on the
+        shares, and for arrays, which have no missing values. Noise can take a share below 0 or
+        above 1.
     clipped : dict from str to float
         Those that the column's bounds clip, for columns that have some; a person in any row.
     noise_std : float

@@ -30,23 +30,10 @@ VISIBLE = 4.0
 
 @dataclass(frozen=True)
 class TableScore:
-    """What a prediction misses on a table; its noise is private noise alone, not that of sampling.
+    """Error of a prediction on a table; the noise is private noise alone, not that of sampling.
 
-    Attributes
-    ----------
-    mean_squared_error : float
-        In squared units of the label; NaN where noise hides how many records are complete.
-    mean_squared_error_noise : float
-        Standard deviation of its noise.
-    r2 : float
-        1 minus the mean squared error over the labels' variance; NaN where noise hides that.
-    r2_noise : float
-        Standard deviation of its noise, to first order.
-    records : float
-        Number of complete records, or of a weighted table the sum of their weights over the bound,
-        with noise.
-    records_noise : float
-        Its standard deviation.
+    The mean squared error, in squared units of the label, and R² are NaN where noise hides their
+    divisors. `records` counts complete records, or sums their weights over the bound.
     """
 
     mean_squared_error: float

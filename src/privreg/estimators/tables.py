@@ -144,7 +144,7 @@ class FolderTable:
 
     @property
     def schema(self) -> Any:
-        """That of the first."""
+        """Schema of the first."""
         return self.tables[0].schema
 
     @property
@@ -190,7 +190,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
         Ending in `.parquet`, `.csv` or `.csv.gz`. Files of a folder are taken in the order of their
         names. Other endings, and names that begin with a dot or an underscore, are passed over.
     separator : {",", ";", tab, "|"}
-        Of the cells of a CSV file.
+        Between the cells of a CSV file.
     """
     if not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path or a Table, got {short(table)}")

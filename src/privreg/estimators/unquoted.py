@@ -75,7 +75,7 @@ def _message(text: str, data: dict[str, Any]) -> str:
 
 
 def _faults(name: str, value: Any) -> list[str]:
-    """Where cells are no finite numbers, by columns; nothing for what has no cells."""
+    """Places of cells that are no finite numbers; none for what has no cells."""
     try:
         cells = np.asarray(value, dtype=object)
     except (TypeError, ValueError):
