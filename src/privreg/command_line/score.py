@@ -126,14 +126,9 @@ def _score(
         declared("label_bounds", bounds[label], columns=1)[0],
         True,
     )
+    weighing = None if weight is None else Numbers(weight[0], 0.0, weight[1])
     return private_score(
-        Counted(
-            table,
-            columns,
-            label,
-            frame,
-            weight=None if weight is None else Numbers(weight[0], 0.0, weight[1]),
-        ),
+        Counted(table, columns, label, frame, weight=weighing),
         coefficients if len(found) > len(names) else [*coefficients, 0.0],
         budget=budget,
         rng=SECRET.generator(),

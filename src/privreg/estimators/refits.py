@@ -86,12 +86,8 @@ def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        spent = f"rho = {budget.rho:.4g} ({budget.neighbours.value})"
-        error.add_note(
-            "the failed fit was not private: seeded"
-            if seeded
-            else f"the failed fit counts as spent, all of its {spent}"
-        )
+        spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
         raise
 
 
