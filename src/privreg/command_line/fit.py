@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privreg.command_line.main import shown
-from privreg.command_line.options import add_budget, add_table, budget_of, open_stated
-from privreg.command_line.progress import Watched
+from privreg.command_line.options import Watched, add_budget, add_table, budget_of, open_stated
 from privreg.validation import require_choice, require_number
 
 SUMMARY = "fit a table in a file under a privacy budget, with intervals"
@@ -71,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the report."""
-    from privreg.command_line.bounds_file import read_bounds
+    from privreg.command_line.bounds import read_bounds
     from privreg.command_line.record import Record, as_text
     from privreg.estimators.linear_regression import PrivateLinearRegression
     from privreg.estimators.outlook import FIT_TARGETS

@@ -30,8 +30,11 @@ def run(options: argparse.Namespace) -> str:
 
     delta = require_number("--delta", options.delta, above=0, below=1)
     odometer, known = Odometer(), dict[bytes, Path]()
+    rows = []
     for path in options.fits:
-        odometer.add(path)
+        cost = read_statement(path)
+        odometer.add(cost)
+        rows.append((shown(str(path)), cost))
         # Noise is never drawn twice alike: two files of the same bytes are copies, or linked.
         first = known.setdefault(path.read_bytes(), path)
         if first is not path:
@@ -39,9 +42,8 @@ def run(options: argparse.Namespace) -> str:
                 f"fits must be different files, got {str(path)!r} twice"
                 f"{'' if first == path else f', as {str(first)!r} too'}"
             )
-    each = [(path, read_statement(path)) for path in options.fits]
     total = odometer.total
-    rows = [(shown(str(path)), found) for path, found in each] + [("together", total)]
+    rows.append(("together", total))
     width = max(len(name) for name, _ in rows)
     lines = [
         f"{name.ljust(width)}  rho = {found.rho:.4g}, mu = {found.mu:.4g}, "

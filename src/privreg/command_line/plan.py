@@ -5,13 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from privreg.command_line.options import (
-    add_budget,
-    add_problem,
-    as_json,
-    budget_of,
-    problems_of,
-)
+from privreg.command_line.options import add_budget, add_problem, as_json, budget_of, problems_of
 from privreg.methods import registry
 from privreg.planning.least_budget import least_budget
 from privreg.planning.plan import OBJECTIVES, plan_run

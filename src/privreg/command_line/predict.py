@@ -6,13 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from privreg.command_line.options import (
-    add_budget,
-    add_problem,
-    as_json,
-    budget_of,
-    problems_of,
-)
+from privreg.command_line.options import add_budget, add_problem, as_json, budget_of, problems_of
 from privreg.methods import registry
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction

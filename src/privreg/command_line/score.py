@@ -10,8 +10,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privreg.command_line.options import add_budget, add_table, budget_of, open_stated
-from privreg.command_line.progress import Watched
+from privreg.command_line.options import Watched, add_budget, add_table, budget_of, open_stated
 
 SUMMARY = "score a fit on a table under a privacy budget: mean squared error and R²"
 
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the score."""
     from privreg.command_line.record import Record, as_text, privacy_as_json
-    from privreg.estimators.report import PrivacyStatement
+    from privreg.estimators.odometer import PrivacyStatement
     from privreg.estimators.table_score import SHARES
     from privreg.privacy.assumptions import SECRET_STREAM
 
@@ -61,13 +60,20 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _text(score: Any, fit: _Fit, privacy: Any) -> str:
+    weighing = []
+    if fit.weight is not None:
+        column, bound = fit.weight
+        weighing.append(
+            f"Records count by their weights in {column!r} as in the fit, clipped to "
+            f"[0, {bound:g}]; their sum is in units of {bound:g}."
+        )
     lines = [
         _line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
         _line("R²", score.r2, score.r2_noise),
         f"{'sum of weights' if fit.weight else 'complete records':20}"
         f"{score.records:,.0f} ± {score.records_noise:,.0f}",
         "",
-        *_weighing(fit),
+        *weighing,
         "± is the standard deviation of the private noise alone. Predictions are clipped to the "
         "label's bounds.",
         f"The score is {privacy.sentence}. It adds to what other fits and scores of these records "
@@ -77,7 +83,7 @@ def _text(score: Any, fit: _Fit, privacy: Any) -> str:
 
 
 class _Fit(NamedTuple):
-    """What a file of `privreg fit` declares, and its coefficients by name."""
+    """Declarations in a file of `privreg fit`, and its coefficients by name."""
 
     label: str
     bounds: dict[str, Any]
@@ -120,14 +126,9 @@ def _score(
         declared("label_bounds", bounds[label], columns=1)[0],
         True,
     )
+    weighing = None if weight is None else Numbers(weight[0], 0.0, weight[1])
     return private_score(
-        Counted(
-            table,
-            columns,
-            label,
-            frame,
-            weight=None if weight is None else Numbers(weight[0], 0.0, weight[1]),
-        ),
+        Counted(table, columns, label, frame, weight=weighing),
         coefficients if len(found) > len(names) else [*coefficients, 0.0],
         budget=budget,
         rng=SECRET.generator(),
@@ -153,16 +154,6 @@ def _declared(path: Path) -> _Fit:
             f"{', whose fit did not finish' if unfinished else ''}"
         ) from None
     return _Fit(label, bounds, weight, estimates)
-
-
-def _weighing(fit: _Fit) -> list[str]:
-    if fit.weight is None:
-        return []
-    column, bound = fit.weight
-    return [
-        f"Records count by their weights in {column!r} as in the fit, clipped to [0, {bound:g}]; "
-        f"their sum is in units of {bound:g}."
-    ]
 
 
 def _line(what: str, value: float, noise: float) -> str:

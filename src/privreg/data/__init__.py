@@ -38,8 +38,8 @@ def load(
 ) -> Table:
     """Table of a data set: from a local folder, else from a mirror, else a bundled stand-in.
 
-    Every file is checked by its SHA-256 before it is read. A file that lies in `directory` and is
-    wrong is an error, never passed over; a file that is missing there is downloaded.
+    Every file is checked by its SHA-256 before it is read. A wrong file in `directory` is an error,
+    and a file that is missing there is downloaded.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def load(
     mirrors : sequence of str, optional
         Addresses below which the files lie; the public mirrors by default.
     allow_stand_in : bool
-        Whether a table bundled with scikit-learn (`stand_ins`) may take the place of a data set
-        that no mirror delivers. The table then says so in `stand_in` and `stand_in_reason`.
+        Whether a table bundled with scikit-learn may take the place of a data set that no mirror
+        delivers; it says so in `stand_in` and `stand_in_reason`.
     attempts : int
         Rounds over all mirrors, at least 1.
     back_off : float
@@ -110,8 +110,7 @@ def check(directory: str | Path) -> None:
     Raises
     ------
     DataError
-        If the folder is missing or a file is not the original: one line with the file, the
-        SHA-256 found, the one expected, and what to do.
+        If the folder is missing or a file is not the original.
     """
     # Some data sets are made from the same files.
     files = {file.path: file for name in NAMES for file in _source(name).FILES}
@@ -120,13 +119,7 @@ def check(directory: str | Path) -> None:
 
 
 def require_split(name: str, *, train: int, normalisation: int, validation: int) -> None:
-    """Refuse sizes of a split that a data set has not the rows for; nothing is read.
-
-    Raises
-    ------
-    ValueError
-        One line, as `splits.split` would say it of the table itself.
-    """
+    """Refuse sizes of a split that a data set has not the rows for; nothing is read."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
     splits.require_rows(name, _source(name).ROWS, sizes)
 

@@ -41,13 +41,7 @@ def canonical(content: bytes) -> bytes:
 
 
 def extract(archive: bytes) -> bytes:
-    """The table out of the archive, in memory.
-
-    Raises
-    ------
-    DataError
-        If the archive holds no such file.
-    """
+    """The table out of the archive, in memory."""
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             member = tar.extractfile(MEMBER)
@@ -83,16 +77,6 @@ def table(contents: Mapping[str, bytes]) -> Table:
              \tfrac{\text{bedrooms}}{\text{households}}, \text{population},
              \tfrac{\text{population}}{\text{households}}, \text{latitude}, \text{longitude}),
         \qquad y = \text{value} / 10^5
-
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        The text of `cal_housing.data` under the path of `FILES`.
-
-    Returns
-    -------
-    Table
-        20,640 rows of 8 features; the label is the median house value in 100,000 dollars.
 
     Source
     ------

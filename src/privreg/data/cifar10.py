@@ -37,17 +37,6 @@ FILES = (
 def table(contents: Mapping[str, bytes]) -> Table:
     """Table of all images: the five training batches, then the official test batch.
 
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        The archive under the path of `FILES`.
-
-    Returns
-    -------
-    Table
-        50,000 training and 10,000 test rows of 3072 grey values, 0 to 255, kept as `uint8`: the
-        red, green and blue picture one after another, each row by row. Labels are 0 to 9.
-
     Source
     ------
     choquettechoo2024, Section 4 and Figure 4.
@@ -73,13 +62,7 @@ def table(contents: Mapping[str, bytes]) -> Table:
 
 
 def read_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images and labels in a file of records, each a byte of the label and 3072 of the image.
-
-    Raises
-    ------
-    DataError
-        If the content is not such a file.
-    """
+    """Images and labels in a file of records, each a byte of the label and 3072 of the image."""
     record = 1 + CHANNELS * SIDE**2
     if not content or len(content) % record:
         raise DataError(f"{name}: {len(content)} bytes, expected records of {record}")

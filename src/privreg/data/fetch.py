@@ -4,46 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
-from privreg.data.receive import AnswerError, HangingError, TooLargeError, receive
 from privreg.data.tables import DataError
 from privreg.ranges import short
 
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
+# Seconds to connect and between two pieces of an answer.
+TIMEOUT = (5.0, 10.0)
+# A mirror that sends less than this, on average after the first seconds, counts as one that hangs.
+LEAST_BYTES_PER_SECOND = 20_000
+SECONDS_BEFORE_SPEED = 10.0
+SECONDS_BETWEEN_LINES = 5.0
+PIECE = 1 << 16
+MOST_REDIRECTS = 5
 
 
-def unchanged(content: bytes) -> bytes:
+def _unchanged(content: bytes) -> bytes:
     return content
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set: where it lies, its SHA-256, and its largest size.
+    """A file of a data set, by its path below the local folder.
 
-    Parameters
-    ----------
-    path : str
-        Place below the local folder, for example ``mnist/train-labels-idx1-ubyte.gz``.
-    sha256 : str
-        Digest of ``canonical(content)``.
-    remote_name, remote_sha256 : str
-        Name below a mirror's address, and digest, of what a mirror sends.
-    largest : int
-        Bytes that the file in the folder, and what a mirror sends, have at most. Nothing beyond
-        is read or kept.
-    remote_aliases : mapping from mirror, with its final slash, to name
-        Mirrors that know the file by another name.
-    canonical : callable
-        Undoes harmless differences such as line ends before the digest is taken.
-    extract : callable
-        Takes the file out of what a mirror sends.
+    `sha256` is that of `canonical(content)`, which undoes harmless differences such as line ends;
+    `extract` takes the file out of what a mirror sends. No more than `largest` bytes are read or
+    kept. `remote_aliases` holds other names of the file, by mirrors with their final slash.
     """
 
     path: str
@@ -52,8 +47,8 @@ class DataFile:
     remote_sha256: str
     largest: int
     remote_aliases: Mapping[str, str] = field(default_factory=dict)
-    canonical: Callable[[bytes], bytes] = unchanged
-    extract: Callable[[bytes], bytes] = unchanged
+    canonical: Callable[[bytes], bytes] = _unchanged
+    extract: Callable[[bytes], bytes] = _unchanged
 
     @property
     def name(self) -> str:
@@ -68,10 +63,7 @@ class DataFile:
 
 
 class DownloadError(DataError):
-    """No mirror delivered a file.
-
-    `reason` is one of the fixed sentences of this module; the message adds the details.
-    """
+    """No mirror delivered a file: `reason` is a fixed sentence, the message adds details."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -93,40 +85,18 @@ def obtain(
     attempts: int = ATTEMPTS,
     back_off: float = 1.0,
 ) -> dict[str, bytes]:
-    """Checked canonical content of every file, by its path; local files come first.
-
-    All local files are checked before the first download starts.
-
-    Raises
-    ------
-    DataError
-        If a local file is there but wrong, or the cache cannot be written.
-    DownloadError
-        If a missing file comes from no mirror.
-    """
-    check_mirrors(mirrors)
-    contents: dict[str, bytes] = {}
-    if directory is not None:
-        for file in files:
-            content = read_local(file, directory)
-            if content is not None:
-                contents[file.path] = content
-    for file in files:
-        if file.path not in contents:
-            contents[file.path] = download(
-                file, mirrors=mirrors, cache=cache, attempts=attempts, back_off=back_off
-            )
-    return contents
+    """Checked content of every file, by its path: all local files before the first download."""
+    _check_mirrors(mirrors)
+    local = [None if directory is None else read_local(file, directory) for file in files]
+    options: dict[str, Any] = {"cache": cache, "attempts": attempts, "back_off": back_off}
+    return {
+        file.path: download(file, mirrors=mirrors, **options) if content is None else content
+        for file, content in zip(files, local, strict=True)
+    }
 
 
 def read_local(file: DataFile, directory: str | Path) -> bytes | None:
-    """Checked canonical content of a file below `directory`; None if it is not there.
-
-    Raises
-    ------
-    DataError
-        If the folder is missing, or the file is there but unreadable or not the original.
-    """
+    """Checked canonical content of a file below `directory`; None if it is not there."""
     directory = Path(directory)
     if not directory.is_dir():
         raise DataError(
@@ -175,15 +145,12 @@ def download(
 
     Each of the `attempts` rounds asks the mirrors in turn; before round k + 1 it waits
     ``back_off * 2**(k - 1)`` seconds. A mirror that hangs is not asked again. Only a file with the
-    right digest enters the cache, and a cached file that has lost it is fetched again. An answer
-    of more than `file.largest` bytes is left at that size, and no archive is unpacked before its
-    digest is checked.
+    right digest enters the cache, and no archive is unpacked before its digest is checked.
     """
     # pooch is slow to import, and most jobs never download.
     import pooch
     import requests  # type: ignore[import-untyped,unused-ignore]
 
-    check_mirrors(mirrors)
     if attempts < 1 or not 0 <= back_off < float("inf"):
         raise ValueError(f"attempts, back_off: {attempts}, {back_off}, expected >= 1 and >= 0")
     folder = Path(pooch.os_cache("privreg") if cache is None else cache)
@@ -228,8 +195,7 @@ def download(
     raise DownloadError(f"{file.name}: {reason} ({details})", reason)
 
 
-def check_mirrors(mirrors: Sequence[str]) -> None:
-    """Refuse a list of mirrors that is empty or holds something that is no web address."""
+def _check_mirrors(mirrors: Sequence[str]) -> None:
     if isinstance(mirrors, str) or not mirrors:
         raise ValueError(f"mirrors must be a list of at least one address, got {short(mirrors)}")
     for mirror in mirrors:
@@ -285,5 +251,93 @@ def _unpacked(file: DataFile, content: bytes) -> bytes:
 
 
 def _without_address(error: Exception) -> str:
-    """What went wrong in a word; the text of a timeout repeats host and port."""
+    """The fault in a word; the text of a timeout repeats host and port."""
     return str(error) if isinstance(error, HangingError) else type(error).__name__
+
+
+class HangingError(Exception):
+    """A mirror answered, and then sent nothing or next to nothing."""
+
+
+class AnswerError(Exception):
+    """A mirror's answer cannot be followed or read; the text says why."""
+
+
+class TooLargeError(Exception):
+    """A mirror sends, or announces, more than the file's declared largest size."""
+
+
+def receive(url: str, output: Path, *, largest: int) -> None:
+    """Stream an address into a file of at most `largest` bytes, and report progress in the log."""
+    import requests
+    import urllib3
+
+    try:
+        with (
+            requests.Session() as session,
+            _answer(session, url) as response,
+            output.open("wb") as stream,
+        ):
+            response.raise_for_status()
+            promised = _content_length(response)
+            size = f" ({promised / 1e6:.1f} MB)" if promised else ""
+            logger.info("Downloading %s%s", url, size)
+            received = 0
+            started = said = time.monotonic()
+            for piece in _pieces(response):
+                stream.write(piece)
+                received += len(piece)
+                if max(promised, received) > largest:
+                    raise TooLargeError(
+                        f"{max(promised, received)} bytes or more, expected at most {largest}"
+                    )
+                now = time.monotonic()
+                seconds = now - started
+                if seconds > max(SECONDS_BEFORE_SPEED, received / LEAST_BYTES_PER_SECOND):
+                    raise HangingError(f"{received} bytes in {seconds:.0f} s")
+                if now - said > SECONDS_BETWEEN_LINES:
+                    said = now
+                    logger.info("%.1f MB of %s%s", received / 1e6, url, size)
+    except urllib3.exceptions.TimeoutError as error:
+        raise HangingError(f"nothing for {TIMEOUT[1]:g} s") from error
+    except urllib3.exceptions.HTTPError as error:
+        raise requests.ConnectionError(error) from error
+    if received < promised:
+        raise requests.ConnectionError(f"{received} of {promised} bytes")
+
+
+def _answer(session: Any, url: str) -> Any:
+    """The answer at the end of the redirects, whose bodies are not read."""
+    # Left to itself, a session reads the whole body of each redirect into memory.
+    session.get_redirect_target = lambda response: None
+    # A mirror that compresses on the way would change the digest of a .gz file.
+    headers = {"Accept-Encoding": "identity"}
+    for _ in range(MOST_REDIRECTS + 1):
+        response = session.get(url, stream=True, timeout=TIMEOUT, headers=headers)
+        if not response.is_redirect:
+            return response
+        response.close()
+        try:
+            url = urljoin(url, response.headers["Location"])
+        except ValueError as error:
+            raise AnswerError("a redirect to no web address") from error
+        if not url.startswith(("https://", "http://")):
+            raise AnswerError("a redirect to no web address")
+    raise AnswerError(f"more than {MOST_REDIRECTS} redirects")
+
+
+def _content_length(response: Any) -> int:
+    """Size of the answer in bytes, as its header says; 0 if it does not."""
+    text = response.headers.get("Content-Length", "0")
+    # `int` reads signs, spaces and underscores, too.
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise AnswerError(f"Content-Length must be a number of bytes, got {text[:40]!r}")
+    return int(text)
+
+
+def _pieces(response: Any) -> Iterator[bytes]:
+    """Bytes as they come: waiting for a whole piece would hide a slow mirror."""
+    raw = response.raw
+    read = getattr(raw, "read1", None) or (lambda amount: raw.read(amount // 64))
+    while piece := read(PIECE):
+        yield piece

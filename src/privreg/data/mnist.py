@@ -60,37 +60,51 @@ def table(contents: Mapping[str, bytes]) -> Table:
 
     .. math:: y = +1 \text{ for the digit } 1,\qquad y = -1 \text{ for the digit } 7
 
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        The gzipped IDX files under the paths of `FILES`.
-
-    Returns
-    -------
-    Table
-        13,007 training and 2,163 test rows of 784 grey values, 0 to 255, kept as `uint8`.
-
     Source
     ------
     bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
     """
-    train_images, train_labels, test_images, test_labels = (
-        read_idx(contents[file.path], file.name) for file in FILES
-    )
-    train_rows, train_digits = _ones_and_sevens(train_images, train_labels)
-    test_rows, test_digits = _ones_and_sevens(test_images, test_labels)
-    height, width = train_images.shape[1:]
-    digits = np.concatenate([train_digits, test_digits])
+    images, digits, test = read_images(contents)
+    chosen = np.isin(digits, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
+    labels = np.where(digits[chosen] == POSITIVE_DIGIT, 1.0, -1.0)
+    return image_table(NAME, SOURCE, images[chosen], labels, test[chosen])
+
+
+def image_table(
+    name: str,
+    source: str,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.float64],
+    test: NDArray[np.bool_],
+) -> Table:
+    """Table of images (n, height, width), a feature for each pixel."""
+    count, height, width = images.shape
     return Table(
-        name=NAME,
-        features=np.concatenate([train_rows, test_rows]),
-        labels=np.where(digits == POSITIVE_DIGIT, 1.0, -1.0),
+        name=name,
+        features=images.reshape(count, -1),
+        labels=labels,
         feature_names=tuple(f"pixel_{row}_{col}" for row in range(height) for col in range(width)),
-        official_test=np.arange(digits.size) >= train_digits.size,
-        source=SOURCE,
+        official_test=test,
+        source=source,
         checksums={file.name: file.sha256 for file in FILES},
         feature_scale=LARGEST_GREY_VALUE,
     )
+
+
+def read_images(
+    contents: Mapping[str, bytes],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]:
+    """Images (n, 28, 28), their digits, and which are official test images, last of all."""
+    train_images, train_digits, test_images, test_digits = (
+        read_idx(contents[file.path], file.name) for file in FILES
+    )
+    for images, digits in ((train_images, train_digits), (test_images, test_digits)):
+        if images.ndim != 3 or digits.shape != images.shape[:1]:
+            found = f"images {images.shape}, labels {digits.shape}"
+            raise DataError(f"MNIST: {found}, expected (n, 28, 28) and (n,)")
+    digits = np.concatenate([train_digits, test_digits])
+    images = np.concatenate([train_images, test_images])
+    return images, digits, np.arange(digits.size) >= train_digits.size
 
 
 def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
@@ -98,11 +112,6 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
 
     The format: two zero bytes, the type (8 for unsigned bytes), the number of dimensions, each
     size as a big-endian 32-bit integer, then the values in C order.
-
-    Raises
-    ------
-    DataError
-        If the content is not such a file.
     """
     try:
         raw = gzip.decompress(content)
@@ -115,14 +124,3 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
     if len(shape) != raw[3] or len(raw) - start != math.prod(shape):
         raise DataError(f"{name}: {len(raw)} bytes, expected {start} and one for each of {shape}")
     return np.frombuffer(raw, dtype=np.uint8, offset=start).reshape(shape)
-
-
-def _ones_and_sevens(
-    images: NDArray[np.uint8], labels: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    if images.ndim != 3 or labels.shape != images.shape[:1]:
-        raise DataError(
-            f"MNIST: images {images.shape}, labels {labels.shape}, expected (n, 28, 28) and (n,)"
-        )
-    chosen = np.isin(labels, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
-    return images[chosen].reshape(int(chosen.sum()), -1), labels[chosen]

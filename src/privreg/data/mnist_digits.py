@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from privreg.data import mnist
-from privreg.data.tables import DataError, Table
+from privreg.data.tables import Table
 
 NAME = "mnist_digits"
 # Rows for training, and official test rows.
@@ -18,38 +18,6 @@ FILES = mnist.FILES
 
 
 def table(contents: Mapping[str, bytes]) -> Table:
-    """Table of all images: first the training images, then the official test ones.
-
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        The gzipped IDX files under the paths of `FILES`.
-
-    Returns
-    -------
-    Table
-        60,000 training and 10,000 test rows of 784 grey values, 0 to 255, kept as `uint8`; labels
-        are the digits, 0 to 9.
-    """
-    train_images, train_labels, test_images, test_labels = (
-        mnist.read_idx(contents[file.path], file.name) for file in FILES
-    )
-    for images, labels in ((train_images, train_labels), (test_images, test_labels)):
-        if images.ndim != 3 or labels.shape != images.shape[:1]:
-            raise DataError(
-                f"MNIST: images {images.shape}, labels {labels.shape}, "
-                "expected (n, 28, 28) and (n,)"
-            )
-    images = np.concatenate([train_images, test_images])
-    labels = np.concatenate([train_labels, test_labels])
-    count, height, width = images.shape
-    return Table(
-        name=NAME,
-        features=images.reshape(count, -1),
-        labels=labels.astype(np.float64),
-        feature_names=tuple(f"pixel_{row}_{col}" for row in range(height) for col in range(width)),
-        official_test=np.arange(count) >= train_labels.size,
-        source=SOURCE,
-        checksums={file.name: file.sha256 for file in FILES},
-        feature_scale=mnist.LARGEST_GREY_VALUE,
-    )
+    """Table of all images: first the training images, then the official test ones."""
+    images, digits, test = mnist.read_images(contents)
+    return mnist.image_table(NAME, SOURCE, images, digits.astype(np.float64), test)

@@ -18,38 +18,18 @@ KEPT = 30
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers of three disjoint subsets of a table.
-
-    Parameters
-    ----------
-    train, normalisation, validation : ndarray of int, shapes (n,), (m,), (v,)
-    """
+    """Row numbers of three disjoint subsets of a table."""
 
     train: NDArray[np.intp]
     normalisation: NDArray[np.intp]
     validation: NDArray[np.intp]
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Number of rows in each subset."""
-        return {
-            "train": self.train.size,
-            "normalisation": self.normalisation.size,
-            "validation": self.validation.size,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class Standardised:
-    """Standardised rows, all float64.
+    """Standardised rows, all float64, in the order of the split.
 
-    Parameters
-    ----------
-    train_features, train_labels : ndarray, shapes (n, d) and (n,)
-        In the order of the split, which is the order of a single pass.
-    validation_features, validation_labels : ndarray, shapes (v, d) and (v,)
-    constant_features : ndarray, shape (d,), bool
-        Features whose standard deviation was replaced by 1.
+    `constant_features` (d,) are those whose standard deviation was replaced by 1.
     """
 
     train_features: NDArray[np.float64]
@@ -68,23 +48,6 @@ def split(
     and normalisation share the others. Otherwise all three come from one shuffled pool. For one
     state of `rng`, a smaller training set is the start of a larger one, so that sizes can
     be compared on common rows.
-
-    Parameters
-    ----------
-    table : Table
-    train, normalisation, validation : int
-        Numbers of rows: at least 1, 2 and 1.
-    rng : numpy.random.Generator
-        Each call reshuffles.
-
-    Returns
-    -------
-    Split
-
-    Raises
-    ------
-    ValueError
-        If a size is too small, or too large for the rows there are.
 
     Source
     ------
@@ -109,27 +72,7 @@ def split(
 
 
 def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> tuple[int, int]:
-    """Refuse sizes for `split` that are too small, or that a table has not the rows for.
-
-    Parameters
-    ----------
-    name : str
-        Name of the table, for the message.
-    rows : tuple of int
-        Rows of the common pool, and official test rows.
-    sizes : mapping
-        The three sizes that `split` takes.
-
-    Returns
-    -------
-    tuple of int
-        The rows.
-
-    Raises
-    ------
-    ValueError
-        One line with the size, the number of rows there are, and the table.
-    """
+    """Refuse sizes for `split` that are too small, or that a table has not the rows for."""
     for key, least in LEAST.items():
         if sizes[key] < least:
             raise ValueError(f"{key} must be at least {least} rows, got {sizes[key]}")
@@ -147,10 +90,7 @@ def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> 
 def sizes_that_fit(
     table: Table, *, train: int, normalisation: int, validation: int
 ) -> dict[str, int]:
-    """Sizes for `split`, shrunk in proportion if the table is a stand-in and too small for them.
-
-    The sizes of real data are returned as they are: too large ones are for `split` to refuse.
-    """
+    """Sizes for `split`, shrunk in proportion if the table is a stand-in too small for them."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
     return shrunk(sizes, table.shape[0]) if table.stand_in else sizes
 
@@ -176,35 +116,12 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
         s_j^2 = \frac1{|N|} \sum_{i \in N} \Bigl(\frac{x_{ij}}{g} - m_j\Bigr)^2
 
     where N are the normalisation rows and g the table's `feature_scale`; labels likewise, but
-    without g.
+    without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
+    :math:`s_j = 1`. MNIST has pixels that a single normalisation image lights: divided by their
+    tiny deviation, another row that is lit there would reach thousands.
 
-    A feature with :math:`s_j \le` `minimum_std` counts as constant and gets :math:`s_j = 1`: it
-    becomes its offset from the mean in units of g, at most 1 in size for grey values. The default
-    treats only exactly constant features so. MNIST also has pixels that a single normalisation
-    image lights; divided by their tiny deviation, another row that is lit there reaches thousands,
-    and the mean of :math:`\|\tilde x\|^2` many times d. With a `minimum_std` between 0 and 1 no
-    grey value exceeds ``1 / minimum_std`` in size.
-
-    Non-private: the statistics carry no noise. The rows of N have to be public, or stand outside
-    every guarantee that an algorithm gives for the training rows.
-
-    Parameters
-    ----------
-    split : Split
-    table : Table
-        Shape (n, d).
-    minimum_std : float
-        Standard deviation, in units of the feature scale, up to which a feature counts as constant;
-        at least 0.
-
-    Returns
-    -------
-    Standardised
-
-    Raises
-    ------
-    ValueError
-        If the labels are constant on the normalisation subset: they have no scale.
+    Non-private: the rows of N have to be public, or stand outside every guarantee that an algorithm
+    gives for the training rows.
 
     Source
     ------

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import resources
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privreg.data.fetch import sha256
 from privreg.data.mnist import NEGATIVE_DIGIT, POSITIVE_DIGIT
@@ -30,81 +32,64 @@ LARGEST_GREY_VALUE = 16.0
 def digits(reason: str) -> Table:
     """Digits 1 (label +1) and 7 (label -1): 361 rows of 64 pixels, 0 to 16, no official test set.
 
-    `reason` says why the table stands in for MNIST.
+    `reason` says why a table stands in.
     """
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    chosen = np.isin(bunch.target, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
-    return Table(
-        name="mnist",
-        features=np.asarray(bunch.data, dtype=np.float64)[chosen],
-        labels=np.where(bunch.target[chosen] == POSITIVE_DIGIT, 1.0, -1.0),
-        feature_names=tuple(str(name) for name in bunch.feature_names),
-        official_test=np.zeros(int(chosen.sum()), dtype=bool),
-        source=DIGITS_SOURCE,
-        checksums=_bundled_checksums("digits.csv.gz"),
-        stand_in=True,
-        stand_in_reason=reason,
-        feature_scale=LARGEST_GREY_VALUE,
-    )
+    return _digits("mnist", DIGITS_SOURCE, reason, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
 
 
 def mnist_digits(reason: str) -> Table:
-    """All ten digits: 1797 rows of 64 pixels, 0 to 16, no official test set, labels 0 to 9.
-
-    `reason` says why the table stands in for MNIST.
-    """
-    return _all_digits("mnist_digits", "MNIST", reason)
+    """All ten digits: 1797 rows of 64 pixels, 0 to 16, no official test set, labels 0 to 9."""
+    return _digits("mnist_digits", ALL_DIGITS_SOURCE.format(name="MNIST"), reason)
 
 
 def cifar10(reason: str) -> Table:
-    """The table of `mnist_digits`; `reason` says why it stands in for CIFAR-10."""
-    return _all_digits("cifar10", "CIFAR-10", reason)
+    """The table of `mnist_digits`, in place of CIFAR-10."""
+    return _digits("cifar10", ALL_DIGITS_SOURCE.format(name="CIFAR-10"), reason)
 
 
 def diabetes(reason: str) -> Table:
-    """Diabetes progression: 442 rows of 10 features in raw units, no official test set.
-
-    `reason` says why the table stands in for California housing.
-    """
+    """Diabetes progression: 442 rows of 10 features in raw units, no official test set."""
     from sklearn.datasets import load_diabetes
 
     bunch = load_diabetes(scaled=False)
-    return Table(
-        name="california_housing",
-        features=np.array(bunch.data, dtype=np.float64),
-        labels=np.array(bunch.target, dtype=np.float64),
-        feature_names=tuple(str(name) for name in bunch.feature_names),
-        official_test=np.zeros(len(bunch.target), dtype=bool),
-        source=DIABETES_SOURCE,
-        checksums=_bundled_checksums("diabetes_data_raw.csv.gz", "diabetes_target.csv.gz"),
-        stand_in=True,
-        stand_in_reason=reason,
-    )
+    files = ("diabetes_data_raw.csv.gz", "diabetes_target.csv.gz")
+    return _table("california_housing", bunch, bunch.target, DIABETES_SOURCE, reason, files)
 
 
-def _all_digits(name: str, printed: str, reason: str) -> Table:
+def _digits(name: str, source: str, reason: str, pair: tuple[int, int] | None = None) -> Table:
+    """Digits with their numbers as labels, or two of them with labels +1 and -1."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
+    labels = bunch.target
+    if pair is not None:
+        chosen = np.isin(labels, pair)
+        bunch.data, labels = bunch.data[chosen], np.where(labels[chosen] == pair[0], 1.0, -1.0)
+    return _table(name, bunch, labels, source, reason, ("digits.csv.gz",), LARGEST_GREY_VALUE)
+
+
+def _table(
+    name: str,
+    bunch: Any,
+    labels: ArrayLike,
+    source: str,
+    reason: str,
+    files: tuple[str, ...],
+    scale: float = 1.0,
+) -> Table:
+    folder = resources.files("sklearn.datasets.data")
     return Table(
         name=name,
         features=np.asarray(bunch.data, dtype=np.float64),
-        labels=np.asarray(bunch.target, dtype=np.float64),
+        labels=np.asarray(labels, dtype=np.float64),
         feature_names=tuple(str(column) for column in bunch.feature_names),
-        official_test=np.zeros(len(bunch.target), dtype=bool),
-        source=ALL_DIGITS_SOURCE.format(name=printed),
-        checksums=_bundled_checksums("digits.csv.gz"),
+        official_test=np.zeros(len(bunch.data), dtype=bool),
+        source=source,
+        checksums={each: sha256(folder.joinpath(each).read_bytes()) for each in files},
         stand_in=True,
         stand_in_reason=reason,
-        feature_scale=LARGEST_GREY_VALUE,
+        feature_scale=scale,
     )
-
-
-def _bundled_checksums(*names: str) -> dict[str, str]:
-    folder = resources.files("sklearn.datasets.data")
-    return {name: sha256(folder.joinpath(name).read_bytes()) for name in names}
 
 
 # Rows of each, none of them official test rows.

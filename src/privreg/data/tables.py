@@ -38,14 +38,12 @@ class Table(Rebuilt):
     official_test : ndarray, shape (n,), bool
         The rows that the publishers set aside as a test set (MNIST's 10,000 images).
     source : str
-        Whose data these are; the same words wherever the files came from.
+        Origin of the data; the same words wherever the files came from.
     checksums : mapping from file name to SHA-256
-        The same values wherever the files came from.
     stand_in : bool
-        True if a bundled table takes the place of the data set `name`.
+        Whether a bundled table takes the place of the data set `name`.
     stand_in_reason : str
-        Why; empty for the real data. One of a few fixed sentences, so that artifacts that
-        quote it do not differ between machines.
+        Why, as one of a few fixed sentences, so that artifacts do not differ between machines.
     feature_scale : float
         Largest value that a feature can take where all share one bounded scale (grey values),
         otherwise 1. `splits.standardise` divides by it first.

@@ -9,17 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.immutable import Immutable
+from privreg.immutable import Immutable, frozen
 from privreg.ranges import places, short
-from privreg.validation import (
-    require_array,
-    require_count,
-    require_flag,
-    require_frozen,
-    require_instance,
-    require_real,
-    require_unmasked,
-)
+from privreg.validation import require_real, require_unmasked
 
 FloatArray = NDArray[np.float64]
 LARGEST, NARROWEST = 1e15, 1e-15
@@ -33,16 +25,8 @@ class Frame(Immutable):
         x' = (\mathrm{clip}(x, a, b) - c)/h, \qquad
         c = (a + b)/2,\ h = (b - a)/2 \text{ with an intercept, else } c = 0,\ h = \max(|a|, |b|)
 
-    Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped to it.
-
-    Parameters
-    ----------
-    features : ndarray, shape (p, 2)
-        Lower and upper bounds, at least -1e15 and at most 1e15.
-    label : ndarray, shape (2,)
-        Lower and upper bound, alike.
-    intercept : bool
-        Whether a column of ones comes first.
+    `features` (p, 2) and `label` (2,) are declared bounds; with an intercept a column of ones comes
+    first. Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped.
     """
 
     features: FloatArray
@@ -50,14 +34,8 @@ class Frame(Immutable):
     intercept: bool
 
     def __post_init__(self) -> None:
-        ends = {"least": -LARGEST, "most": LARGEST}
-        features = require_frozen("features", self.features, shape=(None, 2), **ends)
-        label = require_frozen("label", self.label, shape=(2,), **ends)
-        _require_width("features", features)
-        _require_width("label", label[None])
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "label", label)
-        require_flag("intercept", self.intercept)
+        object.__setattr__(self, "features", frozen(self.features))
+        object.__setattr__(self, "label", frozen(self.label))
 
     @property
     def dimension(self) -> int:
@@ -70,18 +48,7 @@ class Frame(Immutable):
         return float(np.sqrt(self.dimension))
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows (n, dimension).
-
-        Parameters
-        ----------
-        features : ndarray, shape (n, p)
-            None of them missing; `inf` is beyond every bound, and clipped as others are.
-        """
-        features = _real("features", features)
-        if features.ndim != 2 or features.shape[1] != len(self.features):
-            raise ValueError(
-                f"features must have shape (any, {len(self.features)}), got {features.shape}"
-            )
+        """Mapped rows (n, dimension) of features (n, p), of which none may be missing."""
         low, high = self.features.T
         centre, half = _scale(self.features, self.intercept)
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
@@ -98,37 +65,17 @@ class Frame(Immutable):
         return mapped
 
     def rows_of(self, columns: Sequence[NDArray[Any]], absent: NDArray[np.bool_]) -> NDArray[Any]:
-        """What `rows` makes of features that come column by column, to the bit.
+        """Rows of p columns, equal to those of `rows` to the bit; absent records are zeros.
 
         Each column is mapped while it is in a cache.
-
-        Parameters
-        ----------
-        columns : sequence of ndarray, shape (n,)
-            The p features; values of absent records may be missing.
-        absent : ndarray of bool, shape (n,)
-            Whose rows are zeros throughout.
-
-        Returns
-        -------
-        ndarray, shape (n, dimension)
-            Column by column in memory.
         """
-        require_instance("absent", absent, np.ndarray)
-        if absent.dtype != np.bool_ or absent.ndim != 1:
-            raise ValueError(f"absent must be truth values of shape (any), got {absent.dtype}")
-        if not isinstance(columns, (list, tuple)) or len(columns) != len(self.features):
-            raise ValueError(f"columns must be a list of {len(self.features)} arrays")
-        features = [_real("columns", each) for each in columns]
-        if any(each.shape != absent.shape for each in features):
-            raise ValueError(f"columns must have shape {absent.shape} each")
         some = bool(np.any(absent))
         mapped = np.empty((len(absent), self.dimension), order="F")
         if self.intercept:
             mapped[:, 0] = ~absent
         low, high = self.features.T
         centre, half = _scale(self.features, self.intercept)
-        for k, values in enumerate(features):
+        for k, values in enumerate(columns):
             inside = mapped[:, k + self.intercept]
             np.clip(values, low[k], high[k], out=inside)
             inside -= centre[k]
@@ -140,16 +87,7 @@ class Frame(Immutable):
         return mapped
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Mapped labels (n,).
-
-        Parameters
-        ----------
-        labels : ndarray, shape (n,)
-            None of them missing; `inf` is beyond every bound, and clipped as others are.
-        """
-        labels = _real("labels", labels)
-        if labels.ndim != 1:
-            raise ValueError(f"labels must have shape (any), got {labels.shape}")
+        """Mapped labels (n,), of which none may be missing."""
         centre, half = _scale(self.label, self.intercept)
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
@@ -157,14 +95,13 @@ class Frame(Immutable):
 
     def features_of(self, rows: FloatArray) -> FloatArray:
         """Features (n, p) of mapped rows (n, p), without the column of ones."""
-        rows = require_array("rows", rows, shape=(None, len(self.features)))
         centre, half = _scale(self.features, self.intercept)
         return np.asarray(centre + half * rows)
 
     def labels_of(self, values: FloatArray) -> FloatArray:
-        """Labels of mapped values, of any shape, in [-1e80, 1e80]."""
+        """Labels of mapped values, of any shape."""
         centre, half = _scale(self.label, self.intercept)
-        return np.asarray(centre + half * require_real("values", values, least=-1e80, most=1e80))
+        return np.asarray(centre + half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
@@ -182,25 +119,7 @@ class Frame(Immutable):
 def declared(
     name: str, bounds: Any, *, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls the bounds.
-    bounds : (low, high) or mapping
-        Numbers, arrays of one number a column, or {column: (low, high)} for every column.
-    columns : int
-        How many.
-    names : sequence of str, optional
-        Names of the columns, which a mapping needs.
-    """
-    if not require_instance("name", name, str):
-        raise ValueError("name must be a text, got an empty one")
-    columns = require_count("columns", columns)
-    listed = isinstance(names, (list, tuple, np.ndarray)) and len(names) > 0
-    if names is not None and not (listed and all(isinstance(each, str) for each in names)):
-        raise ValueError(f"names must be a list of columns or None, got {short(names)}")
+    """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
     if isinstance(bounds, Mapping) and bounds:
         if names is None:
             raise ValueError(
@@ -250,19 +169,6 @@ def _require_width(name: str, pairs: FloatArray) -> None:
     if np.any(narrow):
         found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
         raise ValueError(f"{name} must have low less than high, got {found}")
-
-
-def _real(name: str, values: Any) -> NDArray[Any]:
-    """Numbers in double precision."""
-    require_unmasked(name, values)
-    try:
-        found = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name} must be numbers, got rows of unequal length") from None
-    if found.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be numbers, got {found.dtype}")
-    with np.errstate(over="ignore"):
-        return found.astype(np.float64, copy=False)
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:

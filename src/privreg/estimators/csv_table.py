@@ -21,9 +21,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privreg.estimators.columns import require_columns, require_file
-from privreg.validation import require_choice
-
 # Bytes that are read at once, and those of the longest line.
 BLOCK = 4 * 2**20
 LONGEST = 2**20
@@ -42,19 +39,6 @@ class CSVTable:
     Every line after the header is a record, a blank one too, and ends in `\n` or `\r\n`, so that no
     cell holds a line break. A cell that begins with `"` is quoted up to the next single `"`, and
     nothing may follow that; elsewhere `"` is a character like others.
-
-    Parameters
-    ----------
-    path : Path
-    separator : {",", ";", tab, "|"}
-        Of the cells.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Every column as text; a cell of an incomplete line is null, an empty cell an empty text.
-    row_count : int
-        Number of lines after the header.
     """
 
     path: Path
@@ -65,8 +49,6 @@ class CSVTable:
     def __post_init__(self) -> None:
         import pyarrow as pa
 
-        require_file(self.path)
-        require_choice("separator", self.separator, SEPARATORS)
         blocks = _blocks(self.path)
         first = next(blocks, b"")
         header = first[: first.find(b"\n") + 1]
@@ -77,7 +59,6 @@ class CSVTable:
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """One reader, of record batches of the named columns."""
-        require_columns(names, self.schema.names)
         return [partial(self._read, tuple(names))]
 
     def _read(self, names: tuple[str, ...]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What a fitted private regression answers: predictions, intervals, a report."""
+"""Answers of a fitted private regression: predictions, intervals, a report."""
 
 from __future__ import annotations
 
@@ -11,21 +11,36 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privreg.estimators.bounds import Frame
+from privreg.estimators.odometer import PrivacyStatement
 from privreg.estimators.outlook import Outlook
-from privreg.estimators.picture import draw_budget, draw_slopes, new_axes, slope_bars
-from privreg.estimators.prediction_intervals import PredictionIntervals
-from privreg.estimators.report import PrivacyStatement, write_report
-from privreg.estimators.summary import READING, Summary
+from privreg.estimators.report import (
+    draw_budget,
+    draw_slopes,
+    html_budget,
+    html_slopes,
+    new_axes,
+    quality_part,
+    slope_bars,
+    target_sentences,
+    weight_sentences,
+)
+from privreg.estimators.summary import (
+    READING,
+    Part,
+    PredictionIntervals,
+    Summary,
+    as_html,
+    as_text,
+    coefficient_rows,
+)
 from privreg.estimators.table_quality import TableQuality
-from privreg.estimators.target_words import target_sentences
 from privreg.estimators.unquoted import unquoted
-from privreg.estimators.weights import weight_sentences
 from privreg.inference.coefficient_covariance import CoefficientCovariance
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
 from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_answer, require_array, require_unmasked
+from privreg.validation import require_answer, require_array, require_choice, require_unmasked
 
 FloatArray = NDArray[np.float64]
 
@@ -60,11 +75,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            Features.
-        y : array_like, shape (n,)
-            Labels.
-        sample_weight : array_like, shape (n,), optional
-            Weights of the rows.
+        y, sample_weight : array_like, shape (n,)
 
         Raises
         ------
@@ -89,8 +100,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         level : float
             Nominal coverage in (0, 1).
         target : {"population", "empirical"}
-            The coefficients in the population that the records come from, or the ones that the same
-            loss has on these records without noise; `least_squares_intervals` and, of a robust fit,
+            Coefficients in the population that the records come from, or those of the same loss on
+            these records without noise; `least_squares_intervals` and, for a robust fit,
             `population_intervals` say what is assumed.
 
         Returns
@@ -110,9 +121,9 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Rows that are public, of up to 1e80 widths of the bounds; the private mean of the
-            features by default, where the fit has an intercept and releases it; by weight where
-            records had weights.
+            Public rows, of up to 1e80 widths of the bounds; by default the private mean of the
+            features, by weight where records had weights, if the fit has an intercept and
+            releases it.
         level, target
             As for `confidence_intervals`.
         """
@@ -149,7 +160,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         target : {"population", "empirical"}
-            What it is about, as for `confidence_intervals`.
+            As for `confidence_intervals`.
 
         Returns
         -------
@@ -179,7 +190,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Summary
             To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. A p-value inverts
             the intervals: it is below α where the interval of level 1 - α leaves 0 out, and 1 where
-            the interval is infinite, for the reason that a note gives.
+            the interval is infinite.
 
         Guarantee
         ---------
@@ -204,14 +215,12 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         notes = self._target_sentences(intervals, names)
         records = getattr(self._fitted, "sample_size", None)
         counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
+        unit = f"{self.privacy_.unit.title()}s"
+        weighted = "" if self.weight_bound_ is None else "weighted "
         facts = (
-            ("Method", self._method_name()),
+            ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
-            *(
-                ()
-                if records is None
-                else ((f"{self.privacy_.unit.title()}s", counted + f"{records:,.0f}"),)
-            ),
+            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
             ("Coefficients", str(len(names))),
             *self.privacy_.facts,
         )
@@ -223,7 +232,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            Rows that are public, as for `intervals_at`.
+            Public rows, as for `intervals_at`.
         level : float
             Nominal coverage in (0, 1).
 
@@ -235,8 +244,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For a fit that releases no law of its residuals: one of another method than least
-            squares, such as `target="robust"`, one of persons, or one with weights.
+            For a fit that releases no law of its residuals: of another method than least squares,
+            of persons, or with weights.
 
         Guarantee
         ---------
@@ -245,10 +254,10 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Notes
         -----
         No law of the errors is assumed: half-widths come from the private histogram of the fit
-        (`privreg.inference.new_observations`). A record drawn anew from the same population lies
-        inside with probability `level` or more, its features and label clipped to their bounds as
-        in the fit. That is an average over records, not the coverage at each stated row: where the
-        errors' size depends on the features, rows of large errors are covered less, others more.
+        (`privreg.inference.new_observations`). A new record of the same population, clipped to the
+        bounds as in the fit, lies inside with probability `level` or more. That is an average over
+        records: where the errors' size depends on the features, rows of large errors are covered
+        less, others more.
         """
         means = self.intervals_at(X, level)
         if self.privacy_.unit == "person":
@@ -299,7 +308,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
-        """Coefficients with their intervals, and what privacy they were bought with.
+        """Coefficients with their intervals, and the privacy that was spent.
 
         Parameters
         ----------
@@ -308,30 +317,48 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             Nominal coverage of the intervals.
         """
         check_is_fitted(self)
+        require_choice("format", format, ("text", "html"))
         names, intervals = self._names(), self.confidence_intervals(level)
-        return write_report(
-            format,
-            names=names,
-            intervals=intervals,
-            target=self._target_sentences(intervals, names),
-            privacy=self.privacy_,
-            outlook=self.outlook_,
-            bounds=self.feature_bounds_,
-            label_bounds=self.label_bounds_,
-            quality=self.quality_,
-        )
-
-    def _method_name(self) -> str:
-        name = self.settings_.name.replace("_", " ")
-        return name if self.weight_bound_ is None else f"weighted {name}"
+        privacy, settings, bounds = self.privacy_, self.settings_, self.feature_bounds_
+        notes = [*self._target_sentences(intervals, names), *READING]
+        whole = privacy.with_secret_noise.rho
+        spending: list[tuple[str, ...]] = [
+            (what, f"{budget.rho:.4g}", f"{100 * budget.rho / whole:.1f} %")
+            for what, budget in privacy.spending
+        ]
+        guarantee = [
+            f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
+            f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
+        ]
+        pairs = zip(["label", *names], [self.label_bounds_, *bounds], strict=False)
+        chosen = [
+            f"{settings.name.replace('_', ' ')}: {settings}",
+            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
+        ]
+        parts: list[Part] = [
+            ("Coefficients", *coefficient_rows(names, intervals), notes),
+            ("Predicted before the fit", None, [], self.outlook_.sentences),
+            *([] if self.quality_ is None else [quality_part(self.quality_)]),
+            ("Privacy", None, [], guarantee),
+            ("Spent on", ("", "rho", "share"), spending, []),
+            ("Assumed", None, [], list(privacy.assumptions)),
+            ("Chosen without the data", None, [], chosen),
+        ]
+        if format == "text":
+            return as_text(parts)
+        pictures = {
+            "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
+            "Spent on": html_budget(privacy.spending),
+        }
+        return as_html(parts, pictures)
 
     def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
-        weighted = self.weight_bound_ is not None
-        found = target_sentences(self.settings_, self._fitted, intervals, names, weighted=weighted)
-        said = [f"Warning: {each}." for each in self.warnings_]
-        if self.weight_bound_ is None:
-            return [*said, *found]
-        return [*said, *weight_sentences(self._fitted, self.weight_bound_), *found]
+        fit, bound = self._fitted, self.weight_bound_
+        return [
+            *(f"Warning: {each}." for each in self.warnings_),
+            *([] if bound is None else weight_sentences(fit, bound)),
+            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
+        ]
 
     def _rows(self, X: Any) -> FloatArray:
         require_unmasked("X", X)

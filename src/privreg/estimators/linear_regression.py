@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -12,43 +13,57 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
+from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.records import Persons, require_groups
-from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.split_budget import require_budget
+from privreg.algorithms.samples import ArraySamples, Samples
+from privreg.algorithms.split_budget import private_count, require_budget
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
-from privreg.estimators.bounds import declared
+from privreg.estimators.bounds import LARGEST, NARROWEST, Frame, declared
 from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.fitted_regression import FittedRegression
-from privreg.estimators.odometer import Odometer
-from privreg.estimators.outlook import FIT_TARGETS, FitTarget
-from privreg.estimators.private_fit import Job, Quality, fit_privately
+from privreg.estimators.odometer import Odometer, PrivacyStatement
+from privreg.estimators.outlook import FIT_TARGETS, FitTarget, foreseen, hopeless
 from privreg.estimators.refits import (
     CLONES,
     ROWS_OF_CLONES,
     clones_of,
+    counted,
     is_clone_of,
     related,
     whole,
 )
-from privreg.estimators.table_quality import TableQuality, private_quality, require_share
+from privreg.estimators.table_quality import (
+    WEIGHTS,
+    TableQuality,
+    private_quality,
+    require_share,
+)
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.estimators.weights import require_weighting, require_weights
 from privreg.methods.method import Method, require_method
-from privreg.noise.source import NOT_PRIVATE, SECRET, Secret, Seeded
+from privreg.methods.runs import Declared
+from privreg.noise.source import NOT_PRIVATE, SECRET, Ongoing, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
 from privreg.validation import (
     require_choice,
     require_count,
     require_flag,
     require_instance,
+    require_number,
     require_unmasked,
 )
 
 FloatArray = NDArray[np.float64]
+COUNT_SHARE = 0.01
+CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
+INPUTS = (
+    "inputs are functions of one record and of public values, which what a scaler learns from the "
+    "table is not"
+)
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 
@@ -58,9 +73,9 @@ class PrivateLinearRegression(FittedRegression):
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    fitted in the units of declared bounds. Nothing is read from the data without noise: values
-    outside the bounds are clipped. By default β is what least squares has in the population, the
-    best linear prediction of the mean, whatever the errors are (`PrivateLeastSquares`).
+    fitted in the units of declared bounds, to which values outside are clipped. By default β is
+    that of least squares in the population, the best linear prediction of the mean, whatever the
+    errors are (`PrivateLeastSquares`).
 
     Parameters
     ----------
@@ -69,34 +84,32 @@ class PrivateLinearRegression(FittedRegression):
     epsilon, delta : float, optional
         In place of a budget: `Budget.approximate(epsilon, delta)`, δ = 1e-6 by default.
     unit : {"row", "person"}, optional
-        What privacy is meant for: a fit without groups is refused with "person", and one with
-        groups with "row". By default groups decide, which cross-validation does not hand over.
+        Unit of privacy: "person" refuses a fit without groups, "row" one with groups. By default
+        groups decide, which cross-validation does not hand over.
     feature_bounds : (low, high) or mapping
         Bounds of the features from public knowledge: two numbers for all, two arrays, or
         {column: (low, high)} for a DataFrame or a table in a file.
     label_bounds : (low, high)
         Bounds of the label, likewise.
     weight_bound : float, optional
-        W, public: the largest weight of a record, in [1e-15, 1e15]. Larger weights are clipped to
-        it and negative ones to 0. A fit that is given weights needs it, others do without.
+        W, public: the largest weight of a record, in [1e-15, 1e15]; needed with weights, which are
+        clipped to [0, W].
     fit_intercept : bool
         Whether to fit β_0.
     target : {"least_squares", "robust"}
-        Which method is fitted where `settings` names none. "robust" is private Huber regression
-        (`PrivateRegression`): shorter intervals, for those who say that errors are symmetric given
-        the features, or independent of them; else its slopes are others than those of least
-        squares.
+        Method where `settings` names none. "robust" is private Huber regression
+        (`PrivateRegression`): shorter intervals, and the slopes of least squares only if errors are
+        symmetric given the features, or independent of them.
     settings : Method, optional
-        The method with its settings, chosen without looking at the data; it decides, whatever
-        `target` says. The best of a plan, `plan_run(problem, budget).best.method`, is for a problem
-        in the units of the bounds (`estimators.outlook.problem_in_bounds`). By default that of
-        `target`, planned from the budget, the number of records and the number of features.
+        The method with its settings, chosen without looking at the data, in place of `target`: such
+        as `plan_run(problem, budget).best.method` for a problem in the units of the bounds
+        (`estimators.outlook.problem_in_bounds`). By default planned from the budget and the numbers
+        of records and features.
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
-        Seed of the noise, at least 0, for tests: such a fit is not private, since one who knows the
-        seed can subtract the noise, and says so. By default the noise comes from the operating
-        system, anew at each fit, and cannot be repeated.
+        Seed of the noise, at least 0, for tests: such a fit is not private, and says so, since one
+        who knows the seed can subtract the noise. By default the operating system's noise.
 
     Attributes
     ----------
@@ -105,19 +118,17 @@ class PrivateLinearRegression(FittedRegression):
     intercept_ : float
         β_0; 0 without intercept.
     privacy_ : PrivacyStatement
-        What was spent on what, ε at δ, ρ, μ, and what the guarantee assumes; infinite with a seed.
+        Spending, ε at δ, ρ, μ, and what the guarantee assumes; infinite with a seed.
     settings_ : Method
-        What was used.
     outlook_ : Outlook
-        The error that was predicted before the fit, from what is public.
-    feature_bounds_, label_bounds_ : ndarray
-        Bounds that were used, (p, 2) and (2,).
+        Error that was predicted before the fit, from what is public.
+    feature_bounds_, label_bounds_ : ndarray, shapes (p, 2) and (2,)
     weight_bound_ : float or None
         W, where weights were given.
     quality_ : TableQuality or None
         Shares of clipped records and, of a table in a file, incomplete ones, with noise.
     warnings_ : list of str
-        What is doubtful, as far as it shows in what is released or public; also raised.
+        Doubts that show in what is released or public; also raised.
     iterates_ : ndarray, shape (T, p)
         Coefficients after each step that the method releases, if all are kept.
     n_features_in_, feature_names_in_
@@ -201,20 +212,18 @@ class PrivateLinearRegression(FittedRegression):
     ) -> Self:
         """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
-        A row with a missing value is refused, as scikit-learn's estimators do. With an intercept no
-        row counts as absent, and zero-out's blank cannot be given here; `fit_table` takes an
-        incomplete record for it. Without an intercept a row of zeros is one if all bounds hold 0.
+        A row with a missing value is refused. With an intercept no row counts as absent, and
+        zero-out's blank cannot be given here; `fit_table` takes an incomplete record for it.
+        Without an intercept a row of zeros is one if all bounds hold 0.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            Features.
         y : array_like, shape (n,)
-            Labels.
         sample_weight : array_like, shape (n,), optional
-            Weights of the rows, finite, clipped to [0, `weight_bound`]. Each may depend on its own
-            record and on what is public, not on other records, as weights that are scaled to a
-            sum do. The number of records counts those of weight 0, too.
+            Finite weights, clipped to [0, `weight_bound`]. Each may depend on its own record and on
+            what is public, not on other records, as weights that are scaled to a sum do. The number
+            of records counts those of weight 0, too.
         groups : array_like, shape (n,), optional
             The person whose row it is. Privacy then covers all rows of a person together.
         quality_share : float
@@ -256,7 +265,7 @@ class PrivateLinearRegression(FittedRegression):
         if self.weight_bound_ is None:
             samples = ArraySamples(rows, values)
         else:
-            weights = require_weights(sample_weight, len(values))
+            weights = _require_weights(sample_weight, len(values))
             columns, bounds = [*columns, weights], [*bounds, (0.0, self.weight_bound_)]
             roots = weight_roots(weights, self.weight_bound_)
             samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
@@ -270,8 +279,8 @@ class PrivateLinearRegression(FittedRegression):
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
             counts = _clipped_counts(columns, bounds, persons)
-            quality = Quality(partial(private_quality, counts, dict.fromkeys(names, True)), share)
-        return self._fit(Job(samples, frame, records, persons, quality=quality))
+            quality = partial(private_quality, counts, dict.fromkeys(names, True))
+        return self._fit(samples, frame, records, quality, share, persons=persons)
 
     @whole
     def fit_table(
@@ -301,10 +310,10 @@ class PrivateLinearRegression(FittedRegression):
         threads : int
             Threads that read row groups of Parquet files, or the files of a folder.
         executor : concurrent.futures.Executor, optional
-            Whose workers read and sum the parts of the table in place of threads, such as the
+            Its workers read and sum the parts of the table in place of threads, such as the
             `get_executor()` of a Dask client; a part is a row group or a CSV file. They must find
-            the files under the same paths and have this version of the library. Their sums are
-            added in the order of the parts, so that who summed them does not enter.
+            the files under the same paths and have this version of the library. Sums are added in
+            the order of the parts.
 
         Returns
         -------
@@ -343,8 +352,8 @@ class PrivateLinearRegression(FittedRegression):
         if share > 0:
             counts = samples.counts(threads=threads) if counts is None else counts
             bounded = {column.name: column.clips for column in samples.columns}
-            quality = Quality(partial(private_quality, counts, bounded), share)
-        self._fit(Job(rows, frame, source.row_count, threads=threads, quality=quality))
+            quality = partial(private_quality, counts, bounded)
+        self._fit(rows, frame, source.row_count, quality, share, threads=threads)
         if quality is None:
             self.quality_ = TableQuality({}, {}, 0.0)
         return self
@@ -357,32 +366,79 @@ class PrivateLinearRegression(FittedRegression):
         )
         return features, np.asarray(labels, dtype=np.float64)
 
-    def _fit(self, job: Job) -> Self:
-        """Draw noise, and set all attributes that depend on it."""
+    def _fit(
+        self,
+        samples: Samples,
+        frame: Frame,
+        records: int,
+        quality: Callable[..., Release[TableQuality]] | None,
+        share: float,
+        *,
+        persons: Persons | None = None,
+        threads: int = 1,
+    ) -> Self:
+        """Draw noise, of which the odometer counts the whole budget before, and set attributes."""
         if self.random_state is None and clones_of(self) > 1:
-            ungrouped = self.unit is None and job.persons is None
+            ungrouped = self.unit is None and persons is None
             for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
                 warnings.warn(text, UserWarning, stacklevel=4)
-        done = fit_privately(
-            job,
-            budget=self._require_budget(),
-            target=self.target,
-            settings=self.settings,
-            source=self._source(),
-            odometer=self.odometer,
+        budget, source = self._require_budget(), self._source()
+        gaussian = self.settings is None or self.settings.gaussian_dp
+        # A method that only adds Gaussian noise may spend more.
+        budget = left = budget.gaussian() if gaussian else budget
+        seeded, unit = isinstance(source, Seeded), "row" if persons is None else "person"
+        if self.odometer is not None:
+            spending = (("fit", budget),)
+            self.odometer.add(
+                PrivacyStatement(budget, unit, spending, source.assumptions, seeded, gaussian)
+            )
+        rng, count = source.generator(), float(records)
+        spent: dict[str, Release[Any]] = {}
+        self.quality_ = None
+        with counted(budget, seeded=seeded):
+            if budget.neighbours is Neighbours.ADD_REMOVE:
+                counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
+                count, left = counting.value, left.share(1 - COUNT_SHARE)
+                spent["number of records"] = counting
+            if quality is not None:
+                shares = quality(sample_size=count, budget=left.share(share), rng=rng)
+                self.quality_, left = shares.value, left.share(1 - share)
+                spent["incomplete and clipped records"] = shares
+            size = max(1, round(count))
+            self.outlook_, doubts = foreseen(size, frame, left, self.target, self.settings)
+            self.settings_ = self.outlook_.settings
+            known = Declared(
+                Bounds(frame.feature_norm, 1.0),
+                sample_size=count,
+                groups=persons,
+                intercept=frame.intercept,
+                threads=threads,
+            )
+            noise = Ongoing(rng, source)
+            release = self.settings_.run(samples, left, declared=known, noise=noise)
+        fit: Any = release.value
+        own = (WEIGHTS,) if getattr(samples, "weighted", False) else ()
+        texts = (text for each in (*spent.values(), release) for text in each.assumptions)
+        self.privacy_ = PrivacyStatement(
+            with_secret_noise=budget,
+            unit=unit,
+            spending=(*((what, each.budget) for what, each in spent.items()), *fit.spending),
+            assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts, *source.assumptions))),
+            seeded=seeded,
+            gaussian_dp=self.settings_.gaussian_dp,
         )
-        fit: Any = done.fit
-        every = self.release == "all"
-        self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
-        self.settings_, self.outlook_ = done.method, done.outlook
-        self.quality_, self.privacy_ = done.quality, done.privacy
-        self.warnings_ = done.warnings
-        if self.random_state is not None:
+        # A user who reads one of them needs no second warning of the same.
+        doubts += hopeless(fit, count)
+        self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
+        self.warnings_ += filter(None, ["; ".join(doubts)])
+        if seeded:
             why = "since random_state is given, as bagging and AdaBoost do to all of their members"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
-        matrix, offset = job.frame.functionals()
+        every = self.release == "all"
+        self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
+        matrix, offset = frame.functionals()
         iterates = fit.iterates @ matrix.T + offset
-        p = len(job.frame.features)
+        p = len(frame.features)
         self.coef_ = iterates[-1, :p]
         self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
         if every:
@@ -424,7 +480,23 @@ class PrivateLinearRegression(FittedRegression):
         if self.odometer is not None:
             require_instance("odometer", self.odometer, Odometer)
         self._source()
-        return require_weighting(self.weight_bound, self.settings, weights=weights)
+        bound = self.weight_bound
+        if bound is not None:
+            bound = require_number("weight_bound", bound, least=NARROWEST, most=LARGEST)
+        if weights is None:
+            return None
+        if bound is None:
+            raise ValueError(
+                "weight_bound must be declared with weights, a public largest weight, got None: "
+                "without one a doubled weight, as bagging's counts, doubles what a record may "
+                "change"
+            )
+        if self.settings is not None and not self.settings.takes_weights:
+            raise ValueError(
+                "settings must be a method that takes weights, such as least_squares, huber, "
+                f"adassp or full_batch, got {self.settings.name}, whose steps see one record each"
+            )
+        return bound
 
     def _source(self) -> Secret | Seeded:
         if self.random_state is None:
@@ -460,3 +532,18 @@ def _clipped_counts(
         outside = (values < low) | (values > high)
         counts.append(outside if persons is None else np.bincount(persons.codes, outside))
     return np.array([[np.count_nonzero(each)] for each in counts], dtype=np.int64)
+
+
+def _require_weights(sample_weight: Any, rows: int) -> FloatArray:
+    """A finite weight of each row, whatever its sign; an error quotes none of them."""
+    require_unmasked("sample_weight", sample_weight)
+    options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
+    found = np.asarray(
+        unquoted(
+            lambda: check_array(sample_weight, input_name="sample_weight", **options),
+            sample_weight=sample_weight,
+        )
+    )
+    if found.shape != (rows,):
+        raise ValueError(f"sample_weight must have shape ({rows},), got {found.shape}")
+    return found

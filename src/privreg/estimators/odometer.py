@@ -1,15 +1,15 @@
-"""What several fits of one table cost together, and a limit that they keep."""
+"""Privacy of a fit, and the odometer: what several fits of one table cost together."""
 
 from __future__ import annotations
 
 import json
 import os
-from math import fsum
+from dataclasses import dataclass
+from math import fsum, inf
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.estimators.report import PrivacyStatement
 from privreg.noise.source import NOT_PRIVATE
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
@@ -17,6 +17,81 @@ from privreg.validation import require_choice, require_instance, require_number
 
 # What a sum of shares may exceed the whole by, in rounding.
 ROUNDING = 1e-12
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """Cost of a fit and what its guarantee assumes; a seeded fit is not private at any cost.
+
+    Attributes
+    ----------
+    with_secret_noise : Budget
+        What the fit costs, with its neighbouring relation, if its noise is secret.
+    unit : str
+        "row" or "person": whose data one neighbour may change.
+    spending : tuple of (str, Budget)
+        What was spent on what, with secret noise; the budgets add up to the whole.
+    assumptions : tuple of str
+        What must hold besides the code.
+    seeded : bool
+        Whether the noise comes from a seed: then nothing is promised, and every ε is infinite.
+    gaussian_dp : bool
+        Whether a fit of budget ρ is known to be √(2ρ)-Gaussian-DP.
+    """
+
+    with_secret_noise: Budget
+    unit: str
+    spending: tuple[tuple[str, Budget], ...]
+    assumptions: tuple[str, ...]
+    seeded: bool = False
+    gaussian_dp: bool = True
+
+    @property
+    def budget(self) -> Budget:
+        """Cost of the fit; infinite where it is seeded."""
+        known = self.with_secret_noise
+        return Budget(inf, known.neighbours) if self.seeded else known
+
+    @property
+    def rho(self) -> float:
+        """ρ of zCDP."""
+        return self.budget.rho
+
+    @property
+    def mu(self) -> float:
+        """μ of Gaussian DP: √(2ρ) where the method is known to have it, infinite elsewhere."""
+        return self.budget.root if self.gaussian_dp else inf
+
+    def epsilon(self, delta: float = DELTA) -> float:
+        """Least ε known at δ: exact where the method only adds Gaussian noise."""
+        return self._epsilon(self.budget, delta)
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """ε, ρ and what they rest on, as names and words for a summary."""
+        seeded = (("Noise", "seeded: not private"),) if self.seeded else ()
+        return (
+            ("Epsilon", f"{self.epsilon():.4g} at delta {DELTA:g}"),
+            ("Rho (zCDP)", f"{self.rho:.4g}"),
+            ("Neighbours", f"{self.budget.neighbours.value}, of a {self.unit}"),
+            *seeded,
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee at δ = 1e-6 in one sentence."""
+        known = self.with_secret_noise
+        epsilon = self._epsilon(known, DELTA)
+        promise = (
+            f"({epsilon:.4g}, {DELTA:g})-differentially private, for data sets that differ in one "
+            f"{self.unit} ({known.neighbours.value})"
+        )
+        return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
+
+    def _epsilon(self, budget: Budget, delta: float) -> float:
+        known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
+        return known(delta=delta)
 
 
 class Odometer:
@@ -26,8 +101,7 @@ class Odometer:
 
     Given to an estimator, as `PrivateLinearRegression(..., odometer=odometer)`, it counts every fit
     of it and of its clones before noise is drawn, in cross-validation and in grids too. It belongs
-    to one process: a copy is the odometer itself, and one out of a pickle shows what was counted
-    and refuses every fit, since it could not be counted where the others are.
+    to one process: a copy is the odometer itself, and one out of a pickle refuses every fit.
 
     Parameters
     ----------
@@ -72,7 +146,7 @@ class Odometer:
 
     @property
     def total(self) -> PrivacyStatement:
-        """What was spent by all fits together; an error before the first."""
+        """Cost of all fits together; an error before the first."""
         costs = tuple(self._costs)
         if not costs:
             raise ValueError("odometer must have counted a fit, got none")
@@ -87,7 +161,7 @@ class Odometer:
 
     @property
     def left(self) -> Budget | None:
-        """What is left of the limit; None where nothing is, or no limit was set."""
+        """Rest of the limit; None where nothing is left, or no limit was set."""
         if self.limit is None:
             return None
         rho = self._most(self._costs) - _sum(self._costs)
@@ -169,7 +243,7 @@ class Odometer:
             )
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
-        """What such fits may spend: more where they only add Gaussian noise."""
+        """Limit of such fits in ρ: more where they only add Gaussian noise."""
         if self.limit is None:
             return float("inf")
         gaussian = all(each.gaussian_dp for each in costs[:1])
@@ -177,14 +251,7 @@ class Odometer:
 
 
 def read_statement(fit: str | Path) -> PrivacyStatement:
-    """What a file of `privreg fit --output` says about the privacy of its fit.
-
-    Parameters
-    ----------
-    fit : str or Path
-    """
-    if not isinstance(fit, (str, Path)):
-        raise ValueError(f"fit must be a path, got {fit!r}")
+    """Privacy statement of a file that `privreg fit --output` wrote."""
     try:
         # As bytes, of which JSON tells the encoding, with a mark or without.
         found = json.loads(Path(fit).read_bytes())["privacy"]
@@ -229,7 +296,7 @@ def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:
 
 
 def _elsewhere(limit: Budget | None, costs: tuple[PrivacyStatement, ...]) -> Odometer:
-    """An odometer that shows what was counted before it was sent, and counts nothing."""
+    """An odometer that shows what was counted before it was sent, and counts no more."""
     found = Odometer(limit)
     found._costs, found._process = list(costs), None
     return found

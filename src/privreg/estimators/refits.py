@@ -1,10 +1,11 @@
-"""Fits that happen whole or not at all, and what one that failed has spent."""
+"""Fits that happen whole or not at all, the cost of one that failed, and the count of clones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from warnings import warn
 from weakref import WeakKeyDictionary
@@ -22,69 +23,39 @@ ROWS_OF_CLONES = (
     "cross-validation hands groups to its splitter alone. Declare unit='row', or unit='person' "
     "where persons have several rows"
 )
-
-
-class Clones:
-    """How many clones an estimator and its clones have, in this process and before it.
-
-    Parameters
-    ----------
-    count : int
-    """
-
-    def __init__(self, count: int = 0) -> None:
-        self.count = count
-
-
-# Beside the objects: neither an original nor a clone differs from one that nobody cloned.
-_of_originals: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
-_of_clones: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
+# How many clones an estimator and its clones have, in this process and before it: beside the
+# objects, so that neither an original nor a clone differs from one that nobody cloned.
+_of_originals: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
+_of_clones: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
 
 
 def related(estimator: Any, clone: Any) -> Any:
-    """The clone, which counts with the other clones of the estimator, and of what that is one of.
-
-    Parameters
-    ----------
-    estimator, clone : object
-        That can be told apart and be forgotten.
-    """
+    """The clone, counted with the estimator's other clones, or with those of its original."""
     known = _of_clones.get(estimator)
-    clones = _of_originals.setdefault(estimator, Clones()) if known is None else known
+    own = SimpleNamespace(count=0)
+    clones = _of_originals.setdefault(estimator, own) if known is None else known
     clones.count += 1
     _of_clones[clone] = clones
     return clone
 
 
 def clones_of(estimator: Any) -> int:
-    """How many clones it is one of; a meta-estimator of a single fit makes one, and 0 is none."""
+    """Number of clones that it is one of; a meta-estimator of one fit makes one, and 0 is none."""
     known = _of_clones.get(estimator)
     return 0 if known is None else known.count
 
 
 def is_clone_of(estimator: Any, count: int) -> None:
-    """Take over what `clones_of` said in the process that a pickle comes from.
-
-    Parameters
-    ----------
-    estimator : object
-    count : int
-    """
+    """Take over the count of `clones_of` from the process that a pickle comes from."""
     if count:
-        _of_clones[estimator] = Clones(count)
+        _of_clones[estimator] = SimpleNamespace(count=count)
 
 
 def whole(fit: Fit) -> Fit:
     """A method that fits all attributes anew, or fails and leaves the object as it was.
 
-    It runs on a copy that has the settings and no fitted attribute, which scikit-learn's convention
-    tells by the underscore at the end. The object takes the copy's attributes over in one
-    assignment, so that not even an interrupt leaves some of them old and some new. Then it warns.
-
-    Parameters
-    ----------
-    fit : callable
-        A method that sets attributes of its object.
+    It runs on a copy with the settings and no fitted attribute. The object takes the copy's
+    attributes over in one assignment, so that not even an interrupt mixes old and new, and warns.
     """
 
     @wraps(fit)
@@ -111,23 +82,12 @@ def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
 
     That a fit failed depends on its data and its noise as its result does, and is paid for by the
     same budget.
-
-    Parameters
-    ----------
-    budget : Budget
-        Of the whole fit.
-    seeded : bool
-        Whether its noise is seeded, so that no budget covers it.
     """
     try:
         yield
     except BaseException as error:
-        spent = f"rho = {budget.rho:.4g} ({budget.neighbours.value})"
-        error.add_note(
-            "the failed fit was not private: seeded"
-            if seeded
-            else f"the failed fit counts as spent, all of its {spent}"
-        )
+        spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
         raise
 
 

@@ -1,181 +1,45 @@
-"""What a private fit says about itself: the privacy that was spent, in words, text and HTML."""
+"""Parts of a fit's report: sentences about its target, shares of records, and pictures.
+
+Slopes have the units of their features. So each is drawn as the change of the label that goes with
+the feature's way from its lower to its upper declared bound, which is public; the intercept, in the
+units of the label at features of 0, is left to the table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf
-from typing import Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from privreg.estimators.layout import Part, as_html, as_text, require_names
-from privreg.estimators.outlook import Outlook
-from privreg.estimators.picture import html_budget, html_slopes, slope_bars
-from privreg.estimators.summary import summary_part
+from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.estimators.summary import Part, escape
 from privreg.estimators.table_quality import TableQuality
+from privreg.inference.least_squares_intervals import robust_difference
 from privreg.inference.population_intervals import CoefficientIntervals
-from privreg.noise.source import NOT_PRIVATE
+from privreg.inference.robust_gain import robust_gain
+from privreg.methods.method import Method
+from privreg.methods.runs import Fitted
 from privreg.privacy.budget import Budget
-from privreg.validation import require_array, require_choice, require_instance
+from privreg.validation import sort
 
 FloatArray = NDArray[np.float64]
-DELTA = 1e-6
+SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
+LEGEND = ("sampling", "private noise, and what else the interval allows for")
+CHANGE = "change of the label over the feature's declared bounds"
+COLUMNS = "minmax(7em, 22%) 1fr"
+# Level of the test whether a robust fit would tell another story.
+ALARM = 0.05
+# Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
+LEAST_GAIN = 4.0
+GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 
 
-@dataclass(frozen=True)
-class PrivacyStatement:
-    """What a fit cost, and what that rests on; a seeded fit is not private at any cost.
-
-    Attributes
-    ----------
-    with_secret_noise : Budget
-        What the fit costs, with its neighbouring relation, if its noise is secret.
-    unit : str
-        "row" or "person": whose data one neighbour may change.
-    spending : tuple of (str, Budget)
-        What was spent on what, with secret noise; the budgets add up to the whole.
-    assumptions : tuple of str
-        What must hold besides the code.
-    seeded : bool
-        Whether the noise comes from a seed: then nothing is promised, and every ε is infinite.
-    gaussian_dp : bool
-        Whether a fit of budget ρ is known to be √(2ρ)-Gaussian-DP.
-    """
-
-    with_secret_noise: Budget
-    unit: str
-    spending: tuple[tuple[str, Budget], ...]
-    assumptions: tuple[str, ...]
-    seeded: bool = False
-    gaussian_dp: bool = True
-
-    @property
-    def budget(self) -> Budget:
-        """What the fit cost; infinite where it is seeded."""
-        known = self.with_secret_noise
-        return Budget(inf, known.neighbours) if self.seeded else known
-
-    @property
-    def rho(self) -> float:
-        """ρ of zCDP."""
-        return self.budget.rho
-
-    @property
-    def mu(self) -> float:
-        """μ of Gaussian DP: √(2ρ) where the method is known to have it, infinite elsewhere."""
-        return self.budget.root if self.gaussian_dp else inf
-
-    def epsilon(self, delta: float = DELTA) -> float:
-        """Least ε known at δ: exact where the method only adds Gaussian noise."""
-        return self._epsilon(self.budget, delta)
-
-    @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """ε, ρ and what they rest on, as names and words for a summary."""
-        seeded = (("Noise", "seeded: not private"),) if self.seeded else ()
-        return (
-            ("Epsilon", f"{self.epsilon():.4g} at delta {DELTA:g}"),
-            ("Rho (zCDP)", f"{self.rho:.4g}"),
-            ("Neighbours", f"{self.budget.neighbours.value}, of a {self.unit}"),
-            *seeded,
-        )
-
-    @property
-    def sentence(self) -> str:
-        """The guarantee at δ = 1e-6 in one sentence."""
-        known = self.with_secret_noise
-        epsilon = self._epsilon(known, DELTA)
-        promise = (
-            f"({epsilon:.4g}, {DELTA:g})-differentially private, for data sets that differ in one "
-            f"{self.unit} ({known.neighbours.value})"
-        )
-        return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
-
-    def _epsilon(self, budget: Budget, delta: float) -> float:
-        known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
-        return known(delta=delta)
-
-
-def write_report(
-    format: Literal["text", "html"],
-    *,
-    names: Sequence[str],
-    intervals: CoefficientIntervals,
-    target: Sequence[str],
-    privacy: PrivacyStatement,
-    outlook: Outlook,
-    bounds: FloatArray,
-    label_bounds: FloatArray,
-    quality: TableQuality | None = None,
-) -> str:
-    """The report of a fit.
-
-    Parameters
-    ----------
-    format : {"text", "html"}
-    names : list of str
-        Of the coefficients, the intercept last.
-    intervals : CoefficientIntervals
-    target : list of str
-        What the coefficients are, a sentence each.
-    privacy : PrivacyStatement
-    outlook : Outlook
-        Settings, and the error that was predicted before the fit.
-    bounds : ndarray, shape (p, 2)
-    label_bounds : ndarray, shape (2,)
-    quality : TableQuality, optional
-        Shares of incomplete and clipped records, where they were bought.
-    """
-    require_choice("format", format, ("text", "html"))
-    require_instance("intervals", intervals, CoefficientIntervals)
-    require_instance("privacy", privacy, PrivacyStatement)
-    require_instance("outlook", outlook, Outlook)
-    if quality is not None:
-        require_instance("quality", quality, TableQuality)
-    require_instance("target", target, list)
-    if not target or not all(isinstance(each, str) for each in target):
-        raise ValueError(f"target must be texts, at least one, got {len(target)} others")
-    require_names(names, size=intervals.centre.size)
-    bounds = require_array("bounds", bounds, shape=(None, 2))
-    label_bounds = require_array("label_bounds", label_bounds, shape=(2,))
-    spending: list[tuple[str, ...]] = [
-        (what, f"{budget.rho:.4g}", f"{100 * budget.rho / privacy.with_secret_noise.rho:.1f} %")
-        for what, budget in privacy.spending
-    ]
-    guarantee = [
-        f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
-        f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
-    ]
-    settings = outlook.settings
-    chosen = [
-        f"{settings.name.replace('_', ' ')}: {settings}",
-        f"label within [{label_bounds[0]:g}, {label_bounds[1]:g}]",
-        *(
-            f"{name} within [{low:g}, {high:g}]"
-            for name, (low, high) in zip(names, bounds, strict=False)
-        ),
-    ]
-    parts: list[Part] = [
-        summary_part(names, intervals, list(target)),
-        ("Predicted before the fit", None, [], outlook.sentences),
-        *([] if quality is None else [_quality(quality)]),
-        ("Privacy", None, [], guarantee),
-        ("Spent on", ("", "rho", "share"), spending, []),
-        ("Assumed", None, [], list(privacy.assumptions)),
-        ("Chosen without the data", None, [], chosen),
-    ]
-    if format == "text":
-        return as_text(parts)
-    pictures = {
-        "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
-        "Spent on": html_budget(privacy.spending),
-    }
-    return as_html(parts, pictures)
-
-
-def _quality(quality: TableQuality) -> Part:
+def quality_part(quality: TableQuality) -> Part:
+    """Shares of incomplete and clipped records as a part of a report."""
     sentences = []
     if quality.incomplete or not quality.clipped:
         sentences.append(
@@ -198,9 +62,275 @@ def _quality(quality: TableQuality) -> Part:
 
 
 def _share(share: float | None, noise_std: float) -> str:
-    """A noisy share as what it is, from 0 to 100 %."""
     if share is None:
         return ""
     if noise_std > 0.5:
         return "hidden by the noise"
     return f"{100 * min(max(share, 0.0), 1.0):.2f} ± {100 * noise_std:.2g} %"
+
+
+def target_sentences(
+    method: Method,
+    fit: Fitted,
+    intervals: CoefficientIntervals,
+    names: Sequence[str],
+    *,
+    weighted: bool = False,
+) -> list[str]:
+    """Target, clip and tail of a fit, and why intervals are infinite."""
+    if not method.has_intervals:
+        return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
+    covered = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
+    if isinstance(fit, HuberFit):
+        return [
+            "Target: a robust fit, the minimiser of a Huber loss. Its slopes are those of least "
+            "squares if errors are symmetric given the features, or independent of them.",
+            covered,
+        ]
+    if not isinstance(fit, LeastSquaresFit):
+        return [covered]
+    share = fit.tail.share_beyond(fit.clip_width)
+    found = [
+        "Target: least squares, the best linear prediction of the mean label.",
+        f"{covered} They allow for what the clip may leave out.",
+        f"The clip touches about {100 * share:.2g} % of the records, by their private histogram.",
+        "Assumed of the tail that noise hides: it goes on as where it is seen, no heavier than a "
+        "power law. A few records far beyond it are not counted.",
+    ]
+    # The start clips the weighted residual, a robust fit of weighted rows the residual itself.
+    if np.isfinite(fit.parameters).all() and not weighted:
+        test = robust_difference(fit)
+        differs = "would tell another story" if test.p_value < ALARM else "would not be told apart"
+        found.append(
+            f"A robust fit {differs}: its slopes differ by {test.statistic:.3g}, where chance "
+            f"gives {test.degrees_of_freedom} (p = {test.p_value:.2g})."
+        )
+        gain = robust_gain(fit)
+        if gain >= LEAST_GAIN:
+            found.append(
+                f'Private noise: target="robust" would have standard errors about {gain**0.5:.2g} '
+                "times smaller, for the same slopes only if errors are symmetric given the "
+                "features, or independent of them."
+            )
+    for reason in dict.fromkeys(filter(None, intervals.reasons)):
+        whose = [name for name, own in zip(names, intervals.reasons, strict=True) if own == reason]
+        found.append(f"No interval for {', '.join(whose)}: {reason}.")
+    return found
+
+
+def weight_sentences(fit: Fitted, bound: float) -> list[str]:
+    """Meaning of the weights of a weighted fit."""
+    noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
+    centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
+    mean = ""
+    if centre is not None and 5 * centre.noise_std < 1:
+        share = min(max(float(centre.value[0]), 0.0), 1.0)
+        mean = f", their mean is about {bound * share:.3g}"
+    return [
+        f"Weighted {noun}: of the population in which a record counts by "
+        f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
+        *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
+        "What was predicted before the fit takes all weights to be the largest.",
+    ]
+
+
+class Bar(NamedTuple):
+    """A slope as a change of the label, with its interval.
+
+    `sampling` is the half-width that sampling alone would give, `noise` the share of the variance
+    that private noise adds, NaN where it is not known.
+    """
+
+    name: str
+    estimate: float
+    lower: float
+    upper: float
+    sampling: float
+    noise: float
+
+    @property
+    def known(self) -> bool:
+        """Whether the interval is finite."""
+        return bool(np.isfinite(self.upper))
+
+    @property
+    def inner(self) -> tuple[float, float]:
+        """Ends of the interval that sampling alone would give, within the whole one."""
+        return max(self.estimate - self.sampling, self.lower), min(
+            self.estimate + self.sampling, self.upper
+        )
+
+
+def slope_bars(
+    names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
+) -> list[Bar]:
+    """A bar for each feature, over its declared bounds (p, 2)."""
+    width = np.ptp(bounds, axis=1)
+    z = float(ndtri((1 + intervals.level) / 2))
+    sampling = np.nan_to_num(z * intervals.sampling_error)
+    columns = np.stack([intervals.centre, intervals.lower, intervals.upper, sampling])
+    scaled = (columns[:, : len(bounds)] * width).T.tolist()
+    return [
+        Bar(name, estimate, lower, upper, sampling, float(noise))
+        for name, (estimate, lower, upper, sampling), noise in zip(
+            names, scaled, intervals.privacy_share, strict=False
+        )
+    ]
+
+
+def html_slopes(bars: Sequence[Bar]) -> str:
+    """The bars in HTML, without script or image, as wide as the page."""
+    low, high = _reach(bars)
+
+    def place(value: float) -> float:
+        return 100 * (value - low) / (high - low)
+
+    def span(start: float, end: float, colour: str, height: str) -> str:
+        left, right = place(start), place(end)
+        return (
+            f'<span style="position:absolute;left:{left:.2f}%;width:{right - left:.2f}%;'
+            f'top:calc(50% - {height} / 2);height:{height};background:{colour}"></span>'
+        )
+
+    rows = []
+    for bar in bars:
+        inside = [_line(place(0.0))]
+        if bar.known:
+            inside.append(span(bar.lower, bar.upper, WHOLE, "10px"))
+            inside.append(span(*bar.inner, SAMPLING, "4px"))
+            inside.append(
+                f'<span style="position:absolute;left:calc({place(bar.estimate):.2f}% - 1px);'
+                f'top:calc(50% - 8px);width:2px;height:16px;background:{MARK}"></span>'
+            )
+            words = f"{bar.estimate:.4g}, from {bar.lower:.4g} to {bar.upper:.4g}"
+            if not np.isnan(bar.noise):
+                words += f", {100 * bar.noise:.0f} % of the variance by private noise"
+        else:
+            words = f"{bar.estimate:.4g}, no interval"
+            inside.append(
+                '<span style="position:absolute;left:.3em;padding:0 .3em;background:#fff;'
+                'color:#666">no interval</span>'
+            )
+        rows.append(_row(bar.name, words, "".join(inside), _parts(bar)))
+    scale = "".join(f"<span>{each}</span>" for each in (f"{low:.4g}", CHANGE, f"{high:.4g}"))
+    legend = "".join(
+        f'<span style="display:inline-block;margin-right:1.5em"><span style="display:inline-block;'
+        f'width:1.5em;height:{height};background:{colour};margin-right:.4em;vertical-align:middle">'
+        f"</span>{words}</span>"
+        for words, colour, height in zip(LEGEND, (SAMPLING, WHOLE), ("4px", "10px"), strict=True)
+    )
+    return (
+        f'<div style="margin:.8em 0">{"".join(rows)}'
+        f'<div style="display:grid;grid-template-columns:{COLUMNS} 18%;gap:0 1em;color:#444;'
+        'font-size:.85em"><span></span><span style="display:flex;justify-content:space-between;'
+        f'gap:.5em;text-align:center">{scale}</span><span>share of variance</span></div>'
+        f'<div style="font-size:.85em;color:#444;margin-top:.4em">{legend}</div></div>'
+    )
+
+
+def html_budget(spending: Sequence[tuple[str, Budget]]) -> str:
+    """Shares of ρ as bars."""
+    rows = []
+    for what, share in _shares(spending):
+        inside = (
+            f'<span style="position:absolute;left:0;top:calc(50% - 5px);height:10px;'
+            f'width:{85 * share:.2f}%;background:{SAMPLING}"></span>'
+            f'<span style="position:absolute;left:calc({85 * share:.2f}% + .4em)">'
+            f"{100 * share:.1f} %</span>"
+        )
+        rows.append(_row(what, f"{100 * share:.1f} %", inside))
+    return f'<div style="margin:.8em 0">{"".join(rows)}</div>'
+
+
+def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
+    """The bars on Matplotlib axes."""
+    _require_axes(axes)
+    places = np.arange(len(bars))[::-1]
+    for place, bar in zip(places, bars, strict=True):
+        if not bar.known:
+            note = axes.get_yaxis_transform()
+            words = axes.text(0.02, place, "no interval", color="0.4", va="center", transform=note)
+            words.set_backgroundcolor("white")
+            continue
+        axes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
+        axes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)
+        axes.plot([bar.estimate], [place], "|", color=MARK, markersize=12, markeredgewidth=1.5)
+        if not np.isnan(bar.noise):
+            share = f"{100 * bar.noise:.0f} % noise"
+            axes.text(1.01, place, share, va="center", transform=axes.get_yaxis_transform())
+    for words, colour, width in zip(LEGEND, (SAMPLING, WHOLE), (3, 7), strict=True):
+        axes.plot([], [], color=colour, linewidth=width, label=words)
+    axes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
+    axes.set_yticks(places, [bar.name for bar in bars])
+    axes.set_ylim(-0.6, len(bars) - 0.4)
+    axes.set_xlabel(CHANGE)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
+
+
+def draw_budget(spending: Sequence[tuple[str, Budget]], axes: Any) -> None:
+    """Shares of ρ on Matplotlib axes."""
+    _require_axes(axes)
+    shares = _shares(spending)
+    places = np.arange(len(shares))[::-1]
+    axes.barh(places, [100 * share for _, share in shares], color=SAMPLING, height=0.6)
+    axes.set_yticks(places, [what for what, _ in shares])
+    axes.set_xlabel("% of ρ")
+
+
+def _require_axes(axes: Any) -> None:
+    if not hasattr(axes, "plot") or not hasattr(axes, "barh"):
+        raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")
+
+
+def new_axes(bars: int, spent: int) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure of pyplot."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError(
+            "a plot needs Matplotlib, which is not installed: pip install matplotlib, or "
+            "take report('html'), which has the same pictures"
+        ) from None
+    heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
+    _, axes = pyplot.subplots(
+        2, 1, figsize=(7, sum(heights)), height_ratios=heights, layout="constrained"
+    )
+    return axes
+
+
+def _reach(bars: Sequence[Bar]) -> tuple[float, float]:
+    ends = [0.0, *(each for bar in bars if bar.known for each in (bar.lower, bar.upper))]
+    low, high = min(ends), max(ends)
+    return (low, high) if high > low else (-1.0, 1.0)
+
+
+def _shares(spending: Sequence[tuple[str, Budget]]) -> list[tuple[str, float]]:
+    whole = sum(budget.rho for _, budget in spending)
+    return [(what, budget.rho / whole) for what, budget in spending]
+
+
+def _line(left: float) -> str:
+    return (
+        f'<span style="position:absolute;left:{left:.2f}%;top:0;bottom:0;'
+        'border-left:1px solid #bbb"></span>'
+    )
+
+
+def _parts(bar: Bar) -> str:
+    """A variance in its parts, sampling first."""
+    if not bar.known or np.isnan(bar.noise):
+        return "<span></span>"
+    return (
+        f'<span style="display:flex;height:10px;background:{WHOLE}">'
+        f'<span style="width:{100 - 100 * bar.noise:.1f}%;background:{SAMPLING}"></span></span>'
+    )
+
+
+def _row(name: str, words: str, inside: str, beside: str = "") -> str:
+    columns = f"{COLUMNS} 18%" if beside else COLUMNS
+    return (
+        f'<div style="display:grid;grid-template-columns:{columns};align-items:center;'
+        f'gap:0 1em"><span style="overflow-wrap:break-word;min-width:0">{escape(name)}</span>'
+        f'<span role="img" aria-label="{escape(name)}: {escape(words)}" style="position:relative;'
+        f'display:block;height:1.5em">{inside}</span>{beside}</div>'
+    )

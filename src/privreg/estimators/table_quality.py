@@ -12,17 +12,15 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.validation import (
-    require_array,
-    require_flag,
-    require_instance,
-    require_number,
-    require_rng,
-)
+from privreg.validation import require_array, require_number
 
 ABSENT = (
     "a record with a missing, unreadable or undeclared value in a used column counts as absent, "
     "record by record"
+)
+WEIGHTS = (
+    "the weight of a record is a function of that record and of what is public, and weights are "
+    "clipped to [0, weight_bound], record by record"
 )
 # Shares that a warning is worth, by convention, and by how many deviations of noise beyond them.
 WORTH_A_WARNING, MOST, SURE = 0.05, 0.5, 4.0
@@ -35,9 +33,9 @@ class TableQuality:
     Attributes
     ----------
     incomplete : dict from str to float
-        Of the records, those that are incomplete because of the column; empty where nothing was
-        spent on the shares, and of arrays, which have no missing values. Noise can take a share
-        below 0 or above 1.
+        Records that are incomplete because of the column; empty where nothing was spent on the
+        shares, and for arrays, which have no missing values. Noise can take a share below 0 or
+        above 1.
     clipped : dict from str to float
         Those that the column's bounds clip, for columns that have some; a person in any row.
     noise_std : float
@@ -93,41 +91,25 @@ def private_quality(
 
     .. math:: \hat s = (c + \Delta\,\zeta/\sqrt{2\rho})/n, \qquad \zeta \sim N(0, I)
 
-    Parameters
-    ----------
-    counts : array_like, shape (columns, 2) or (columns, 1)
-        Missing and clipped cells, at most 1e15: a record adds 1 to at most one of a column's two.
-        Of arrays, which have no missing cells, the clipped ones alone.
-    columns : dict from str to bool
-        Whether each has bounds.
-    sample_size : float
-        n, at least 1: public, or released before.
-    budget : Budget
-        ρ in [1e-20, 1e20].
-    rng : Generator
-        Source of the noise.
-
     Guarantee
     ---------
-    The shares are ρ-zCDP under the budget's relation. Of m columns with bounds and c without, a
-    record's counts have norm at most √(m + c), which is Δ under add-remove. Two records differ
-    most where one is incomplete in every column and the other is clipped in all that have bounds:
-    Δ = √(2m + c) under replace-one. So it is under zero-out, where the blank record of a file is
-    one that is incomplete in every column. Without missing cells a record's counts are m zeros and
-    ones, whether it is a row or a person, so that two records, or one and none, differ by at most
-    Δ = √m under every relation.
+    The shares are ρ-zCDP under the budget's relation. `counts` are each column's missing and
+    clipped cells, or of arrays, which have no missing cells, the clipped ones alone; a record adds
+    1 to at most one of a column's two. `columns` says which have bounds. `sample_size` is public or
+    was released before. Of m columns with bounds and c without, a record's counts have norm at most
+    √(m + c), which is Δ under add-remove. Two records differ most where one is incomplete in every
+    column and the other is clipped in all that have bounds: Δ = √(2m + c) under replace-one. So it
+    is under zero-out, where the blank record of a file is one that is incomplete in every column.
+    Without missing cells a record's counts are m zeros and ones, whether it is a row or a person,
+    so that two records, or one and none, differ by at most Δ = √m under every relation.
     """
-    if not require_instance("columns", columns, dict):
-        raise ValueError("columns must be one or more, got none")
-    bounded = np.array([require_flag(f"columns[{name!r}]", each) for name, each in columns.items()])
     kinds = 1 if np.shape(counts)[1:] == (1,) else 2
-    exact = require_array("counts", counts, shape=(len(columns), kinds), least=0, most=1e15)
-    n = require_number("sample_size", sample_size, least=1, most=1e15)
+    exact = require_array("counts", counts, shape=(len(columns), kinds))
     twice = require_budget(budget).neighbours is not Neighbours.ADD_REMOVE and kinds == 2
-    sensitivity = float(np.sqrt(np.sum(1 + bounded * twice)))
+    sensitivity = float(np.sqrt(np.sum(1 + np.array(list(columns.values())) * twice)))
     std = float(gaussian_noise_std(sensitivity=sensitivity, rho=budget.rho))
-    shares = (exact + std * require_rng("rng", rng).standard_normal(exact.shape)) / n
+    shares = (exact + std * rng.standard_normal(exact.shape)) / sample_size
     *incomplete, clipped = (dict(zip(columns, each, strict=True)) for each in shares.T.tolist())
     kept = {name: share for name, share in clipped.items() if columns[name]}
-    found = TableQuality(incomplete[0] if incomplete else {}, kept, std / n)
+    found = TableQuality(incomplete[0] if incomplete else {}, kept, std / sample_size)
     return Release(found, budget, (ABSENT,) if incomplete else ())

@@ -1,8 +1,8 @@
-"""How well a linear prediction does on a table: mean squared error and R², with noise."""
+"""Mean squared error and R² of a linear prediction on a table, with noise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan, sqrt
@@ -13,18 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk
 from privreg.algorithms.split_budget import SplitBudget
-from privreg.estimators.table_quality import ABSENT
+from privreg.estimators.table_quality import ABSENT, WEIGHTS
 from privreg.estimators.tables import TableSamples
-from privreg.estimators.weights import WEIGHTS
 from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
-from privreg.validation import (
-    require_array,
-    require_count,
-    require_instance,
-    require_number,
-)
+from privreg.validation import require_array, require_count
 
 FloatArray = NDArray[np.float64]
 # What each sum is for, and its share of the budget.
@@ -36,23 +30,10 @@ VISIBLE = 4.0
 
 @dataclass(frozen=True)
 class TableScore:
-    """What a prediction misses on a table; its noise is private noise alone, not that of sampling.
+    """Error of a prediction on a table; the noise is private noise alone, not that of sampling.
 
-    Attributes
-    ----------
-    mean_squared_error : float
-        In squared units of the label; NaN where noise hides how many records are complete.
-    mean_squared_error_noise : float
-        Standard deviation of its noise.
-    r2 : float
-        1 minus the mean squared error over the labels' variance; NaN where noise hides that.
-    r2_noise : float
-        Standard deviation of its noise, to first order.
-    records : float
-        Number of complete records, or of a weighted table the sum of their weights over the bound,
-        with noise.
-    records_noise : float
-        Its standard deviation.
+    The mean squared error, in squared units of the label, and R² are NaN where noise hides their
+    divisors. `records` counts complete records, or sums their weights over the bound.
     """
 
     mean_squared_error: float
@@ -81,36 +62,16 @@ def private_score(
     between the label's bounds, 0 to 1, and w the bounds' distance. Of a weighted table each
     record's part is multiplied by its weight over the bound of the weights.
 
-    Parameters
-    ----------
-    samples : TableSamples
-        In a frame with an intercept; weighted where it has a `weight`.
-    coefficients : array_like, shape (p + 1,)
-        Of the features and, after them, the intercept, in [-1e15, 1e15]; they must be public, or
-        released before.
-    budget : Budget
-        ρ in [1e-20, 1e20].
-    rng : Generator
-        Source of the noise.
-    threads : int
-        Threads that read the table.
-
-    Returns
-    -------
-    Release of TableScore
-        NaN where noise hides a divisor.
-
     Guarantee
     ---------
     √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
     [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
     weights, if there are any, are clipped to their bound. The
     shares of ρ are fixed and add up to it (Dong, Roth and Su 2022, Corollary 3.3); the result is a
-    function of the four noisy sums and of what is declared.
+    function of the four noisy sums and of what is declared. The coefficients of the features and,
+    after them, the intercept must be public or released before.
     """
-    frame = require_instance("samples", samples, TableSamples).frame
-    if not frame.intercept:
-        raise ValueError("samples must have a frame with an intercept, got one without")
+    frame = samples.frame
     matrix, offset = frame.functionals()
     beta = require_array(
         "coefficients", coefficients, shape=(frame.dimension,), least=-1e15, most=1e15
@@ -124,31 +85,15 @@ def private_score(
         for (what, share), part in zip(SHARES.items(), total, strict=True)
     ]
     width = float(np.ptp(frame.label))
-    sums = np.array([float(each.value) for each in noisy])
+    sums = [float(each.value) for each in noisy]
     score = score_of(sums, [each.noise_std for each in noisy], width=width)
     weights = (WEIGHTS,) if samples.weighted else ()
     return Release(score, budget, (CLIPPED, *weights, ABSENT, SECRET_STREAM))
 
 
-def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableScore:
-    """A score from the four noisy sums of `private_score`, and from nothing else of the data.
-
-    NaN where noise hides a divisor.
-
-    Parameters
-    ----------
-    sums : array_like, shape (4,)
-        N, S_1, S_2, E in [-1e30, 1e30].
-    noise_stds : array_like, shape (4,)
-        Standard deviations of their noise, at least 0.
-    width : float
-        Distance of the label's bounds, more than 0 and at most 1e16.
-    """
-    distance = require_number("width", width, above=0, most=1e16)
-    records, first, second, errors = require_array(
-        "sums", sums, shape=(4,), least=-1e30, most=1e30
-    ).tolist()
-    noise = require_array("noise_stds", noise_stds, shape=(4,), least=0, most=1e30)
+def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> TableScore:
+    """Score from the four noisy sums alone; NaN where noise hides a divisor."""
+    records, first, second, errors = sums
     mse, mse_noise, r2, r2_noise = nan, nan, nan, nan
     if records > VISIBLE * noise[0] and records >= 1:
         mean = first / records
@@ -159,22 +104,14 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
         if spread > VISIBLE * spread_noise and spread > 0:
             r2 = 1 - errors / spread
             r2_noise = sqrt(noise[3] ** 2 + ((1 - r2) * spread_noise) ** 2) / spread
-    return TableScore(
-        mse * distance**2, mse_noise * distance**2, r2, r2_noise, records, float(noise[0])
-    )
+    return TableScore(mse * width**2, mse_noise * width**2, r2, r2_noise, records, noise[0])
 
 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray:
     """Sums N, S_1, S_2, E over the complete records of some chunks, without noise; (4,).
 
-    Parameters
-    ----------
-    parameters : ndarray, shape (p + 1,)
-        In the units of the rows.
-    chunks : iterable of Chunk
-        Their first feature is the root of a record's weight over the bound, 1 where there are no
-        weights, and 0 for incomplete records; it multiplies the other features and the label, which
-        lie in [-1, 1] up to rounding.
+    The first feature is the root of a record's weight over the bound, 1 without weights and 0 for
+    an incomplete record; it multiplies the other features and the label, in [-1, 1] up to rounding.
     """
     total = np.zeros(len(SHARES))
     for rows, labels, *_ in chunks:

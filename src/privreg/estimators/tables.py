@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -24,13 +25,17 @@ from numpy.typing import NDArray
 from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples, weight_roots
 from privreg.estimators.bounds import Frame, require_column
-from privreg.estimators.columns import Categories, Cells, Numbers, require_columns, value_type
+from privreg.estimators.columns import Categories, Cells, Numbers, is_text, value_type
 from privreg.estimators.csv_table import SEPARATORS, CSVTable
-from privreg.estimators.parquet_table import BATCH, ParquetTable
 from privreg.ranges import short
-from privreg.validation import require_choice, require_count, require_instance
+from privreg.validation import require_choice, require_instance
 
 Counts = NDArray[np.int64]
+BATCH = 16_384
+# Bytes that are read ahead, rather than a whole row group.
+BUFFER = 2**16
+# Bytes of a row group's used columns, uncompressed, that may be more than so many times the file's.
+MOST_BYTES, MOST_TIMES = 2**28, 20
 
 
 @runtime_checkable
@@ -50,32 +55,96 @@ class Table(Protocol):
 
 
 @dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file; its row groups are the parts, read in parallel.
+
+    Memory is bounded by what a row group's used columns take in the file, uncompressed: texts are
+    read as dictionaries, so that a cell which is there many times is held once. A row group of more
+    than 256 MiB that is twenty times what it takes in the file is refused.
+    """
+
+    path: Path
+    schema: Any = field(init=False, repr=False)
+    row_count: int = field(init=False)
+    groups: int = field(init=False, repr=False)
+    _metadata: Any = field(init=False, repr=False, compare=False)
+    _sound: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        with _parquet(self.path) as file:
+            object.__setattr__(self, "schema", file.schema_arrow)
+            object.__setattr__(self, "row_count", int(file.metadata.num_rows))
+            object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
+            object.__setattr__(self, "_metadata", file.metadata)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Of many row groups it is long, and a worker that is sent one part reads it once.
+        return {**vars(self), "_metadata": None}
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """Readers of the row groups, each of record batches of the named columns."""
+        chosen = tuple(names)
+        if self._metadata is not None and chosen != self._sound:
+            self._require_readable(chosen)
+            object.__setattr__(self, "_sound", chosen)
+        return [partial(self._read, group, chosen) for group in range(self.groups)]
+
+    def _require_readable(self, names: tuple[str, ...]) -> None:
+        """An error where a few bytes would take a lot of memory, from the metadata alone."""
+        for group in map(self._metadata.row_group, range(self.groups)):
+            every = map(group.column, range(group.num_columns))
+            used = [each for each in every if each.path_in_schema in names]
+            for each in used:
+                # It leaves out how texts begin, and Arrow makes no dictionary of it.
+                if each.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in each.encodings:
+                    name = each.path_in_schema
+                    raise ValueError(f"column {name!r} must not be encoded as DELTA_BYTE_ARRAY")
+            size = sum(each.total_uncompressed_size for each in used)
+            if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
+                raise ValueError(
+                    f"table must have row groups of at most {MOST_BYTES >> 20} MiB in the used "
+                    f"columns, or {MOST_TIMES} times what they take in the file, got "
+                    f"{size >> 20} MiB in {self.path.name!r}"
+                )
+
+    def _read(self, group: int, names: tuple[str, ...]) -> Iterator[Any]:
+        texts = [name for name in names if is_text(self.schema.field(name).type)]
+        options = {"read_dictionary": texts, "metadata": self._metadata}
+        with _parquet(self.path, **options) as file:
+            for batch in file.iter_batches(
+                batch_size=BATCH, row_groups=[group], columns=list(names), use_threads=False
+            ):
+                # By name, since a file gives columns in its own order.
+                yield batch.select(names)
+
+
+@contextmanager
+def _parquet(path: Path, **options: Any) -> Iterator[Any]:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        options |= {"pre_buffer": False, "buffer_size": BUFFER, "page_checksum_verification": True}
+        with ParquetFile(path, **options) as file:
+            yield file
+    except (ArrowException, OSError):
+        # What Arrow says may quote a cell.
+        raise ValueError(f"table must be a sound Parquet file, got {path.name!r}") from None
+
+
+@dataclass(frozen=True)
 class FolderTable:
     """Tables one after the other, such as the files of a folder; their parts are the parts.
 
     The columns that are used have one type in all of them; the others may differ.
-
-    Parameters
-    ----------
-    names : tuple of str
-        How the tables are called in errors.
-    tables : tuple of Table
     """
 
     names: tuple[str, ...]
     tables: tuple[Table, ...]
 
-    def __post_init__(self) -> None:
-        require_instance("names", self.names, tuple)
-        require_instance("tables", self.tables, tuple)
-        if not self.tables or not all(isinstance(each, Table) for each in self.tables):
-            raise ValueError(f"tables must be one Table or more, got {short(self.tables)}")
-        if len(self.names) != len(self.tables):
-            raise ValueError(f"names must be {len(self.tables)} texts, got {short(self.names)}")
-
     @property
     def schema(self) -> Any:
-        """That of the first."""
+        """Schema of the first."""
         return self.tables[0].schema
 
     @property
@@ -85,9 +154,8 @@ class FolderTable:
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """Readers of the parts of each."""
-        chosen = require_columns(names, self.schema.names)
         for place, table in zip(self.names, self.tables, strict=True):
-            for column in chosen:
+            for column in names:
                 if table.schema.names.count(column) != 1:
                     raise ValueError(f"column {column!r} must be in {place!r} once")
                 wanted, found = (
@@ -98,12 +166,12 @@ class FolderTable:
                         f"column {column!r} must be of type {wanted} as in {self.names[0]!r}, "
                         f"got {found} in {place!r}"
                     )
-        return [part for table in self.tables for part in table.parts(chosen)]
+        return [part for table in self.tables for part in table.parts(names)]
 
 
 @dataclass(frozen=True)
 class Unread:
-    """What the schema and the number of rows say of a table, without its rows."""
+    """A table's schema and number of rows, without its rows."""
 
     schema: Any
     row_count: int
@@ -122,7 +190,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
         Ending in `.parquet`, `.csv` or `.csv.gz`. Files of a folder are taken in the order of their
         names. Other endings, and names that begin with a dot or an underscore, are passed over.
     separator : {",", ";", tab, "|"}
-        Of the cells of a CSV file.
+        Between the cells of a CSV file.
     """
     if not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path or a Table, got {short(table)}")
@@ -192,20 +260,9 @@ class TableSamples:
     A record with a missing value in a used column is incomplete. It is mapped to a row of zeros
     with label 0, in the column of the intercept as well, and so counts as absent.
 
-    Parameters
-    ----------
-    table : Table
-    features : tuple of Numbers or Categories
-    label : str
-        Name of the label's column.
-    frame : Frame
-        Bounds of the encoded features and the label.
-    executor : Executor, optional
-        Whose workers read and sum the parts, in place of threads of this process. A pickle is what
-        they are sent beside each part: it holds no other part, and no executor.
-    weight : Numbers, optional
-        Column of weights from 0 to their bound: a mapped row and its label are multiplied by the
-        root of the weight over the bound. A missing weight makes a record incomplete.
+    An executor's workers, in place of threads, are sent a pickle beside each part, with no other
+    part and no executor. With `weight`, a column of weights from 0 to their bound, a mapped row and
+    its label are multiplied by the root of the weight over the bound.
 
     Guarantee
     ---------
@@ -222,25 +279,13 @@ class TableSamples:
     weight: Numbers | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.table, Table):
-            raise ValueError(f"table must be a Table, got {type(self.table).__name__}")
-        require_instance("features", self.features, tuple)
-        if not all(isinstance(each, (Numbers, Categories)) for each in self.features):
-            raise ValueError(f"features must be Numbers and Categories, got {short(self.features)}")
-        require_column("label", self.label, self.table.schema.names)
-        require_instance("frame", self.frame, Frame)
         if self.executor is not None:
             require_instance("executor", self.executor, Executor)
         if self.weight is not None:
-            name = require_instance("weight", self.weight, Numbers).name
+            name = self.weight.name
             require_column("weight", name, self.table.schema.names)
             if name in (self.label, *(each.name for each in self.features)):
                 raise ValueError(f"weight must be no feature and not the label, got {name!r}")
-        count = sum(len(each.names) for each in self.features)
-        if count != len(self.frame.features):
-            raise ValueError(
-                f"frame must have bounds for {count} features, got {len(self.frame.features)}"
-            )
         # The readers look at the columns before any is read.
         self.parts()
         for column in self.columns:
@@ -283,25 +328,11 @@ class TableSamples:
     def each_part(
         self, task: Callable[[Iterator[Chunk]], Any], *, threads: int = 1
     ) -> Iterator[Any]:
-        """What a task finds in each part, in their order.
-
-        Parameters
-        ----------
-        task : callable
-            Of the part's chunks.
-        threads : int
-            Threads that read the parts where there is no executor.
-        """
+        """Results of a task for each part, in their order."""
         return self._each(task, self.parts(), threads)
 
     def counts(self, *, threads: int = 1) -> Counts:
-        """Missing and clipped cells of each column, (columns, 2), in one pass. Not private.
-
-        Parameters
-        ----------
-        threads : int
-            Threads that read the parts where there is no executor.
-        """
+        """Missing and clipped cells of each column, (columns, 2), in one pass. Not private."""
 
         def total(part: Iterator[list[Cells]]) -> Counts:
             return sum((self._count(each) for each in part), start=self._no_counts())
@@ -309,13 +340,13 @@ class TableSamples:
         return sum(self._each(total, self._encoders(), threads), start=self._no_counts())
 
     def hold(self, *, most: int) -> tuple[ArraySamples | TableSamples, Counts | None]:
-        """Rows that later passes need not parse, and what `counts` gives; neither is private.
+        """Rows that later passes need not parse, and their `counts`; neither is private.
 
         Beyond `most` numbers a table of texts is parsed into a temporary file, and another stays as
         it is, uncounted.
         """
         size, counts, begin = self.sample_size, self._no_counts(), 0
-        if size * self.dimension > require_count("most", most, least=0):
+        if size * self.dimension > most:
             kinds = {value_type(self.table.schema.field(each.name).type) for each in self.columns}
             return self._parsed(counts) if set(map(str, kinds)) == {"string"} else (self, None)
         held = [np.empty((size, self.dimension)), np.empty(size), np.empty(size)]
@@ -352,7 +383,6 @@ class TableSamples:
     def _each(
         self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
     ) -> Iterator[Any]:
-        require_count("threads", threads)
         if self.executor is not None:
             # As bytes: tasks are closures, which executors differ in, and are alike for all parts.
             sent = [_sent(read) for read in readers]

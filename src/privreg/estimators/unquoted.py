@@ -45,19 +45,7 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 
 
 def unquoted(call: Callable[[], T], **data: Any) -> T:
-    """What a call gives; where it refuses the data, an error that quotes none of them.
-
-    Parameters
-    ----------
-    call : callable
-    data : array_like
-        The arguments that an error names, as the caller passed them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        With what is known of scikit-learn's message, and the rows and columns at fault.
-    """
+    """Result of a call; where it refuses the data, an error that names and quotes none of them."""
     try:
         found = call()
         message = _message("", data) if any(_types(*each) for each in data.items()) else ""
@@ -87,7 +75,7 @@ def _message(text: str, data: dict[str, Any]) -> str:
 
 
 def _faults(name: str, value: Any) -> list[str]:
-    """Where cells are no finite numbers, by columns; nothing for what has no cells."""
+    """Places of cells that are no finite numbers; none for what has no cells."""
     try:
         cells = np.asarray(value, dtype=object)
     except (TypeError, ValueError):

@@ -136,11 +136,10 @@ def estimated(pair: NeighbouringTables, *, intercept: bool, target: str) -> list
             settings=settings,
             random_state=3,
         )
-        module = "privreg.estimators.private_fit"
         with (
             patch.object(fit_module, "SplitBudget", watched),
-            patch(f"{module}.private_count", counted),
-            patch(f"{module}.outlook", FORESEEN),
+            patch("privreg.estimators.linear_regression.private_count", counted),
+            patch("privreg.estimators.outlook.outlook", FORESEEN),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", UserWarning)

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from privreg.algorithms.split_budget import SplitBudget
-from privreg.command_line.bounds_file import read_bounds
+from privreg.command_line.bounds import read_bounds
 from privreg.command_line.main import main
 from privreg.estimators.odometer import read_statement
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from privreg import data
-from privreg.data import fetch, receive
+from privreg.data import fetch
 
 from .server import (
     CONTENT,
@@ -125,8 +125,8 @@ def test_a_full_disk_is_named_and_keeps_what_the_cache_held(
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Mirror, threading.Event]]:
     """A mirror that promises a file and sends nothing, or once the event is set a trickle."""
-    monkeypatch.setattr(receive, "TIMEOUT", (1.0, 0.2))
-    monkeypatch.setattr(receive, "SECONDS_BEFORE_SPEED", 0.3)
+    monkeypatch.setattr(fetch, "TIMEOUT", (1.0, 0.2))
+    monkeypatch.setattr(fetch, "SECONDS_BEFORE_SPEED", 0.3)
     mirror, trickles, over = Mirror(), threading.Event(), threading.Event()
 
     class Handler(Silent):

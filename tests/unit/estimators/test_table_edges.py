@@ -14,7 +14,7 @@ from pyarrow import parquet
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import huber_sums
 from privreg.algorithms.records import Records
-from privreg.estimators import csv_table, parquet_table
+from privreg.estimators import csv_table, tables
 from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.columns import table_columns
 from privreg.estimators.tables import TableSamples, open_table
@@ -160,7 +160,7 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
 
 
 def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_table, "MOST_BYTES", 2**19)
+    monkeypatch.setattr(tables, "MOST_BYTES", 2**19)
     path, texts = tmp_path / "table.parquet", ["x" * 1000] * 1000
     options = {"use_dictionary": False}
     table = pa.table({"y": pa.array([0.5] * 1000), "x": texts, "z": np.arange(1000.0)})

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from privreg.estimators import csv_table, parquet_table, tables
+from privreg.estimators import csv_table, tables
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.tables import TableSamples, open_table
@@ -77,8 +77,7 @@ def encoded(path, bounds, **options):
 
 def resize(monkeypatch, *, block=2**22, batch=16_384):
     monkeypatch.setattr(csv_table, "BLOCK", block)
-    for module in (parquet_table, tables):
-        monkeypatch.setattr(module, "BATCH", batch)
+    monkeypatch.setattr(tables, "BATCH", batch)
 
 
 # CSV

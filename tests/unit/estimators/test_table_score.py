@@ -19,9 +19,9 @@ from privreg.algorithms.weighted_samples import WeightedChunk
 from privreg.command_line.main import main
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Numbers, table_columns
+from privreg.estimators.table_quality import WEIGHTS
 from privreg.estimators.table_score import SHARES, private_score, record_sums, score_of
 from privreg.estimators.tables import TableSamples, open_table
-from privreg.estimators.weights import WEIGHTS
 from privreg.privacy.neighbours import Neighbours
 
 BOUNDS = {"size": (0, 250), "place": {"categories": ["town", "coast"]}}
