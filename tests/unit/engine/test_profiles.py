@@ -7,8 +7,13 @@ import yaml
 
 def test_every_job_that_is_never_sent_to_a_cluster_is_counted(request):
     root = request.config.rootpath
-    rules = (root / "workflow/rules/common.smk").read_text(encoding="utf-8")
-    local = re.findall(r"\w+", re.search(r"\nlocalrules:([\s\w,]+)\n\n", rules)[1])
+    local = set()
+    for path in (root / "workflow/rules").glob("*.smk"):
+        for rule in re.split(r"^(?=(?:use )?rule )", path.read_text("utf-8"), flags=re.MULTILINE):
+            if "localrule: True" in rule:
+                local.add(re.match(r"rule (\w+)", rule)[1])
     assert "judge" in local
-    profile = yaml.safe_load((root / "profiles/slurm/profile.yaml").read_text(encoding="utf-8"))
-    assert profile["set-resources"] == [f"{rule}:local_jobs=1" for rule in local]
+    profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text("utf-8"))
+    # It uses the rule `judge`.
+    local.add("claim")
+    assert {f"{rule}:local_jobs=1" for rule in local} == {*profile["set-resources"]}

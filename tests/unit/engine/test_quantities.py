@@ -70,7 +70,6 @@ def test_what_is_right_is_taken():
         ("orders", [2.0, 2.0], "p.orders must hold each value once, got 2.0 twice"),
         ("steps", [2, 1], "p.steps must increase, got 1 after 2"),
         ("steps", [2, 4], "p: steps must be at most dimension = 3, got 4"),
-        ("window", [0.1, 2.0], "p: window must be at least 1 / (2 dimension) = 0.166667, got 0.1"),
         ("step_size", 10.0, "p: step_size must be less than 10, got 10"),
         ("delta", 1, "p.delta must be less than 1, got 1"),
         ("delta", math.nan, "p.delta must be a finite number, got nan"),
