@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +22,8 @@ from reproduction.engine.yaml_files import read_mapping
 CONFIG = Path(__file__).parents[3] / "config"
 
 
-def _cheap_searches(patch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def cheap_searches() -> Iterator[None]:
     """Coarse best rates, few runs, two quick methods: whole ones have tests of their own."""
     from privreg.planning import plan
     from privreg.theory.one_pass_dpgd import rate_search
@@ -34,19 +37,15 @@ def _cheap_searches(patch: pytest.MonkeyPatch) -> None:
         return grid(*given)[::9]
 
     largest, grid = finite_time_steps._largest_gradient, regret.grid
-    patch.setattr(finite_time_steps, "_largest_gradient", few_runs)
-    patch.setattr(regret, "grid", small_grid)
-
-    for name, value in {"FIRST_POINTS": 11, "ZOOMS": 0, "LAST_RTOL": 1e-2}.items():
-        patch.setattr(rate_search, name, value)
-    patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["full_batch", "adassp"]))
-    patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))
-
-
-class Named(dict[str, Any]):
-    """Files by name, as a job has them."""
-
-    __getattr__ = dict.__getitem__
+    methods = partial(plan.plan_run, methods=["full_batch", "adassp"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finite_time_steps, "_largest_gradient", few_runs)
+        patch.setattr(regret, "grid", small_grid)
+        for name, value in {"FIRST_POINTS": 11, "ZOOMS": 0, "LAST_RTOL": 1e-2}.items():
+            patch.setattr(rate_search, name, value)
+        patch.setattr(plan, "plan_run", methods)
+        patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))
+        yield
 
 
 class Built:
@@ -57,72 +56,57 @@ class Built:
         self._reasons: dict[Path, BaseException] = {}
 
     def dataset(self, paper: str, artifact: str) -> xr.Dataset:
-        return store.read(self.path(paper, artifact))
-
-    def path(self, paper: str, artifact: str) -> Path:
-        kind, _, name = artifact.partition("/")
+        """An artifact; what failed to be built once fails again."""
         path = self.folder / self.plan.artifact(paper, artifact)
-        if kind == "data" and not path.is_file():
-            bundled = stand_ins.BUNDLED[name]("a test needs no download")
-            store.write(store.to_dataset(bundled), path)
-        elif kind == "simulation":
-            self._make(paper, name, ("simulate", "summarise"), path, "simulation")
-        elif kind != "data":
-            self._make(paper, name, (kind,), path, kind)
-        return path
-
-    def shard(self, paper: str, name: str, index: int, count: int) -> Path:
-        """One job's trials of an experiment, of all when there is one job."""
-        path = self._shard_file(paper, name, index, count)
-        if count == 1:
-            self.path(paper, f"simulation/{name}")
-        else:
-            self._make(paper, name, ("simulate",), path, "simulate", index, count)
-        return path
-
-    def _shard_file(self, paper: str, name: str, index: int = 0, count: int = 1) -> Path:
-        return self.folder / f"shards/{paper}/{name}/{index}-of-{count}.nc"
-
-    def _make(
-        self,
-        paper: str,
-        name: str,
-        reads: tuple[str, ...],
-        path: Path,
-        stage: str,
-        index: int = 0,
-        count: int = 1,
-    ) -> None:
-        """Run a stage as a job does, unless its file is there; what failed once fails again."""
-        if path.is_file():
-            return
         if path in self._reasons:
             raise self._reasons[path]
+        if not path.is_file():
+            try:
+                self._build(paper, *artifact.split("/"), path)
+            except Exception as error:
+                self._reasons[path] = error
+                raise
+        return store.read(path)
+
+    def inputs(self, paper: str, name: str, *stages: str) -> dict[str, xr.Dataset]:
+        """What stages of an experiment read."""
+        reads = self.plan.reads(paper, name, *stages).items()
+        return {kind: self.dataset(paper, f"{kind}/{Path(file).stem}") for kind, file in reads}
+
+    def simulated(self, paper: str, name: str, index: int, count: int) -> xr.Dataset:
+        """One of so many shards of an experiment's trials."""
         plan = self.plan
-        output = Named(summary=path, shard=self._shard_file(paper, name))
+        draws = (f"{paper}/{name}", plan.config.seed, plan.experiments[paper, name].trials or 0)
+        inputs = self.inputs(paper, name, "simulate")
+        run = (plan.recipe(paper, name), plan.parameters[paper, name], inputs, draws)
+        with cheap_searches():
+            return stages.simulated(*run, (index, count))
+
+    def _build(self, paper: str, kind: str, name: str, path: Path) -> None:
+        """Run a job's stage on files."""
+        if kind == "data":
+            bundled = stand_ins.BUNDLED[name]("a test needs no download")
+            store.write(store.to_dataset(bundled), path)
+            return
+        plan = self.plan
+        of_kind = ("simulate", "summarise") if kind == "simulation" else (kind,)
+        self.inputs(paper, name, *of_kind)
+        reads = plan.reads(paper, name, *of_kind).items()
+        shard = path.parent / name / "0.nc"
         job = SimpleNamespace(
-            wildcards=SimpleNamespace(paper=paper, experiment=name, shard=index),
+            wildcards=SimpleNamespace(paper=paper, experiment=name),
             params=SimpleNamespace(
                 recipe=plan.recipe(paper, name).name,
                 parameters=plan.parameters[paper, name],
                 settings=plan.settings(paper, name),
                 code=plan.code(paper, name),
                 draws=plan.draws(paper, name),
-                shards=count,
             ),
-            input={
-                kind: self.path(paper, f"{kind}/{Path(file).stem}")
-                for kind, file in plan.reads(paper, name, *reads).items()
-            },
-            output=output if stage == "simulation" else [path],
+            input={read: self.folder / file for read, file in reads},
+            output=SimpleNamespace(summary=path, shard=shard) if len(of_kind) > 1 else [path],
         )
-        try:
-            with pytest.MonkeyPatch.context() as patch:
-                _cheap_searches(patch)
-                getattr(stages, stage)(job)
-        except Exception as error:
-            self._reasons[path] = error
-            raise
+        with cheap_searches():
+            getattr(stages, kind)(job)
 
 
 def tiny_plan() -> Plan:
