@@ -124,21 +124,6 @@ def independent_coverage(
 
     .. math:: F_{m-1,\delta}(t) - F_{m-1,\delta}(-t), \qquad \delta = b\sqrt m / s
 
-    Parameters
-    ----------
-    bias : array_like, shape (...)
-        Common bias b of the replicates, such as what is left after the burn-in.
-    std : array_like, shape (...)
-        Standard deviation s of a replicate, more than 0.
-    replicates : int
-        m, at least 2.
-    level : float
-        Nominal level in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-
     Source
     ------
     brown2024, equations (12) and (86).

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
 from privreg.theory.bias_aware import bias_aware_quantile
-from privreg.validation import require_array, require_number
+from privreg.validation import require_array
 
 FloatArray = NDArray[np.float64]
 # Fewer say that the noise hides the variance itself: no finite interval is honest.
@@ -23,55 +23,31 @@ LARGEST_RATIO = 1e100
 
 
 def half_widths(
-    standard_error: ArrayLike,
-    degrees_of_freedom: ArrayLike,
+    standard_error: FloatArray,
+    degrees_of_freedom: FloatArray,
     *,
     level: float,
-    bias: ArrayLike | None = None,
+    bias: FloatArray | None = None,
 ) -> FloatArray:
-    r"""Half-widths of two-sided intervals whose centre has a bias of at most b.
+    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
 
     .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s, \qquad \Phi(c - t) - \Phi(-c - t) = \ell
 
     with Student's and the normal quantile t and z; without bias h = t_ν s.
 
-    Parameters
-    ----------
-    standard_error : array_like, shape (k,)
-        s, at least 0; `inf` where nothing is known.
-    degrees_of_freedom : array_like, shape (k,)
-        ν, at least 0; `inf` where s is known. At 2 and fewer the noise hides s itself.
-    level : float
-        ℓ in (0, 1).
-    bias : array_like, shape (k,), optional
-        b, at least 0.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        `inf` where nothing bounds the error.
-
-    Examples
-    --------
-    >>> half_widths([1.0, 1.0], [np.inf, 4.0], level=0.95).round(3).tolist()
-    [1.96, 2.776]
-    >>> half_widths([1.0, 2.0], [np.inf, np.inf], level=0.95, bias=[1.0, 0.0]).round(3).tolist()
-    [2.646, 3.92]
-
     Source
     ------
     Armstrong and Kolesár (2018), equation (10), for c.
     """
-    level = require_number("level", level, above=0, below=1)
-    error, degrees, largest = _spread(standard_error, degrees_of_freedom, bias)
+    error, degrees = standard_error, degrees_of_freedom
     known = np.isfinite(error) & (degrees > LEAST_DEGREES)
     quantile = np.full(error.shape, np.inf)
     quantile[known] = stdtrit(degrees[known], (1 + level) / 2)
-    if largest is not None:
+    if bias is not None:
         normal = float(ndtri((1 + level) / 2))
         # Below a level of 1e-16 both quantiles are 0.
         student = quantile[known] / normal if normal > 0 else 1.0
-        ratio = _ratio(largest[known], error[known])
+        ratio = _ratio(bias[known], error[known])
         quantile[known] = student * bias_aware_quantile(ratio, level=level)
     found = np.zeros(error.shape)
     return np.multiply(quantile, error, out=found, where=error > 0)
@@ -91,33 +67,16 @@ def p_values(
         t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
 
     The right side falls with α, so that it has one solution, found by bisection of log α.
-
-    Parameters
-    ----------
-    distance : array_like, shape (k,)
-        d, of the centre from the value that is tested.
-    standard_error, degrees_of_freedom : array_like, shape (k,)
-        As for `half_widths`, at least 0, and `inf` where it takes that.
-    bias : array_like, shape (k,), optional
-        As for `half_widths`, at least 0.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        In [0, 1]; 1 where the interval is infinite, 0 below 1e-300.
-
-    Examples
-    --------
-    >>> p_values([1.959964, 2.646], [1.0, 1.0], [np.inf, np.inf], bias=[0.0, 1.0]).round(4).tolist()
-    [0.05, 0.05]
     """
-    error, degrees, largest = _spread(standard_error, degrees_of_freedom, bias)
+    error = require_array("standard_error", standard_error, shape=(None,), least=0, infinite=True)
+    same: dict[str, Any] = {"shape": error.shape, "least": 0}
+    degrees = require_array("degrees_of_freedom", degrees_of_freedom, **same, infinite=True)
+    shift = np.zeros(error.shape) if bias is None else require_array("bias", bias, **same)
     away = np.abs(require_array("distance", distance, shape=error.shape))
     found = np.ones(error.shape)
     # Without a spread the interval is a point.
     found[(error == 0) & (away > 0)] = 0.0
     known = np.isfinite(error) & (error > 0) & (degrees > LEAST_DEGREES) & (away > 0)
-    shift = np.zeros(error.shape) if largest is None else largest
     ratio = _ratio(shift[known], error[known])
     with np.errstate(over="ignore"):
         scaled = np.minimum(away[known] / error[known], LARGEST_RATIO)
@@ -144,12 +103,3 @@ def _ratio(bias: FloatArray, error: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         np.divide(bias, error, out=found, where=error > 0)
     return np.minimum(found, LARGEST_RATIO)
-
-
-def _spread(
-    standard_error: ArrayLike, degrees_of_freedom: ArrayLike, bias: ArrayLike | None
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    error = require_array("standard_error", standard_error, shape=(None,), least=0, infinite=True)
-    same: dict[str, Any] = {"shape": error.shape, "least": 0}
-    degrees = require_array("degrees_of_freedom", degrees_of_freedom, **same, infinite=True)
-    return error, degrees, None if bias is None else require_array("bias", bias, **same)

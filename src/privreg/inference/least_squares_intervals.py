@@ -9,7 +9,7 @@ post-processing and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,16 +20,16 @@ from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (
+    TARGETS,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
     require_functionals,
-    require_target,
 )
 from privreg.inference.shrunk_moments import LIMIT, VISIBLE
 from privreg.theory.huber_descent.known_noise import shrink_to
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
-from privreg.validation import require_array, require_instance, require_number
+from privreg.validation import require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust
@@ -44,16 +44,7 @@ UNCERTAIN = "the noise hides the standard error"
 
 
 class RobustDifference(NamedTuple):
-    """Whether a robust fit tells another story about the slopes.
-
-    Attributes
-    ----------
-    statistic : float
-        Squared whitened distance of the two fits' slopes over its variance where they agree.
-    degrees_of_freedom : int
-    p_value : float
-        Of the χ² law; it ignores what the clip leaves out.
-    """
+    """χ² test of whether a robust fit's slopes differ; it ignores what the clip leaves out."""
 
     statistic: float
     degrees_of_freedom: int
@@ -62,48 +53,22 @@ class RobustDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class LeastSquaresLaw:
-    r"""Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ.
+    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
 
-    Attributes
-    ----------
-    curvature, second_moment : ndarray, shape (p, p)
-        A and B.
-    privacy : ndarray, shape (p, p)
-        V, covariance of the last iterate about the minimiser on the same records.
-    curvature_noise : float
-        Standard deviation of the noise that is left in uᵀAu.
-    excess : float
-        m₁: bound on the mean of what the clip cuts off, of a gradient over √p.
-    constant : ndarray, shape (p,)
-        Unit vector m along the whitened mean row; 0 without intercept.
-    moved : ndarray, shape (p,)
-        δ, what the wide steps have moved the robust start by.
-    moved_noise : float
-        Standard deviation of uᵀδ for a unit vector u.
-    left_out : float
-        m₁ at the clip of the robust start.
-    """
-
-    curvature: FloatArray
-    second_moment: FloatArray
-    privacy: FloatArray
-    curvature_noise: float
-    excess: float
-    constant: FloatArray
-    moved: FloatArray
-    moved_noise: float
-    left_out: float
+    curvature: FloatArray  # A
+    second_moment: FloatArray  # B
+    privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
+    curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
+    excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
+    constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
+    moved: FloatArray  # δ, by which the wide steps have moved the robust start
+    moved_noise: float  # standard deviation of uᵀδ for a unit vector u
+    left_out: float  # m₁ at the clip of the robust start
 
     def last_iterate(self, sample_size: float) -> LastIterateLaw:
-        """Covariances of the last iterate, with the factor n/(n - p) of small samples.
-
-        Parameters
-        ----------
-        sample_size : float
-            n, at least 1; p + 1 where it is less.
-        """
+        """Covariances of the last iterate, with the factor n/(n - p) of small samples."""
         p = len(self.curvature)
-        n = max(require_number("sample_size", sample_size, least=1), p + 1.0)
+        n = max(sample_size, p + 1.0)
         whole = sandwich(self.curvature, self.second_moment, sample_size=n)
         return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
@@ -117,15 +82,7 @@ class LeastSquaresLaw:
 
         Where the tail leans on a coefficient, so does what the narrow clip t_H of the start leaves
         out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1.
-
-        Parameters
-        ----------
-        direction, slope : ndarray, shape (p,)
-            u and a = A⁻¹u, of entries up to 1e150.
         """
-        wide: dict[str, Any] = {"shape": self.constant.shape, "least": -1e150, "most": 1e150}
-        direction = require_array("direction", direction, **wide)
-        slope = require_array("slope", slope, **wide)
         length = float(np.linalg.norm(slope))
         if length == 0:
             return 0.0
@@ -140,13 +97,7 @@ class LeastSquaresLaw:
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
-    """Law of the last iterate from private statistics.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
-    """
-    require_instance("fit", fit, LeastSquaresFit)
+    """Law of the last iterate from private statistics."""
     p = fit.parameters.size
     curvature = shrunk_curvature(fit.curvature, thin=True)
     curvature = raised(curvature, fit.long_curvature, caution=1.0)
@@ -198,25 +149,6 @@ def least_squares_intervals(
     (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and ν what noise
     in s² is worth.
 
-    Parameters
-    ----------
-    fit : LeastSquaresFit
-        What `least_squares_descent` released.
-    level : float
-        In (0, 1).
-    target : {"population", "empirical"}
-        Least squares in the population that the records are an independent sample of, or on these
-        records, for which sampling does not count.
-    functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ + o, of entries up to 1e100; the coefficients by default.
-    offset : array_like, shape (k,) or ()
-        o, public.
-
-    Returns
-    -------
-    CoefficientIntervals
-        Of infinite width where nothing in the data bounds a coefficient, with the reason.
-
     Notes
     -----
     Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
@@ -225,7 +157,7 @@ def least_squares_intervals(
     the slope, more where it does not, and 1 along the mean.
     """
     require_instance("fit", fit, LeastSquaresFit)
-    require_target(target)
+    require_choice("target", target, TARGETS)
     level = require_number("level", level, above=0, below=1)
     rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
     p = fit.parameters.size
@@ -287,10 +219,6 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
     mean square of a residual: the two fits share their rows, and half of a fit's sampling variance
     stands for that of their difference.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
     """
     law = least_squares_law(fit)
     p = fit.parameters.size

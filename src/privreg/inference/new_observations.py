@@ -19,22 +19,15 @@ CAUTION = 1.0
 
 @dataclass(frozen=True)
 class NewObservations:
-    """Intervals for labels of new records, in the units of the rows.
+    """Intervals for k labels of new records, in the units of the rows.
 
-    Attributes
-    ----------
-    centre, half_width : ndarray, shape (k,)
-        The robust fit before the wide steps, about which the histogram was taken, and half-widths.
-    level : float
-        Nominal coverage, on average over records of the population.
-    reason : str
-        Why the half-widths are infinite; empty where they are not.
+    The nominal coverage `level` is an average over records of the population.
     """
 
-    centre: FloatArray
+    centre: FloatArray  # prediction of the robust start, about which the histogram was taken
     half_width: FloatArray
     level: float
-    reason: str = ""
+    reason: str = ""  # why half-widths are infinite
 
 
 def new_observations(
@@ -49,21 +42,6 @@ def new_observations(
     with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
     a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. Shorter rows get longer intervals, and longer rows
     no shorter ones, which only adds coverage.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
-        Of rows, not of persons, whose products are sums over their rows.
-    rows : array_like, shape (k, p)
-        Of entries up to 1e100.
-    level : float
-        ℓ in (0, 1).
-
-    Returns
-    -------
-    NewObservations
-        Infinite where noise hides that a share ℓ of the records lies below any edge of the
-        histogram.
 
     Notes
     -----

@@ -130,48 +130,24 @@ class CoefficientIntervals:
 
 @dataclass(frozen=True)
 class LastIterateLaw:
-    r"""Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ.
+    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
 
-    Attributes
-    ----------
-    sampling : ndarray, shape (p, p)
-        Covariance of the empirical minimiser about the population's.
-    privacy : ndarray, shape (p, p)
-        Covariance of the last iterate about the empirical minimiser.
-    """
-
-    sampling: FloatArray
-    privacy: FloatArray
+    sampling: FloatArray  # covariance of the empirical minimiser about the population's
+    privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
 
     def total(self, target: Target) -> FloatArray:
         """Covariance about the target, (p, p)."""
-        require_choice("target", target, TARGETS)
         return self.sampling + self.privacy if target == "population" else self.privacy
 
 
 def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
-    r"""Law of the last iterate from private statistics.
-
-    Parameters
-    ----------
-    fit : HuberFit
-    moments : ShrunkMoments, optional
-        Those of the fit (`shrunk_moments`) by default.
-
-    Returns
-    -------
-    LastIterateLaw
+    """Law of the last iterate from private statistics, those of the fit by default.
 
     Source
     ------
     Ours; the factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
-    require_instance("fit", fit, HuberFit)
-    moments = (
-        shrunk_moments(fit)
-        if moments is None
-        else require_instance("moments", moments, ShrunkMoments)
-    )
+    moments = shrunk_moments(fit) if moments is None else moments
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     mean = moments.mean_curvature
@@ -230,7 +206,7 @@ def population_intervals(
     symmetric given the features, or, but for the intercept, independent of them.
     """
     require_instance("fit", fit, HuberFit)
-    require_target(target)
+    require_choice("target", target, TARGETS)
     level = require_number("level", level, above=0, below=1)
     rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
     directions = rows @ fit.whitening
@@ -259,11 +235,6 @@ def population_intervals(
         target=target,
         privacy_error=private,
     )
-
-
-def require_target(target: Target) -> None:
-    """What is to be covered."""
-    require_choice("target", target, TARGETS)
 
 
 def require_functionals(

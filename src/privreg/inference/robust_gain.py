@@ -12,7 +12,6 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.last_iterate import privacy_covariance
-from privreg.validation import require_instance
 
 
 def robust_gain(fit: LeastSquaresFit) -> float:
@@ -28,17 +27,7 @@ def robust_gain(fit: LeastSquaresFit) -> float:
     fit; Δ is 2 under replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped
     product, the sampling variance of either fit as far as errors are normal. It leaves out what the
     clips and the start add to either.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
-
-    Returns
-    -------
-    float
-        At least 0; a function of what the fit released, at no further cost.
     """
-    require_instance("fit", fit, LeastSquaresFit)
     law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
     typical = float(np.trace(law.curvature)) / p
     noise = privacy_covariance(

@@ -20,7 +20,7 @@ from privreg.methods.runs import Declared, Fitted
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
-from privreg.prediction.rows import Rows, require_setting, rows_of
+from privreg.prediction.rows import Rows, require_rows_of, rows_of
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -215,7 +215,7 @@ class Method(ABC):
         for each in settings:
             require_instance("settings", each, cls)
         rows = rows_of(problem) if rows is None else rows
-        require_setting(problem, rows)
+        require_rows_of(problem, rows)
         if not settings:
             return [[] for _ in stated]
         # The largest first: what a misfit adds is computed where there is one.

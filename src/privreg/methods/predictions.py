@@ -23,18 +23,6 @@ def predict_over(
     """For each misfit, predictions for settings of any methods in their order.
 
     Settings of one method are followed together, and once for all misfits.
-
-    Parameters
-    ----------
-    problem : Problem
-    methods : sequence of Method
-        May be empty.
-    budget : Budget
-        For a relation that all of them cover.
-    misfits : sequence of float
-        Instead of that of the problem, one or more, at least 0 and at most 1.
-    rows : Rows, optional
-        Those of the problem.
     """
     require_instance("problem", problem, Problem)
     if not isinstance(methods, (list, tuple)):

@@ -29,7 +29,6 @@ from privreg.prediction.regimes import too_few_rows
 from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
-from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
 # Derived in `in_regime`.
@@ -202,19 +201,10 @@ def in_regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Pr
     - Beyond `MOST_THINNESS`, the edge of the first matrix's noise over the smallest eigenvalue,
       simulations had up to half again the error: a warning, not a refusal.
 
-    Parameters
-    ----------
-    problem : Problem
-    found : Prediction
-    outcome : huber.Outcome
-
     Source
     ------
     Derived as above; the simulations are those of docs/prediction.md.
     """
-    require_instance("problem", problem, Problem)
-    require_instance("found", found, Prediction)
-    require_instance("outcome", outcome, huber.Outcome)
     if not np.isfinite(found.excess_risk):
         return found.with_doubt(
             "too few rows or too small a budget: the descent does not come near"

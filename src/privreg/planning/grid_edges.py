@@ -20,27 +20,6 @@ def beyond(
     """The best on the way out of a grid, and its value.
 
     The way ends where a step gains less than a hundredth: beyond the best, or near a limit.
-
-    Parameters
-    ----------
-    best : object
-        The grid's best point.
-    least : float
-        Its value.
-    further : callable
-        From a point to the next one outwards; None where there is none.
-    value : callable
-        What is minimised; NaN and infinity end the way.
-
-    Returns
-    -------
-    tuple
-        Point and value.
-
-    Examples
-    --------
-    >>> beyond(4.0, 25.0, further=lambda x: 2 * x, value=lambda x: (x - 9) ** 2)
-    (8.0, 1.0)
     """
     for _ in range(MOST_STEPS):
         point = further(best)
@@ -54,11 +33,6 @@ def next_on(ladder: Sequence[float], value: float) -> float | None:
     """The next value outwards, of one at or beyond an end of a ladder; None of one inside.
 
     A ladder of whole numbers goes on by their difference, another one by their ratio.
-
-    Examples
-    --------
-    >>> next_on((0.25, 0.5, 1.0), 1.0), next_on((2, 3, 5), 2), next_on((2, 3, 5), 3)
-    (2.0, 1, None)
     """
     for end, inner in ((ladder[0], ladder[1]), (ladder[-1], ladder[-2])):
         if (value - end) * (end - inner) >= 0:

@@ -154,13 +154,7 @@ def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
 
 
 def names_of(methods: Any) -> list[str]:
-    """Names of methods.
-
-    Parameters
-    ----------
-    methods : iterable of str, optional
-        All by default.
-    """
+    """Names of methods."""
     known = registry.searched()
     if methods is None:
         return list(known)

@@ -12,12 +12,7 @@ from privreg.validation import require_instance, sort
 
 
 def plain(plan: Plan) -> dict[str, Any]:
-    """The plan as numbers, text and lists, which JSON can hold.
-
-    Parameters
-    ----------
-    plan : Plan
-    """
+    """The plan as numbers, text and lists, which JSON can hold."""
     require_instance("plan", plan, Plan)
     return {
         "rho": plan.budget.rho,
@@ -41,14 +36,7 @@ def plain(plan: Plan) -> dict[str, Any]:
 
 
 def draw(plan: Plan, axes: Any) -> None:
-    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes.
-
-    Parameters
-    ----------
-    plan : Plan
-    axes : matplotlib.axes.Axes
-        Of the caller, so that this library needs no Matplotlib.
-    """
+    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes."""
     require_instance("plan", plan, Plan)
     if not hasattr(axes, "errorbar"):
         raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")

@@ -14,8 +14,6 @@ from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from privreg.ranges import short
-from privreg.validation import require_callable, require_choice, require_flag, require_instance
 
 Objective = Callable[[Prediction], float]
 SEARCH_ROWS = 192
@@ -33,29 +31,7 @@ def search(
     intervals: bool,
     goals: Sequence[tuple[Problem, float]] = (),
 ) -> Method | None:
-    """Settings of least predicted objective, or None where the method does not take the budget.
-
-    Parameters
-    ----------
-    name : str
-        One under which a method lists candidates (`Method.searched`).
-    problem : Problem
-        What settings are sized by, and predicted for unless there are goals.
-    budget : Budget
-    objective : callable
-        From a prediction to what is minimised.
-    intervals : bool
-        Whether the fit must release what its intervals need.
-    goals : sequence of (Problem, float)
-        Problems with the least objective known of each: the largest ratio to it is minimised; empty
-        for the problem alone.
-    """
-    require_choice("name", name, registry.searched())
-    require_instance("problem", problem, Problem)
-    require_instance("budget", budget, Budget)
-    require_callable("objective", objective)
-    require_flag("intervals", intervals)
-    _require_goals(goals)
+    """Settings of least predicted objective, or None where the method does not take the budget."""
     method = registry.searched()[name]
     if budget.neighbours not in method.relations:
         return None
@@ -83,14 +59,6 @@ def search(
         if each.name == name
     )
     return _widened(candidates.best(values), candidates.clip, values)
-
-
-def _require_goals(goals: Sequence[tuple[Problem, float]]) -> None:
-    if not isinstance(goals, (list, tuple)):
-        raise ValueError(f"goals must be a list of pairs, got {short(goals)}")
-    for goal in goals:
-        if not isinstance(goal, tuple) or len(goal) != 2 or not isinstance(goal[0], Problem):
-            raise ValueError(f"goals must be pairs of a Problem and a number, got {short(goal)}")
 
 
 def _widened(best: Any, clip: str | None, values: Callable[..., list[float]]) -> Any:

@@ -9,12 +9,7 @@ from privreg.ranges import short
 
 
 def table(alternatives: Sequence[Any]) -> str:
-    """The alternatives as lines of text, the best first.
-
-    Parameters
-    ----------
-    alternatives : sequence of Alternative
-    """
+    """The alternatives as lines of text, the best first."""
     listed = isinstance(alternatives, (list, tuple)) and len(alternatives) > 0
     if not listed or not all(hasattr(each, "worst") for each in alternatives):
         raise ValueError(f"alternatives must be a list of Alternative, got {short(alternatives)}")

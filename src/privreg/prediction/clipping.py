@@ -1,4 +1,4 @@
-"""What clipping leaves of a residual, row by row."""
+"""Share and second moment of clipped residuals, row by row."""
 
 from __future__ import annotations
 
@@ -32,25 +32,13 @@ POINTS, DEGREE = 32, 7
 
 
 class ClippedRows(NamedTuple):
-    """Rows and label noise as compiled code takes them.
+    """Rows and label noise, a mixture of Gaussians, as compiled code takes them."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (rows,)
-    energies : ndarray, shape (rows, groups)
-    by_group : ndarray, shape (groups, rows)
-        The energies transposed.
-    multiplicities : ndarray, shape (groups,)
-    variances, chances : ndarray, shape (cells,)
-        Label noise as a mixture of Gaussians.
-    one_hot : bool
-    """
-
-    weights: FloatArray
-    energies: FloatArray
-    by_group: FloatArray
-    multiplicities: FloatArray
-    variances: FloatArray
+    weights: FloatArray  # (rows,)
+    energies: FloatArray  # (rows, groups)
+    by_group: FloatArray  # the energies transposed
+    multiplicities: FloatArray  # (groups,)
+    variances: FloatArray  # (cells,)
     chances: FloatArray
     one_hot: bool
 
@@ -59,17 +47,6 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     r"""Share of residuals that are not clipped, and second moment of the clipped ones.
 
     .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2,\qquad r \sim N(0, s^2)
-
-    Parameters
-    ----------
-    width : ndarray, shape (...)
-        w, at least 0; `inf` clips nothing.
-    std : ndarray, shape (...)
-        s, more than 0; broadcast with `width`.
-
-    Returns
-    -------
-    share, second_moment : ndarray, shape (...)
     """
     ratio = np.asarray(width / std)
     share, second = _each(ratio.ravel())
@@ -83,23 +60,7 @@ def noise_moments(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction.
-
-    Parameters
-    ----------
-    width : ndarray, shape (...)
-        w, at least 0.
-    label_noise_std : float
-        σ.
-    law : str
-        Of the noise.
-    other_variance : float or ndarray, shape (...)
-        Of the error; broadcast with `width`.
-
-    Returns
-    -------
-    share, second_moment : ndarray, shape (...)
-    """
+    r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction."""
     squares, weights = squared_scales(law)
     widths, others = np.broadcast_arrays(width, np.asarray(other_variance, dtype=np.float64))
     share, square = _mixed(widths.ravel(), others.ravel(), label_noise_std**2 * squares, weights)
@@ -177,16 +138,7 @@ def mean_moments(
     variances: FloatArray,
     chances: FloatArray,
 ) -> tuple[float, float]:
-    """Mean over rows of `noise_moments` at widths that have grown, with an error of one variance.
-
-    Parameters
-    ----------
-    widths, weights : ndarray, shape (rows,)
-    growth, other : float
-        What widths are multiplied by, and the variance of the error.
-    variances, chances : ndarray, shape (cells,)
-        Label noise as a mixture of Gaussians.
-    """
+    """Mean over rows of `noise_moments` at grown widths, with an error of one variance."""
     share, second = 0.0, 0.0
     for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
         whole = variance + other
@@ -201,14 +153,7 @@ def mean_moments(
 
 
 def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
-    """Rows of a problem, and its label noise, for `clipped_slopes`.
-
-    Parameters
-    ----------
-    problem : Problem
-    rows : Rows
-        Those of the problem.
-    """
+    """Rows of a problem, and its label noise, for `clipped_slopes`."""
     squares, chances = squared_scales(problem.label_noise_law)
     # Copies, so that compiled code sees one kind of array.
     return ClippedRows(
@@ -230,32 +175,13 @@ def clipped_slopes(
     squared_bias: FloatArray,
     variance: FloatArray,
 ) -> tuple[FloatArray, float]:
-    r"""What clipped residuals do to errors of given mean square and variance by group.
+    r"""Slopes (3, groups) of errors of mean square and variance, and share of whole residuals.
 
-    Of a row's residual, clipped to its width, are needed: the mean over that of the residual, by
-    which the mean error falls; the probability that it is not clipped, by which a deviation from
-    the mean falls; and the second moment. Where a row has many coordinates, its prediction's error
-    is Gaussian about 0 whatever the mean error, and by Stein's lemma the first two are one. A
-    one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`. Label noise that is
-    no Gaussian is a mixture of them.
-
-    Parameters
-    ----------
-    rows : ClippedRows
-    widths : ndarray, shape (rows,)
-        Largest residual of a row, at least 0.
-    factors : ndarray, shape (rows,)
-        What a row's clipped residual is multiplied by.
-    squared_bias, variance : ndarray, shape (groups,)
-        Of a coordinate's error; what has diverged is taken for `LARGEST`.
-
-    Returns
-    -------
-    slopes : ndarray, shape (3, groups)
-        Mean over rows of x_j² times a row's drift, share and second moment, with the factor, its
-        square for the last, per coordinate.
-    whole : float
-        Share of rows that are not clipped.
+    Slopes are means over rows of x_j² times, of the clipped residual, the mean over that of the
+    residual (drift, by which the mean error falls), the probability that it is not clipped (share,
+    by which a deviation falls), and the second moment, with a row's factor or its square. Where a
+    row has many coordinates, its prediction's error is Gaussian about 0, and by Stein's lemma the
+    first two are one. A one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`.
     """
     squared_bias, variance = np.fmin(squared_bias, LARGEST), np.fmin(variance, LARGEST)
     loads = rows.weights * factors

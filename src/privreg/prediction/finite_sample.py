@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 
 from privreg.prediction.clipping import mean_moments
 from privreg.prediction.label_noise import squared_scales
-from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
-from privreg.validation import require_array, require_choice, require_number, require_real
+from privreg.prediction.problem import LabelNoiseLaw
 
 FloatArray = NDArray[np.float64]
 # A fixed point that still changes by this much is solved for by bracketing.
@@ -37,44 +36,12 @@ def sampling_inflation(
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
         r \sim \sigma\xi + N(0, v + \tau^2)
 
-    Parameters
-    ----------
-    widths : ndarray, shape (settings, rows)
-        w, the clip of each row's residual, at least 0; `inf` clips nothing.
-    weights : ndarray, shape (rows,)
-        At least 0, of sum 1.
-    ratio : float
-        κ = p / n, at least 0 and at most 1e12.
-    label_noise_std : float
-        σ, at least 1e-9 and at most 1e9.
-    law : str
-        Of the label noise.
-    other_variance : float or ndarray, shape (settings,)
-        v of predictions, independent of these rows, at least 0 and at most 1e100.
-
-    Returns
-    -------
-    ndarray, shape (settings,)
-        1 / (1 - κ) where nothing clips; `inf` where there is no solution: too few rows, or clips
-        so narrow that their squares are 0 in double precision.
-
     Source
     ------
     El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
-    widths = require_array("widths", widths, shape=(None, None), least=0, infinite=True)
-    settings, rows = widths.shape
-    weights = require_array("weights", weights, shape=(rows,), least=0, most=1 + 1e-9)
-    if not abs(weights.sum() - 1) <= 1e-9:
-        raise ValueError("weights must have sum 1, got another sum")
-    ratio = require_number("ratio", ratio, least=0, most=1e12)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
-    require_choice("law", law, LABEL_NOISE_LAWS)
-    other = require_real("other_variance", other_variance, least=0, most=1e100)
-    if other.shape not in ((), (settings,)):
-        raise ValueError(f"other_variance must have shape ({settings},), got {other.shape}")
-    other = np.broadcast_to(other, (settings,))
-
+    settings = len(widths)
+    other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (settings,))
     if ratio < 1e-12:
         return np.ones(settings)
     squares, chances = squared_scales(law)

@@ -11,8 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.validation import require_array, require_count, require_number
-
 FloatArray = NDArray[np.float64]
 NODES = 7
 
@@ -20,20 +18,8 @@ NODES = 7
 def sample_nodes(
     ratio: float, *, extra_variance: float = 0.0, nodes: int = NODES
 ) -> tuple[FloatArray, FloatArray]:
-    """Nodes, of mean 1, and weights, shape (nodes,) each.
-
-    Parameters
-    ----------
-    ratio : float
-        κ = p / n, at least 0 and at most 1e12.
-    extra_variance : float
-        Of an independent symmetric error, at least 0 and at most 1e12.
-    nodes : int
-        At least 1.
-    """
-    ratio = require_number("ratio", ratio, least=0, most=1e12)
-    extra = require_number("extra_variance", extra_variance, least=0, most=1e12)
-    nodes, variance = require_count("nodes", nodes), ratio + extra
+    """Nodes, of mean 1, and weights, shape (nodes,) each."""
+    variance = ratio + extra_variance
     shift = ratio**2 / variance if variance > 0 else 0.0
     diagonal = np.concatenate([[1.0], np.full(nodes - 1, 1 + shift)])
     beside = np.full(nodes - 1, np.sqrt(variance))
@@ -44,19 +30,7 @@ def sample_nodes(
 def count_nodes(
     probability: FloatArray, sample_size: int, *, nodes: int = 15
 ) -> tuple[FloatArray, FloatArray]:
-    """The same for a category's count over its mean: quantiles, shape (groups, nodes), weights.
-
-    Parameters
-    ----------
-    probability : ndarray, shape (groups,)
-        Of a category, at least 0 and at most 1; nodes are 0 where it is not expected to be seen.
-    sample_size : int
-        Number of rows.
-    nodes : int
-        Number of equal cells of probability.
-    """
-    probability = require_array("probability", probability, shape=(None,), least=0, most=1 + 1e-6)
-    sample_size, nodes = require_count("sample_size", sample_size), require_count("nodes", nodes)
+    """The same for a category's count over its mean: quantiles, shape (groups, nodes), weights."""
     from scipy.stats import binom  # a second, for one-hot rows alone
 
     levels = (np.arange(nodes) + 0.5) / nodes

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtr, gammaincinv, xlogy
 
 from privreg.immutable import frozen
-from privreg.prediction.problem import LabelNoiseLaw, require_noise_law
+from privreg.prediction.problem import LabelNoiseLaw
 
 FloatArray = NDArray[np.float64]
 DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
@@ -27,7 +27,7 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 
 def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
-    r"""Values of S² and their probabilities, so that :math:`\mathbb E S^2 = 1` exactly.
+    r"""Values of S² and their probabilities, (cells,) each, with :math:`\mathbb E S^2 = 1` exactly.
 
     A cell of probabilities is represented by the conditional mean of S² in it, for which
 
@@ -37,16 +37,7 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     and for an exponential S², between its upper quantiles at u and v, by
 
     .. math:: \mathbb E[S^2; u < e^{-S^2} < v] = v - v \log v - u + u \log u.
-
-    Parameters
-    ----------
-    law : {"gaussian", "laplace", "student_t5", "student_t3"}
-
-    Returns
-    -------
-    squares, weights : ndarray, shape (cells,)
     """
-    require_noise_law("law", law)
     if law == "gaussian":
         return np.ones(1), np.ones(1)
     return _cells(law)

@@ -41,7 +41,7 @@ from privreg.prediction.record_products import (
     RecordProducts,
     record_products,
 )
-from privreg.prediction.rows import ROWS, Rows, require_setting, rows_of
+from privreg.prediction.rows import ROWS, Rows, rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.privacy.zcdp import gaussian_noise_std
@@ -80,20 +80,11 @@ class LeastSquaresPrediction:
 
 @dataclass(frozen=True, eq=False)
 class WideOutcome(LeastSquaresPrediction):
-    """What the wide steps make of a start, besides what is said of it.
+    """A prediction with the moments and the numbers that decide whether it can be relied on."""
 
-    Attributes
-    ----------
-    start : huber.Outcome
-        Of a robust fit with the same start.
-    moments : ErrorMoments
-    spike : float
-        What a noisy count far out can do to the clip (`_spike`).
-    """
-
-    start: huber.Outcome
+    start: huber.Outcome  # of a robust fit with the same start
     moments: ErrorMoments
-    spike: float
+    spike: float  # effect of a noisy count far out on the clip (`_spike`)
 
 
 def predicted_length(
@@ -131,11 +122,16 @@ def predicted_length(
     """
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
+    require_flag("intercept", intercept)
+    if errors is not None:
+        require_choice("errors", errors, ERROR_LAWS)
     if settings is None:
         n, p = problem.sample_size, problem.dimension
         settings = default_least_squares_settings(sample_size=n, dimension=p, budget=budget)
-    rows = rows_of(problem)
-    found = follow_wide(problem, rows, settings, budget, errors=errors, intercept=intercept)
+    require_instance("settings", settings, LeastSquaresSettings)
+    found = follow_wide(
+        problem, rows_of(problem), settings, budget, errors=errors, intercept=intercept
+    )
     return LeastSquaresPrediction(found.length, found.error, found.clip_width)
 
 
@@ -148,30 +144,14 @@ def follow_wide(
     errors: ErrorLaw | None = None,
     intercept: bool = False,
 ) -> WideOutcome:
-    """Follow one fit: its start, then the wide steps on expectations and draws of their noise.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its bounds are those of the algorithm.
-    rows : Rows
-        Those of the problem; fewer than `rows_of` draws for a rougher answer in less time.
-    settings : LeastSquaresSettings
-    budget : Budget
-    errors : str, optional
-    intercept : bool
-        As for `predicted_length`.
-    """
-    require_setting(problem, rows, budget)
-    require_instance("settings", settings, LeastSquaresSettings)
+    """Follow one fit: its start, then the wide steps on expectations and draws of their noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
-    require_choice("errors", law, ERROR_LAWS)
     # A start clips skewed errors as it clips Gaussian ones of their size.
     near = replace(problem, label_noise_law=law if law in LABEL_NOISE_LAWS else "gaussian")
     with np.errstate(over="ignore", invalid="ignore"):
         start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    steps = _WideSteps(n, p, budget, settings, require_flag("intercept", intercept))
+    steps = _WideSteps(n, p, budget, settings, intercept)
     count_std = steps.noise(settings.tail_share, 1.0, gram_sensitivity)
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
@@ -216,7 +196,7 @@ def follow_wide(
 
 @dataclass(frozen=True, eq=False)
 class _Draw:
-    """Of one run: its clip, variances by groups in whitened coordinates, relative half-widths."""
+    """One run: clip, variances by groups in whitened coordinates, relative half-widths."""
 
     width: float
     sampling: FloatArray

@@ -10,32 +10,21 @@ from scipy.special import ndtri
 
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction, Regime
-from privreg.prediction.rows import Rows, require_setting
+from privreg.prediction.rows import Rows
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Error of the coefficients of each group of eigenvalues, for several settings.
-
-    Attributes
-    ----------
-    squared_bias : ndarray, shape (settings, groups)
-        Squared mean error of a coordinate, averaged over the group.
-    variance : ndarray, shape (settings, groups)
-        Variance of a coordinate over data and private noise.
-    shift : ndarray, shape (settings, groups)
-        What `squared_shift` adds to the squared bias at a misfit of 1; 0 for all by default.
-    """
+    """Error of a coordinate of each group of eigenvalues, (settings, groups) each."""
 
     squared_bias: FloatArray
-    variance: FloatArray
-    shift: FloatArray | float = 0.0
+    variance: FloatArray  # over data and private noise
+    shift: FloatArray | float = 0.0  # of the squared bias at a misfit of 1, by `squared_shift`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """A prediction for each setting; what is not finite has diverged."""
-        require_setting(problem, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             # No misfit takes nothing of a shift, not even of an infinite one.
             shift = problem.misfit**2 * self.shift if problem.misfit else 0.0

@@ -252,12 +252,6 @@ def require_noise_law(name: str, value: object) -> LabelNoiseLaw:
 
     That is private least squares alone. What a clip of fixed width leaves follows from mixtures of
     Gaussians, whose densities of the size fall from 0; that of a skewed law may rise.
-
-    Examples
-    --------
-    >>> require_noise_law("label_noise_law", "exponential")
-    Traceback (most recent call last):
-    ValueError: label_noise_law must be symmetric, got 'exponential': see `predicted_length`
     """
     if isinstance(value, str) and value in SKEWED_LAWS:
         raise ValueError(f"{name} must be symmetric, got {value!r}: see `predicted_length`")

@@ -22,9 +22,8 @@ from privreg.algorithms.least_squares_settings import LeastSquaresSettings
 from privreg.immutable import frozen
 from privreg.prediction import huber
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows, require_setting
+from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 ErrorLaw = Literal["gaussian", "laplace", "student_t5", "student_t3", "exponential", "lognormal"]
@@ -33,96 +32,54 @@ POINTS = 2**16
 
 
 class ClippedMoments(NamedTuple):
-    """Mean squares of a whitened coordinate, (groups,) each, for records that a clip leaves.
+    """Mean squares of a whitened coordinate, (groups,) each, for records that a clip leaves."""
 
-    Attributes
-    ----------
-    short, long : ndarray
-        Of rows shortened to R₁ and to R, at the start.
-    slope : ndarray
-        Derivative of the mean clipped gradient at the end.
-    second : ndarray
-        Of clipped gradients at the end.
-    """
-
-    short: FloatArray
-    long: FloatArray
-    slope: FloatArray
-    second: FloatArray
+    short: FloatArray  # of rows shortened to R₁, at the start
+    long: FloatArray  # of rows shortened to R, at the start
+    slope: FloatArray  # derivative of the mean clipped gradient at the end
+    second: FloatArray  # of clipped gradients at the end
 
 
 @dataclass(frozen=True, eq=False)
 class RecordProducts:
-    """Points of the law of records, in units of the errors' standard deviation.
+    """Points of the law of records, in units of the errors' standard deviation."""
 
-    Attributes
-    ----------
-    row : ndarray, shape (points,)
-        Whose row a point has.
-    first, last : ndarray, shape (points,)
-        q/√p at the start of the wide steps and at their end.
-    short, leverage : ndarray, shape (rows,)
-        What a row's square is multiplied by in the curvature of short rows, and in gradients.
-    lengths, shrink : ndarray, shape (rows,)
-        Whitened lengths over √p, and what the declared bound shortens a row by.
-    energies : ndarray, shape (rows, groups)
-        Whitened squares of a row, the mean of a group's coordinates.
-    scale : float
-        Robust scale of `first`.
-    edges, shares : ndarray
-        Of the histogram of `first`.
-    short_cap, cap : float
-        R₁ and R of the fit.
-    """
-
-    row: NDArray[np.intp]
-    first: FloatArray
-    last: FloatArray
-    short: FloatArray
-    leverage: FloatArray
-    lengths: FloatArray
-    shrink: FloatArray
-    energies: FloatArray
-    scale: float
-    edges: FloatArray
+    row: NDArray[np.intp]  # whose row a point has, (points,)
+    first: FloatArray  # q/√p at the start of the wide steps, (points,)
+    last: FloatArray  # and at their end
+    short: FloatArray  # factor of a row's square in the curvature of short rows, (rows,)
+    leverage: FloatArray  # and in gradients
+    lengths: FloatArray  # whitened, over √p
+    shrink: FloatArray  # what the declared bound shortens a row by
+    energies: FloatArray  # whitened squares, means over a group's coordinates, (rows, groups)
+    scale: float  # robust scale of `first`
+    edges: FloatArray  # of the histogram of `first`
     shares: FloatArray
-    short_cap: float
-    cap: float
+    short_cap: float  # R₁
+    cap: float  # R
 
     def moments(self, width: float) -> ClippedMoments:
-        """What a clip leaves.
-
-        Parameters
-        ----------
-        width : float
-            Of q/√p, more than 0 and at most 1e100.
-        """
-        t = require_number("width", width, above=0, most=1e100)
+        """Moments of the records that a clip of q/√p leaves."""
         size, points = len(self.lengths), len(self.row)
 
         def mean(values: NDArray[Any], weights: FloatArray) -> FloatArray:
             by_row = np.bincount(self.row, weights=values, minlength=size)
             return np.asarray((by_row * weights / points) @ self.energies)
 
-        early, late = self.first <= t, self.last <= t
+        early, late = self.first <= width, self.last <= width
         return ClippedMoments(
             short=mean(early, self.short),
             long=mean(early, self.leverage),
             slope=mean(late, self.leverage),
             # Of a row of length ℓ, ggᵀ is zzᵀ (q/ℓ)².
-            second=mean(np.minimum(self.last, t) ** 2, np.maximum(self.lengths, 1e-150) ** -2.0),
+            second=mean(
+                np.minimum(self.last, width) ** 2, np.maximum(self.lengths, 1e-150) ** -2.0
+            ),
         )
 
     def residual_widths(self, width: float) -> FloatArray:
-        """Residual at which each row's gradient is clipped, shape (rows,).
-
-        Parameters
-        ----------
-        width : float
-            The clip of q/√p, at least 0 and at most 1e100.
-        """
-        t = require_number("width", width, least=0, most=1e100)
-        return np.asarray(t / np.maximum(self.lengths * self.leverage * self.shrink, 1e-150))
+        """Residual at which each row's gradient is clipped, shape (rows,)."""
+        return np.asarray(width / np.maximum(self.lengths * self.leverage * self.shrink, 1e-150))
 
 
 def record_products(
@@ -135,27 +92,8 @@ def record_products(
     errors: ErrorLaw,
     thinning: int = 1,
 ) -> RecordProducts:
-    """Points that are spread evenly over errors, rows, labels and starts.
-
-    Parameters
-    ----------
-    problem : Problem
-    rows : Rows
-        Those of the problem.
-    start : huber.Outcome
-        Of a robust fit with the same start.
-    settings : LeastSquaresSettings
-    budget : Budget
-    errors : str
-        Their law about their mean.
-    thinning : int
-        Of `POINTS` points one in so many is taken, at least 1 and at most 64.
-    """
-    require_setting(problem, rows, budget)
-    require_instance("start", start, huber.Outcome)
-    require_instance("settings", settings, LeastSquaresSettings)
-    require_choice("errors", errors, ERROR_LAWS)
-    thinned = slice(None, None, require_count("thinning", thinning, most=64))
+    """Points that are spread evenly over errors, rows, labels and starts."""
+    thinned = slice(None, None, thinning)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     row_place, label_place, start_place = (each[thinned] for each in _places())
     mass = np.cumsum(rows.weights)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from privreg.prediction.problem import Problem
-from privreg.validation import require_instance, require_number
 
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
@@ -18,22 +17,14 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
     has an unclipped gradient, and they alone have curvature: for κ/s the edge is to be at most
     1.77, κ/s = 0.11, beyond which simulations left the band of 10 %.
 
-    Parameters
-    ----------
-    problem : Problem
-    unclipped : float
-        Share s of gradients that are not clipped at the end, at least 0 and at most 1.
-
     Source
     ------
     Marčenko and Pastur (1967) for the edge; the simulations are those of docs/prediction.md.
     """
-    require_instance("problem", problem, Problem)
-    share = require_number("unclipped", unclipped, least=0, most=1 + 1e-9)
     ratio = problem.dimension / problem.sample_size
-    if ratio <= MOST_RATIO and ratio / max(share, 1e-3) <= MOST_RATIO_WHOLE:
+    if ratio <= MOST_RATIO and ratio / max(unclipped, 1e-3) <= MOST_RATIO_WHOLE:
         return None
     return (
         f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
-        f"gradients {share:.0%} are not clipped"
+        f"gradients {unclipped:.0%} are not clipped"
     )

@@ -1,4 +1,4 @@
-"""What a prediction says."""
+"""Predicted error of a private run, and how far the theory behind it holds."""
 
 from __future__ import annotations
 

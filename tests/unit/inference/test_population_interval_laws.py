@@ -76,8 +76,6 @@ def test_a_law_about_the_population_has_both_parts():
     law = LastIterateLaw(sampling=SECOND_MOMENT, privacy=CURVATURE)
     assert np.array_equal(law.total("population"), SECOND_MOMENT + CURVATURE)
     assert law.total("empirical") is CURVATURE
-    with pytest.raises(ValueError, match="did you mean 'empirical'"):
-        law.total("empiricl")
 
 
 @pytest.mark.parametrize("mean", [0.7, 1.4])
@@ -150,8 +148,6 @@ def test_moments_are_those_of_the_fit_by_default(fit):
     default, given = last_iterate_law(fit), last_iterate_law(fit, shrunk_moments(fit))
     np.testing.assert_array_equal(default.sampling, given.sampling)
     np.testing.assert_array_equal(default.privacy, given.privacy)
-    with pytest.raises(ValueError, match="moments must be"):
-        last_iterate_law(fit, {"curvature": CURVATURE})
 
 
 @pytest.mark.parametrize("target", ["population", "empirical"])

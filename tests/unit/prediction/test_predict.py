@@ -162,8 +162,6 @@ def test_outside_the_theory_there_is_a_reason(case, method, budget, reason):
         ),
         (lambda: METHODS[0].predict(None, BUDGET), "problem must be a Problem"),
         (lambda: METHODS[0].predict(problem(), 0.5), "budget must be a Budget"),
-        (lambda: predict_over(problem(), METHODS, BUDGET, misfits=[]), "misfits must have shape"),
-        (lambda: predict_over(problem(), ["adassp"], BUDGET, misfits=[0]), "methods must be"),
     ],
 )
 def test_wrong_arguments_are_refused(call, message):
