@@ -14,8 +14,8 @@ from privreg.command_line.options import (
     problems_of,
 )
 from privreg.methods import registry
+from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction
 
 SUMMARY = "predict the error of a private run from its settings alone"
 

@@ -20,10 +20,12 @@ from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.target_words import target_sentences
 from privreg.estimators.unquoted import unquoted
 from privreg.estimators.weights import weight_sentences
-from privreg.inference.coefficient_covariance import CoefficientCovariance
-from privreg.inference.population_intervals import CoefficientIntervals, Target
-from privreg.methods.method import Method
-from privreg.methods.runs import Fitted
+from privreg.inference.population_intervals import (
+    CoefficientCovariance,
+    CoefficientIntervals,
+    Target,
+)
+from privreg.methods.method import Fitted, Method
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import require_answer, require_array, require_unmasked
 
@@ -245,7 +247,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Notes
         -----
         No law of the errors is assumed: half-widths come from the private histogram of the fit
-        (`privreg.inference.new_observations`). A record drawn anew from the same population lies
+        (`inference.least_squares_intervals`). A record drawn anew from the same population lies
         inside with probability `level` or more, its features and label clipped to their bounds as
         in the fit. That is an average over records, not the coverage at each stated row: where the
         errors' size depends on the features, rows of large errors are covered less, others more.

@@ -19,12 +19,10 @@ from privreg.algorithms.huber_settings import best_clip_width
 from privreg.methods.method import Method, require_method
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import CAREFUL, PrivateRegression
-from privreg.planning.grid_edges import beyond, next_on
-from privreg.planning.search import DOUBT, WORTH
+from privreg.planning.search import DOUBT, WORTH, beyond, next_on
 from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.predicted_error import MOST_RATIO, Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import MOST_RATIO
-from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity

@@ -23,8 +23,7 @@ from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.weights import WEIGHTS
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
-from privreg.methods.method import Method
-from privreg.methods.runs import Declared, Fitted
+from privreg.methods.method import Declared, Fitted, Method
 from privreg.noise.source import Ongoing, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours

@@ -8,11 +8,9 @@ import numpy as np
 
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.inference.least_squares_intervals import robust_difference
+from privreg.inference.least_squares_intervals import robust_difference, robust_gain
 from privreg.inference.population_intervals import CoefficientIntervals
-from privreg.inference.robust_gain import robust_gain
-from privreg.methods.method import Method
-from privreg.methods.runs import Fitted
+from privreg.methods.method import Fitted, Method
 
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05

@@ -12,8 +12,7 @@ from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.estimators.bounds import LARGEST, NARROWEST
 from privreg.estimators.unquoted import unquoted
-from privreg.methods.method import Method, require_method
-from privreg.methods.runs import Fitted
+from privreg.methods.method import Fitted, Method, require_method
 from privreg.validation import require_count, require_number, require_unmasked
 
 FloatArray = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Intervals for least-squares coefficients of a private fit, from what it released.
+"""Intervals for least-squares coefficients and new records of a private fit, from what it released.
 
 The released coefficients differ from the population's by sampling, by private noise, and by what
 the clip leaves out of the tail. The first two have a law; the third has a bound, estimated from a
@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtr
 
 from privreg.algorithms.huber_scales import scale_is_hidden
+from privreg.algorithms.huber_settings import default_settings
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (
@@ -27,9 +29,12 @@ from privreg.inference.population_intervals import (
     require_functionals,
 )
 from privreg.inference.shrunk_moments import LIMIT, VISIBLE
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import sum_sensitivity
+from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import shrink_to
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
-from privreg.validation import require_choice, require_instance, require_number
+from privreg.validation import require_array, require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust
@@ -41,6 +46,8 @@ HIDDEN = "the feature is hidden by the noise of the second moments"
 COLLINEAR = "the feature is collinear with others, as far as the noise shows"
 UNSEEN = "the rows are too few for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
+# Deviations of their noise by which counts must reach the level of new observations.
+CAUTION = 1.0
 
 
 class RobustDifference(NamedTuple):
@@ -305,3 +312,112 @@ def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
     own = np.linalg.solve(fit.whitening, row)
     seen = float(own @ fit.curvature.value @ own)
     return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else HIDDEN
+
+
+@dataclass(frozen=True)
+class NewObservations:
+    """Intervals for k labels of new records, in the units of the rows.
+
+    The nominal coverage `level` is an average over records of the population.
+    """
+
+    centre: FloatArray  # prediction of the robust start, about which the histogram was taken
+    half_width: FloatArray
+    level: float
+    reason: str = ""  # why half-widths are infinite
+
+
+def new_observations(
+    fit: LeastSquaresFit, rows: ArrayLike, *, level: float = 0.95
+) -> NewObservations:
+    r"""Intervals for labels of new records, whatever the law of the errors is.
+
+    .. math::
+        x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
+        \qquad z = W^\top x,\ s = \min(1, R_2/\|z\|)
+
+    with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
+    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. Shorter rows get longer intervals, and longer rows
+    no shorter ones, which only adds coverage.
+
+    Notes
+    -----
+    Coverage ℓ is that of a record drawn anew from the population of the fitted ones: an average
+    over rows x, as in conformal prediction, and not the coverage at a stated x. The factor for the
+    rows' own part in θ_H is that of least squares. Counts must reach ℓ by a deviation of their
+    noise; within a bin they are taken as even in log q, which adds coverage in a tail.
+
+    Source
+    ------
+    Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
+    """
+    require_instance("fit", fit, LeastSquaresFit)
+    level = require_number("level", level, above=0, below=1)
+    p, n = fit.parameters.size, fit.sample_size
+    points = require_array("rows", rows, shape=(None, p), least=-1e100, most=1e100)
+    quantile = _quantile(fit.tail, level) if n > p else np.inf
+    lengths = np.linalg.norm(points @ fit.whitening, axis=1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
+        counted = np.minimum(np.minimum(lengths, fit.cap**2 / lengths), np.sqrt(p))
+        grown = np.sqrt((n + p) / (n - p)) if n > p else np.inf
+        half = np.where(counted > 0, quantile * grown * np.sqrt(p) / counted, np.inf)
+    return NewObservations(
+        centre=points @ fit.start,
+        half_width=half,
+        level=level,
+        reason="" if np.isfinite(quantile) else UNSEEN,
+    )
+
+
+def _quantile(tail: ProductTail, level: float) -> float:
+    """Least t below which a share of the records lies for all that noise hides; `inf` for none."""
+    counts, edges = tail.counts.value, tail.edges
+    below = np.cumsum(counts)[:-1]
+    beyond = counts.sum() - below
+    bins = np.arange(1, len(counts))
+    hidden = np.hypot((1 - level) * np.sqrt(bins), level * np.sqrt(len(counts) - bins))
+    spare = (1 - level) * below - level * beyond - CAUTION * tail.counts.noise_std * hidden
+    reached = np.flatnonzero(spare >= 0)
+    if not reached.size:
+        return float(np.inf)
+    first = int(reached[0])
+    if first == 0:
+        return float(edges[0])
+    share = spare[first - 1] / (spare[first - 1] - spare[first])
+    return float(edges[first - 1] * (edges[first] / edges[first - 1]) ** share)
+
+
+def robust_gain(fit: LeastSquaresFit) -> float:
+    r"""Variance of a coefficient over that of a robust fit, where errors are symmetric.
+
+    .. math::
+        \frac{v + m_2/n}{v_R + m_2/n}, \qquad
+        v = \tfrac1p\operatorname{tr}V, \qquad
+        v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
+
+    along a whitened coordinate: V is the known noise of the wide steps; s the private residual
+    scale; w and ρ_R the clip and the final steps' budget that `default_settings` plans for a robust
+    fit; Δ is 2 under replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped
+    product, the sampling variance of either fit as far as errors are normal. It leaves out what the
+    clips and the start add to either.
+    """
+    law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
+    typical = float(np.trace(law.curvature)) / p
+    noise = privacy_covariance(
+        law.curvature,
+        list(fit.step_matrices),
+        fit.gradient_noise_stds,
+        start_covariance=np.zeros((p, p)),
+        curvature_noise=0.0,
+    )
+    neighbours = fit.spending[0][1].neighbours
+    spent = float(np.clip(sum(each.rho for _, each in fit.spending), 1e-20, 1e20))
+    budget = Budget(spent, neighbours)
+    robust = default_settings(sample_size=max(1, round(n)), dimension=p, budget=budget)
+    width = robust.clip_width * fit.residual_scale
+    change = float(sum_sensitivity(1.0, neighbours=neighbours)) * width * np.sqrt(p)
+    std = gaussian_noise_std(sensitivity=change, rho=budget.rho * robust.final_share) / n
+    slope = typical * (2 * float(ndtr(robust.clip_width)) - 1)
+    sampling = float(np.trace(law.second_moment)) / p / typical**2 / n
+    return (float(np.trace(noise)) / p + sampling) / (float(std / slope) ** 2 + sampling)

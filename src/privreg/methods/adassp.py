@@ -23,13 +23,10 @@ from numpy.typing import NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method
-from privreg.methods.runs import Declared, Fit
+from privreg.methods.method import Declared, Fit, Method
 from privreg.prediction.clipping import noise_moments
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import MOST_RATIO, ErrorMoments, Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import MOST_RATIO
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours

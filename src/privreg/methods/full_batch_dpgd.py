@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import NOTHING, Method
-from privreg.methods.runs import Declared, Fit
+from privreg.methods.method import NOTHING, Declared, Fit, Method
 from privreg.prediction.clipping import (
     ClippedRows,
     clipped_rows,
@@ -38,13 +37,10 @@ from privreg.prediction.clipping import (
     finite,
     noise_moments,
 )
-from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.finite_sample import count_nodes, sample_nodes, sampling_inflation
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime, too_few_rows
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import too_few_rows
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, shared_sample_size

@@ -14,15 +14,18 @@ from privreg.algorithms.least_squares_descent import TAIL_ASSUMPTION, least_squa
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.least_squares_settings import LeastSquaresSettings, with_start_of
 from privreg.algorithms.warm_up import ASSUMPTIONS
-from privreg.inference.least_squares_intervals import least_squares_intervals, least_squares_law
-from privreg.inference.new_observations import NewObservations, new_observations
+from privreg.inference.least_squares_intervals import (
+    NewObservations,
+    least_squares_intervals,
+    least_squares_law,
+    new_observations,
+)
 from privreg.inference.population_intervals import CoefficientIntervals, LastIterateLaw, Target
 from privreg.methods.candidates import Candidates
-from privreg.methods.private_regression import PrivateRegression, in_regime
-from privreg.methods.whitened_descent import WhitenedDescent
+from privreg.methods.private_regression import PrivateRegression, WhitenedDescent, in_regime
 from privreg.prediction.least_squares import WideOutcome, follow_wide
+from privreg.prediction.predicted_error import Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 
@@ -136,7 +139,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     def new_observations(
         self, fit: LeastSquaresFit, rows: FloatArray, *, level: float
     ) -> NewObservations:
-        """Those of `privreg.inference.new_observations`, at no further cost."""
+        """Those of `new_observations` of the released histogram, at no further cost."""
         return new_observations(fit, rows, level=level)
 
     @staticmethod

@@ -1,8 +1,9 @@
-"""Private Huber regression, which `PrivateLinearRegression` runs: settings, search and regime."""
+"""Private Huber regression (`target="robust"`): settings, search and regime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,22 +14,26 @@ from numpy.typing import NDArray
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.samples import Samples
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.population_intervals import (
+    CoefficientCovariance,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
+    coefficient_covariance,
     last_iterate_law,
     population_intervals,
 )
 from privreg.methods.candidates import Candidates
-from privreg.methods.whitened_descent import WhitenedDescent
+from privreg.methods.method import Declared, Method
 from privreg.prediction import huber
+from privreg.prediction.predicted_error import Prediction, Regime, too_few_rows
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import too_few_rows
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
 
 FloatArray = NDArray[np.float64]
 # Derived in `in_regime`.
@@ -57,6 +62,76 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
     ({"common_width": False},),
     tuple({"scale_share": share} for share in (0.02, 0.04, 0.08, 0.15, 0.25)),
 )
+
+
+class WhitenedDescent(Method):
+    """A method whose `_descent` on whitened rows or persons takes it for its settings."""
+
+    relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
+    takes_groups: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    has_intervals: ClassVar[bool] = True
+    gaussian_dp: ClassVar[bool] = True
+    _descent: ClassVar[Callable[..., Release[Any]]]
+
+    @classmethod
+    @abstractmethod
+    def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
+        """Settings from the numbers of records and coefficients and the budget alone."""
+
+    @classmethod
+    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
+        """As for every method; what is left out is that of `default`."""
+        start: Any = cls.default(
+            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
+        )
+        return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
+
+    def covariance(
+        self, fit: Any, *, target: Target, functionals: FloatArray
+    ) -> CoefficientCovariance:
+        """Standard errors of the intervals, and correlations of the last iterate's law."""
+        offset = np.zeros(len(functionals))
+        intervals = self.intervals(
+            fit, level=0.95, target=target, functionals=functionals, offset=offset
+        )
+        return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
+
+    @staticmethod
+    @abstractmethod
+    def _law(fit: Any) -> LastIterateLaw:
+        """Law of the last iterate, from what the fit released."""
+
+    def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
+        """These settings with each of the changes, as they are where shares leave nothing."""
+        found = []
+        for changes in choices:
+            try:
+                found.append(replace(self, **changes))  # type: ignore[type-var]
+            except ValueError:
+                found.append(self)
+        return found
+
+    def _prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[np.random.Generator], Any]:
+        bounds = declared.require_bounds(self.name)
+
+        def fit(rng: np.random.Generator) -> Any:
+            return self._descent(
+                samples,
+                feature_norm=bounds.feature_norm,
+                label_bound=bounds.label,
+                budget=budget,
+                settings=self,
+                rng=rng,
+                groups=declared.groups,
+                sample_size=declared.sample_size,
+                intercept=declared.intercept,
+                threads=declared.threads,
+            ).value
+
+        return fit
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import exp, log
 
-from privreg.planning.plan import Objective, names_of, plan_run
-from privreg.planning.result import Plan
+from privreg.planning.plan import Objective, Plan, names_of, plan_run
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours

@@ -1,4 +1,4 @@
-"""The best method and settings for a budget, over all problems that are thought possible."""
+"""Plans: the best method and settings for a budget, over all problems thought possible."""
 
 from __future__ import annotations
 
@@ -12,18 +12,168 @@ import numpy as np
 
 from privreg.methods import registry
 from privreg.methods.method import Method
-from privreg.methods.predictions import predict_over
-from privreg.planning.result import Alternative, Plan
 from privreg.planning.search import search
+from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction
+from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, require_flag, require_instance, short
+from privreg.validation import (
+    require_choice,
+    require_flag,
+    require_instance,
+    short,
+)
 
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 # A method this many times worse than another one in a stated case is not searched in the others.
 FAR = 2.5
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A method with its settings, and what it is predicted to do.
+
+    Attributes
+    ----------
+    name : str
+        Under which the method lists its candidates.
+    method : Method
+        The method with its settings, which can be run and fitted.
+    predictions : tuple of Prediction
+        One for each problem that was stated, in order.
+    regret : float
+        Largest ratio of its objective to the least one of any alternative, over what is stated as
+        `plan_run` takes it.
+    """
+
+    name: str
+    method: Method
+    predictions: tuple[Prediction, ...]
+    regret: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the theory holds for every problem."""
+        return all(each.holds for each in self.predictions)
+
+    @property
+    def worst(self) -> Prediction:
+        """The prediction of largest excess risk."""
+        return max(self.predictions, key=lambda each: each.excess_risk)
+
+
+@dataclass(frozen=True)
+class TargetCost:
+    """What intervals for a target cost beside least squares on the same rows without privacy.
+
+    Attributes
+    ----------
+    name : str
+        Of the alternative.
+    supposes : str
+        What of the errors makes the target that of least squares; empty where nothing does.
+    lengths : tuple of float
+        Length of an interval over that of least squares, one for each problem that was stated.
+    """
+
+    name: str
+    supposes: str
+    lengths: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Alternatives, the best first.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        What was stated.
+    budget : Budget
+        What any alternative costs.
+    alternatives : tuple of Alternative
+        The best settings of each method, those whose theory holds first, as `plan_run`
+        orders them.
+    worthwhile : bool
+        Whether the best is predicted to do better than predicting the mean for some problem.
+    verdict : str
+        One plain sentence.
+    """
+
+    problems: tuple[Problem, ...]
+    budget: Budget
+    alternatives: tuple[Alternative, ...]
+    worthwhile: bool
+    verdict: str
+
+    @property
+    def best(self) -> Alternative:
+        """What to run."""
+        return self.alternatives[0]
+
+    @property
+    def targets(self) -> tuple[TargetCost, ...]:
+        """What intervals cost with each alternative that has them."""
+        return tuple(
+            TargetCost(
+                each.name,
+                each.method.supposes,
+                tuple(
+                    found.interval_length / problem.least_squares_length
+                    for found, problem in zip(each.predictions, self.problems, strict=True)
+                ),
+            )
+            for each in self.alternatives
+            if each.method.has_intervals
+        )
+
+    def __str__(self) -> str:
+        null = max(problem.null_risk for problem in self.problems)
+        lines = [
+            _table(self.alternatives),
+            "",
+            f"Predicting the mean: {null:.3g}. {self.verdict}",
+            *map(self._cost, self.targets),
+        ]
+        return "\n".join(lines)
+
+    def _cost(self, target: TargetCost) -> str:
+        lengths = ", ".join(
+            f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
+            for length, problem in zip(target.lengths, self.problems, strict=True)
+        )
+        # Corners that share a law and a length are said once.
+        lengths = ", ".join(dict.fromkeys(lengths.split(", ")))
+        meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
+        name = target.name.replace("_", " ")
+        return f"Intervals of {name}: {lengths} times those without privacy; target {meant}."
+
+
+def _table(alternatives: Sequence[Alternative]) -> str:
+    """The alternatives as lines of text, the best first."""
+    header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
+    lines = [
+        (
+            each.name,
+            f"{each.worst.excess_risk:.3g}",
+            f"{each.worst.excess_risk_std:.2g}",
+            f"{each.worst.interval_length:.3g}",
+            f"{each.regret:.2f}",
+            str(each.worst.regime),
+            str(each.method),
+        )
+        for each in alternatives
+    ]
+    widths = [max(len(line[at]) for line in [header, *lines]) for at in range(len(header))]
+    rows = [
+        "  ".join(
+            text.ljust(width) if at in (0, 5, 6) else text.rjust(width)
+            for at, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in [header, *lines]
+    ]
+    return "\n".join(rows)
 
 
 def plan_run(
@@ -140,6 +290,26 @@ class _Known:
         return [self.found[seen, problem.misfit, method] for method in methods]
 
 
+def predict_over(
+    problem: Problem,
+    methods: Sequence[Method],
+    budget: Budget,
+    *,
+    misfits: Sequence[float],
+) -> list[list[Prediction]]:
+    """Predictions for settings of any methods, for each misfit, one method's followed together."""
+    rows = rows_of(problem)
+    found: list[dict[int, Prediction]] = [{} for _ in misfits]
+    kinds: dict[type[Method], None] = dict.fromkeys(map(type, methods))
+    for kind in kinds:
+        places = [at for at, method in enumerate(methods) if type(method) is kind]
+        settings = [methods[at] for at in places]
+        predicted = kind.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)
+        for each, own in zip(found, predicted, strict=True):
+            each.update(zip(places, own, strict=True))
+    return [[each[at] for at in range(len(methods))] for each in found]
+
+
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """The problems, then each with the noises that combine what others state of law and misfit."""
     laws = dict.fromkeys(problem.label_noise_law for problem in stated)
@@ -248,3 +418,50 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
             f"excess risk is {share:.2g} times the mean's."
         )
     return f"{start} the fit leaves at most {share:.1%} of what predicting the mean misses."
+
+
+def plain(plan: Plan) -> dict[str, Any]:
+    """The plan as numbers, text and lists, which JSON can hold."""
+    return {
+        "rho": plan.budget.rho,
+        "neighbours": plan.budget.neighbours.value,
+        "verdict": plan.verdict,
+        "worthwhile": plan.worthwhile,
+        "targets": [asdict(each) for each in plan.targets],
+        "alternatives": [
+            {
+                "name": each.name,
+                "settings": str(each.method),
+                "regret": each.regret,
+                "holds": each.holds,
+                "predictions": [
+                    {**asdict(found), "regime": str(found.regime)} for found in each.predictions
+                ],
+            }
+            for each in plan.alternatives
+        ],
+    }
+
+
+def draw(plan: Plan, axes: Any) -> None:
+    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes."""
+    names = [each.name.replace("_", " ") for each in plan.alternatives]
+    places = np.arange(len(names))[::-1]
+    for place, each in zip(places, plan.alternatives, strict=True):
+        for prediction in each.predictions:
+            risk, spread = prediction.excess_risk, prediction.excess_risk_std
+            if not np.isfinite(risk):
+                continue
+            axes.errorbar(
+                risk,
+                place,
+                xerr=[[min(spread, 0.9 * risk)], [spread]],
+                fmt="o" if prediction.holds else "x",
+                color="C0" if each is plan.best else "0.5",
+            )
+    for problem in plan.problems:
+        axes.axvline(problem.null_risk, linestyle=":", color="C3")
+    axes.set_yticks(places, names)
+    axes.set_xscale("log")
+    axes.set_xlabel("excess risk (dotted: predicting the mean; cross: theory does not hold)")
+    axes.set_title(f"n = {plan.problems[0].sample_size:,}, rho = {plan.budget.rho:.3g}")

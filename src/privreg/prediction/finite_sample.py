@@ -1,4 +1,4 @@
-r"""What a sample that is not much larger than the dimension adds to a Huber regression's error."""
+"""Effects of samples that are not much larger than the dimension on a Huber regression."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 ITERATIONS, SETTLED = 12, 1e-3
 # Between the exponentials of these nothing overflows.
 LARGEST_LOGARITHM = 700.0
+NODES = 7
 
 
 def sampling_inflation(
@@ -132,3 +133,33 @@ def _solved(
     if not gain(low) > 0 > gain(high):
         return np.inf
     return float(np.exp(brentq(gain, low, high, xtol=1e-5)))
+
+
+def sample_nodes(
+    ratio: float, *, extra_variance: float = 0.0, nodes: int = NODES
+) -> tuple[FloatArray, FloatArray]:
+    r"""Quadrature for the eigenvalues of a sample's second moment, relative to the population's.
+
+    They follow the law of Marchenko and Pastur with ratio κ = p/n, whose orthogonal polynomials are
+    shifted Chebyshev ones: the Jacobi matrix has diagonal 1, 1 + κ, 1 + κ, ... and off-diagonal √κ.
+    An independent symmetric Gaussian error of relative size τ adds τ²p to the off-diagonal's
+    square, as for a semicircle, at least in the first three moments.
+    """
+    variance = ratio + extra_variance
+    shift = ratio**2 / variance if variance > 0 else 0.0
+    diagonal = np.concatenate([[1.0], np.full(nodes - 1, 1 + shift)])
+    beside = np.full(nodes - 1, np.sqrt(variance))
+    points, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    return points, vectors[0] ** 2
+
+
+def count_nodes(
+    probability: FloatArray, sample_size: int, *, nodes: int = 15
+) -> tuple[FloatArray, FloatArray]:
+    """Quantiles (groups, nodes) of a category's count over its mean, and weights."""
+    from scipy.stats import binom  # a second, for one-hot rows alone
+
+    levels = (np.arange(nodes) + 0.5) / nodes
+    counts = binom.ppf(levels, sample_size, np.minimum(probability, 1.0)[:, None])
+    means = np.maximum(counts.mean(axis=1, keepdims=True), 1 / nodes)
+    return counts / means, np.full(nodes, 1 / nodes)

@@ -25,7 +25,7 @@ from privreg.algorithms.huber_scales import QUANTILE_ABOVE, length_cap, length_e
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.immutable import frozen
 from privreg.noise.normals import standard_normal
-from privreg.prediction.gram_nodes import sample_nodes
+from privreg.prediction.finite_sample import sample_nodes
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget

@@ -8,10 +8,8 @@ import pytest
 from privreg.methods import registry
 from privreg.methods.candidates import Candidates
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.predictions import predict_over
 from privreg.planning.least_budget import MARGIN, least_budget
-from privreg.planning.plan import plan_run
-from privreg.planning.report import draw, plain
+from privreg.planning.plan import draw, plain, plan_run, predict_over
 from privreg.planning.search import WORTH
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget

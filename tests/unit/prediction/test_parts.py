@@ -17,8 +17,7 @@ from privreg.prediction.clipping import (
     clipped_slopes,
     noise_moments,
 )
-from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.gram_nodes import sample_nodes
+from privreg.prediction.finite_sample import sample_nodes, sampling_inflation
 from privreg.prediction.label_noise import DEGREES, squared_scales
 from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of

@@ -11,11 +11,11 @@ from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.predictions import predict_over
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
+from privreg.planning.plan import predict_over
+from privreg.prediction.predicted_error import Regime
 from privreg.prediction.problem import FEATURE_LAWS, Problem
-from privreg.prediction.result import Regime
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from privreg.spectra import isotropic

@@ -8,7 +8,7 @@ from privreg.algorithms.huber_scales import residual_scale, scale_edges
 from privreg.algorithms.warm_up import EXCURSION
 from privreg.methods import private_regression
 from privreg.prediction.huber import TALLEST_BIN
-from privreg.prediction.regimes import MOST_RATIO, MOST_RATIO_WHOLE
+from privreg.prediction.predicted_error import MOST_RATIO, MOST_RATIO_WHOLE
 
 
 def test_a_full_step_is_stable_along_the_largest_curvature_of_a_sample(rng):
