@@ -56,8 +56,8 @@ from privreg.methods.one_pass_dpgd import OnePassDPGD as OnePassDPGD
 from privreg.methods.private_least_squares import PrivateLeastSquares as PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression as PrivateRegression
 from privreg.models import LinearModel as LinearModel
-from privreg.planning.least_budget import least_budget as least_budget
 from privreg.planning.plan import Plan as Plan
+from privreg.planning.plan import least_budget as least_budget
 from privreg.planning.plan import plan_run as plan_run
 from privreg.prediction.least_squares import predicted_length as predicted_length
 from privreg.prediction.predicted_error import Prediction as Prediction

@@ -13,8 +13,7 @@ from privreg.command_line.options import (
     problems_of,
 )
 from privreg.methods import registry
-from privreg.planning.least_budget import least_budget
-from privreg.planning.plan import OBJECTIVES, Plan, draw, plain, plan_run
+from privreg.planning.plan import OBJECTIVES, Plan, draw, least_budget, plain, plan_run
 
 SUMMARY = "find the best method and settings for a budget, or the least budget for a target"
 

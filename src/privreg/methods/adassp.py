@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method
+from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.prediction.clipping import noise_moments
 from privreg.prediction.predicted_error import MOST_RATIO, ErrorMoments, Prediction, Regime
 from privreg.prediction.problem import Problem

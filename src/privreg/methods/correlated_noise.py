@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method
+from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import LARGEST, ClippedRows, clipped_rows, clipped_slopes
 from privreg.prediction.misfit import squared_shift

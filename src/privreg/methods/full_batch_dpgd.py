@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import NOTHING, Declared, Fit, Method
+from privreg.methods.method import NOTHING, Candidates, Declared, Fit, Method
 from privreg.prediction.clipping import (
     ClippedRows,
     clipped_rows,

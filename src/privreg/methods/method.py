@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from math import isinf
-from typing import Any, ClassVar, Protocol, Self
+from functools import partial
+from itertools import product
+from math import isclose, isinf
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +23,6 @@ from privreg.inference.population_intervals import (
     CoefficientIntervals,
     Target,
 )
-from privreg.methods.candidates import Candidates
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
@@ -42,6 +43,69 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+Settings = TypeVar("Settings")
+# Of values that rounding alone may tell apart, relative to either.
+EQUAL = 1e-9
+
+
+def _itself(point: Any) -> Any:
+    return point
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Generic[Settings]):
+    """Points of a search, each of which stands for settings."""
+
+    name: str  # under which a plan lists the best of them
+    starts: Sequence[Any]  # points that are tried first, at least one
+    # From the best point so far to others that are tried next, in this order.
+    moves: Sequence[Callable[[Any], Sequence[Any]]] = ()
+    settings: Callable[[Any], Settings] = _itself
+    clip: str | None = None  # setting that bounds gradients; a plan widens it if that costs little
+
+    @classmethod
+    def zoomed(
+        cls,
+        name: str,
+        settings: Callable[[Any], Settings],
+        grids: Sequence[NDArray[np.float64]],
+        *,
+        zooms: int,
+        clip: str | None = None,
+    ) -> Candidates[Settings]:
+        """A product of grids, then ever smaller crosses about the best point."""
+        widths = [float(np.max(np.diff(grid))) if grid.size > 1 else 0.0 for grid in grids]
+        crosses = [
+            partial(_cross, widths=[width / 2**zoom for width in widths])
+            for zoom in range(1, zooms + 1)
+        ]
+        return cls(name, list(product(*grids)), crosses, settings, clip)
+
+    def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
+        """Settings of least value; of values that are equal but for rounding, the first."""
+
+        def least_of(points: Sequence[Any]) -> tuple[Any, float]:
+            found = values([self.settings(point) for point in points])
+            least = min(found)
+            at = next(at for at, each in enumerate(found) if isclose(each, least, rel_tol=EQUAL))
+            return points[at], found[at]
+
+        best, least = least_of(self.starts)
+        for move in self.moves:
+            point, found = least_of(move(best))
+            if found < least and not isclose(found, least, rel_tol=EQUAL):
+                best, least = point, found
+        return self.settings(best)
+
+
+def _cross(point: Any, *, widths: Sequence[float]) -> list[Any]:
+    steps = np.eye(len(widths))
+    return [
+        np.array(point) + sign * width * steps[axis]
+        for axis, width in enumerate(widths)
+        if width > 0
+        for sign in (-1, 1)
+    ]
 
 
 class Fitted(Protocol):

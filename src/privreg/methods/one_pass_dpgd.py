@@ -22,8 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method, require_names
+from privreg.methods.method import Candidates, Declared, Fit, Method, require_names
 from privreg.prediction.clipping import ClippedRows, clipped_rows, clipped_slopes
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime

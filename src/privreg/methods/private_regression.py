@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.warm_up import ASSUMPTIONS
@@ -25,8 +24,7 @@ from privreg.inference.population_intervals import (
     last_iterate_law,
     population_intervals,
 )
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Method
+from privreg.methods.method import Candidates, Declared, Method
 from privreg.prediction import huber
 from privreg.prediction.predicted_error import Prediction, Regime, too_few_rows
 from privreg.prediction.problem import Problem
@@ -73,6 +71,8 @@ class WhitenedDescent(Method):
     has_intervals: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
     _descent: ClassVar[Callable[..., Release[Any]]]
+    _intervals: ClassVar[Callable[..., CoefficientIntervals]]
+    _law: ClassVar[Callable[..., LastIterateLaw]]
 
     @classmethod
     @abstractmethod
@@ -87,6 +87,20 @@ class WhitenedDescent(Method):
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
+    def intervals(
+        self,
+        fit: Any,
+        *,
+        level: float,
+        target: Target,
+        functionals: FloatArray,
+        offset: FloatArray,
+    ) -> CoefficientIntervals:
+        """Intervals from what the fit released, at no further cost."""
+        return self._intervals(
+            fit, level=level, target=target, functionals=functionals, offset=offset
+        )
+
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
@@ -96,11 +110,6 @@ class WhitenedDescent(Method):
             fit, level=0.95, target=target, functionals=functionals, offset=offset
         )
         return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
-
-    @staticmethod
-    @abstractmethod
-    def _law(fit: Any) -> LastIterateLaw:
-        """Law of the last iterate, from what the fit released."""
 
     def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
         """These settings with each of the changes, as they are where shares leave nothing."""
@@ -182,6 +191,8 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
     name: ClassVar[str] = "huber"
     assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
     _descent = staticmethod(huber_descent)
+    _intervals = staticmethod(population_intervals)
+    _law = staticmethod(last_iterate_law)
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
@@ -195,10 +206,6 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
             Number p of coefficients, the intercept among them, at least 1.
         budget : Budget
             ρ in [1e-20, 1e20].
-
-        Source
-        ------
-        `privreg.algorithms.huber_settings.default_settings`.
         """
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))
@@ -225,24 +232,6 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
         ]
         moves = [partial(cls._moved, choices=choices) for choices in MOVES]
         return [Candidates(cls.name, starts, 2 * moves, clip="clip_width")]
-
-    def intervals(
-        self,
-        fit: HuberFit,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
-    ) -> CoefficientIntervals:
-        """Those of `population_intervals`, at no further cost."""
-        return population_intervals(
-            fit, level=level, target=target, functionals=functionals, offset=offset
-        )
-
-    @staticmethod
-    def _law(fit: HuberFit) -> LastIterateLaw:
-        return last_iterate_law(fit)
 
     @classmethod
     def _predict(

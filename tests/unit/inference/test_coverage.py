@@ -8,7 +8,6 @@ from scipy import stats
 
 from privreg.inference.coverage import (
     expected_half_width,
-    independent_coverage,
     t_interval_coverage,
 )
 
@@ -128,22 +127,11 @@ def test_covariances_are_symmetric_but_for_rounding():
     assert t_interval_coverage(0.0, rounded, level=0.9) == pytest.approx(0.9, abs=1e-8)
 
 
-def test_beyond_ten_thousand_errors_nothing_is_covered_by_a_short_interval():
-    short, long = level_of(99.5), level_of(100.5)
-    assert independent_coverage([2e4, 0.0], 1.0, replicates=2, level=short) == pytest.approx(
-        [0.0, short]
-    )
-    with pytest.raises(ValueError, match="bias must be at most 10000 standard errors"):
-        independent_coverage([2e4, 0.0], 1.0, replicates=2, level=long)
-    assert independent_coverage(9e3 / np.sqrt(2), 1.0, replicates=2, level=long) < 0.02
-
-
 @pytest.mark.parametrize("level", [0.0, 1.0])
 def test_a_level_lies_between_nothing_and_certainty(level):
     for call in (
         lambda: t_interval_coverage(0.0, np.eye(2), level=level),
         lambda: expected_half_width(0.0, np.eye(2), level=level),
-        lambda: independent_coverage(0.0, 1.0, replicates=2, level=level),
     ):
         with pytest.raises(ValueError, match="level must be"):
             call()

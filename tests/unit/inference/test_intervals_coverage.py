@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import nctdtr
 
 from privreg.inference import coverage, intervals
 from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
@@ -68,17 +69,16 @@ def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
 def test_independent_unbiased_replicates_are_covered_at_the_level(m, level):
     exact = coverage.t_interval_coverage(0.0, 3.0 * np.eye(m), level=level)
     assert exact == pytest.approx(level, abs=1e-11)
-    assert coverage.independent_coverage(0.0, 1.0, replicates=m, level=level) == pytest.approx(
-        level, abs=1e-12
-    )
 
 
-@pytest.mark.parametrize("shift", [0.01, -1.5, 4.0, 30.0, 1e6])
+@pytest.mark.parametrize("shift", [0.01, -1.5, 4.0, 30.0])
 def test_quadratic_form_and_noncentral_t_agree_under_a_common_bias(shift):
     m, spread = 10, 1.7
     form = coverage.t_interval_coverage(shift * spread, spread**2 * np.eye(m), level=LEVEL)
-    shifted_t = coverage.independent_coverage(shift * spread, spread, replicates=m, level=LEVEL)
-    assert form == pytest.approx(float(shifted_t), abs=1e-9)
+    quantile, far = stats.t(m - 1).ppf((1 + LEVEL) / 2), shift * np.sqrt(m)
+    # The lower tail by reflection: the noncentral t of a far negative argument is not computable.
+    inside = nctdtr(m - 1, far, quantile) + nctdtr(m - 1, -far, quantile) - 1
+    assert form == pytest.approx(inside, abs=1e-9)
 
 
 def test_coverage_does_not_depend_on_scale_and_broadcasts():
@@ -149,7 +149,6 @@ def test_constructions_use_the_iterates_that_they_name():
         (lambda: intervals.independent_runs(np.zeros((30, 1)), level=LEVEL), "iterates"),
         (lambda: intervals.replicate_interval(np.zeros((1, 1)), level=LEVEL), "replicates"),
         (lambda: intervals.replicate_interval(np.zeros((3, 1)), level=1.0), "level"),
-        (lambda: coverage.independent_coverage(0.0, 0.0, replicates=3, level=LEVEL), "std"),
     ],
 )
 def test_errors_name_the_argument(call, name):

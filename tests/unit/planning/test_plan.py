@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from privreg.methods import registry
-from privreg.methods.candidates import Candidates
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.planning.least_budget import MARGIN, least_budget
-from privreg.planning.plan import draw, plain, plan_run, predict_over
+from privreg.methods.method import Candidates
+from privreg.planning.plan import MARGIN, draw, least_budget, plain, plan_run, predict_over
 from privreg.planning.search import WORTH
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget

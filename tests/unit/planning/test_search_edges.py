@@ -5,8 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from privreg.algorithms.huber_settings import best_clip_width
-from privreg.planning.least_budget import MARGIN, least_budget
-from privreg.planning.plan import plan_run
+from privreg.planning.plan import MARGIN, least_budget, plan_run
 from privreg.planning.search import beyond, next_on
 from privreg.prediction.problem import Problem
 
