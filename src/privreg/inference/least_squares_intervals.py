@@ -20,12 +20,13 @@ from privreg.algorithms.huber_settings import default_settings
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.whitening import raised, shrunk_curvature
-from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (
+    LEAST_DEGREES,
     TARGETS,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
+    half_widths,
     require_functionals,
 )
 from privreg.inference.shrunk_moments import LIMIT, VISIBLE
@@ -80,7 +81,7 @@ class LeastSquaresLaw:
         return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
     def largest_bias(self, direction: FloatArray, slope: FloatArray) -> float:
-        r"""What the clip may move a coefficient by.
+        r"""Largest bias of a coefficient by the clip, along a direction u with the slope a = A⁻¹u.
 
         .. math::
             b = m_1(\kappa\|a - m m^\top a\| + |m^\top a|), \qquad
@@ -238,7 +239,7 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
 
 
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
-    """What the wide steps have moved the start by, whitened, and its variance along a coordinate.
+    """Whitened move of the wide steps from the start, and its variance along a coordinate.
 
     The two fits share their rows: half of a fit's sampling variance stands for that of the
     difference.
@@ -279,11 +280,10 @@ def _privacy(fit: LeastSquaresFit, curvature: FloatArray, noise: float) -> Float
 def _along(
     fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
 ) -> LeastSquaresLaw | None:
-    """The law for what is asked along a direction; None where it cannot be seen.
+    """Law along a direction, within a deviation of its own noisy value; None if unseen.
 
-    Shrinkage looks at all entries at once and can hide a single thin direction: the value along
-    this one stays within a deviation of its own noisy one, or of that of long rows where that is
-    more.
+    Shrinkage looks at all entries at once and can hide a single thin direction. The value of long
+    rows counts where that is more.
     """
     unit = direction / np.linalg.norm(direction)
     value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std

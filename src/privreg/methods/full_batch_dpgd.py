@@ -322,7 +322,7 @@ def _inflation(
     widths: FloatArray,
     private: FloatArray,
 ) -> FloatArray:
-    """Of the sampling variance, shape (settings, groups or 1)."""
+    """Factor of the sampling variance, shape (settings, groups or 1)."""
     if problem.feature_law == "one_hot":
         # Each category is a sample of its own size.
         nodes, weights = count_nodes(rows.eigenvalues, problem.sample_size)

@@ -177,12 +177,7 @@ class Declared:
 
     @classmethod
     def of(cls, problem: Problem) -> Declared:
-        """The bounds and the number of rows that a problem states.
-
-        Parameters
-        ----------
-        problem : Problem
-        """
+        """The bounds and the number of rows that a problem states."""
         require_instance("problem", problem, Problem)
         bounds = Bounds(problem.feature_norm, problem.label_bound)
         return cls(bounds, sample_size=problem.sample_size)
@@ -387,7 +382,7 @@ class Method(ABC):
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> Iterable[Candidates[Self]]:
-        """Where a search for the best settings starts, and how it goes on.
+        """Starts of a search for the best settings, and its moves from there.
 
         Parameters
         ----------

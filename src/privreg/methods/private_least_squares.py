@@ -64,11 +64,6 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     curvature_share, long_share, moment_share, mean_share : float
         Shares for the moments that intervals need. What is left goes to the wide steps.
 
-    Raises
-    ------
-    ValueError
-        If a value is out of range or nothing is left for the wide steps.
-
     Guarantee
     ---------
     That of `least_squares_descent`, with the bounds that are declared.

@@ -166,11 +166,6 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
     common_width : bool
         Whether all residuals are clipped at one width and long rows shortened instead.
 
-    Raises
-    ------
-    ValueError
-        If a value is out of range or nothing is left for the final steps.
-
     Guarantee
     ---------
     That of `huber_descent`, with the bounds that are declared.

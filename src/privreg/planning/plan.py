@@ -42,24 +42,12 @@ TOLERANCE, NEAR = 0.03, 1.5
 
 @dataclass(frozen=True)
 class Alternative:
-    """A method with its settings, and what it is predicted to do.
+    """A method with its settings, which can be run and fitted, and its predicted error."""
 
-    Attributes
-    ----------
-    name : str
-        Under which the method lists its candidates.
-    method : Method
-        The method with its settings, which can be run and fitted.
-    predictions : tuple of Prediction
-        One for each problem that was stated, in order.
-    regret : float
-        Largest ratio of its objective to the least one of any alternative, over what is stated as
-        `plan_run` takes it.
-    """
-
-    name: str
+    name: str  # under which the method lists its candidates
     method: Method
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[Prediction, ...]  # one for each problem that was stated, in order
+    # Largest ratio of its objective to the least one of any alternative, as for `plan_run`.
     regret: float
 
     @property
@@ -75,21 +63,11 @@ class Alternative:
 
 @dataclass(frozen=True)
 class TargetCost:
-    """What intervals for a target cost beside least squares on the same rows without privacy.
+    """Lengths of intervals over those of least squares on the same rows without privacy."""
 
-    Attributes
-    ----------
-    name : str
-        Of the alternative.
-    supposes : str
-        What of the errors makes the target that of least squares; empty where nothing does.
-    lengths : tuple of float
-        Length of an interval over that of least squares, one for each problem that was stated.
-    """
-
-    name: str
-    supposes: str
-    lengths: tuple[float, ...]
+    name: str  # of the alternative
+    supposes: str  # assumption about errors that makes the target that of least squares, or ""
+    lengths: tuple[float, ...]  # one for each problem that was stated
 
 
 @dataclass(frozen=True)
@@ -119,12 +97,12 @@ class Plan:
 
     @property
     def best(self) -> Alternative:
-        """What to run."""
+        """The alternative to run."""
         return self.alternatives[0]
 
     @property
     def targets(self) -> tuple[TargetCost, ...]:
-        """What intervals cost with each alternative that has them."""
+        """Costs of intervals with each alternative that has them."""
         return tuple(
             TargetCost(
                 each.name,
@@ -216,10 +194,6 @@ def plan_run(
     intervals : bool
         Whether the fit must spend what its intervals need.
 
-    Returns
-    -------
-    Plan
-
     Raises
     ------
     ValueError
@@ -285,7 +259,7 @@ class _Known:
     found: dict[tuple[Any, ...], Prediction] = field(default_factory=dict)
 
     def predictions(self, problem: Problem, methods: Sequence[Method]) -> list[Prediction]:
-        """Of settings for a problem with one of the misfits."""
+        """Predictions of settings for a problem with one of the misfits."""
         parts = asdict(replace(problem, misfit=0.0)).values()
         seen = tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in parts)
         new = list(
@@ -507,8 +481,7 @@ def least_budget(
     Returns
     -------
     Plan
-        Its `budget` is the answer; where the least one that is searched meets the target, the
-        verdict says so.
+        Its `budget` is the answer; the verdict says where even the least one meets the target.
 
     Raises
     ------

@@ -1,18 +1,18 @@
-"""Share and second moment of clipped residuals, row by row."""
+"""Label noise as a mixture of Gaussians, and what clipping leaves of residuals, row by row."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import erfc, exp, factorial, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import erf, eval_hermitenorm, gammainc
+from scipy.special import chdtr, erf, eval_hermitenorm, gammainc, gammaincinv, xlogy
 from scipy.special import erfc as erfc_of
 
 from privreg.immutable import frozen
-from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows
 
@@ -29,6 +29,45 @@ LARGEST = 1e100
 # Taylor series of share and second moment in the ratio of width to deviation, about points 32 to
 # a unit: the first term that is left out is at most 1e-16 of the value.
 POINTS, DEGREE = 32, 7
+# Degrees of freedom ν of label noise.
+DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
+# Probabilities at which the scales are cut, the largest scales first: their cells are the finest.
+CUTS = (0.0, 0.002, 0.015, 0.06, 0.16, 0.32, 0.52, 0.72, 0.88, 1.0)
+# Laplace's density has a peak, which the smallest scales make.
+PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
+
+
+def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+    r"""Squared scales S² of label noise and their probabilities, (cells,) each.
+
+    .. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1 \text{ exactly}
+
+    Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S².
+    A cell of probabilities is represented by the conditional mean of S² in it, for which
+
+    .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
+        = \Pr(a < \chi^2_{\nu - 2} < b),
+
+    and for an exponential S², between its upper quantiles at u and v, by
+
+    .. math:: \mathbb E[S^2; u < e^{-S^2} < v] = v - v \log v - u + u \log u.
+    """
+    if law == "gaussian":
+        return np.ones(1), np.ones(1)
+    return _cells(law)
+
+
+@lru_cache(maxsize=8)
+def _cells(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+    cuts = np.array(PEAKED if law == "laplace" else CUTS)
+    if law == "laplace":
+        parts = cuts - xlogy(cuts, cuts)
+    else:
+        degrees = DEGREES[law]
+        parts = chdtr(degrees - 2, 2 * gammaincinv(degrees / 2, cuts))
+    weights = np.diff(cuts)
+    squares = np.diff(parts) / weights
+    return frozen(squares), frozen(weights)
 
 
 class ClippedRows(NamedTuple):
@@ -256,5 +295,5 @@ def _about(
 
 
 def finite(energy: FloatArray) -> FloatArray:
-    """What has diverged, infinite or no number, stays so; but residuals need a number."""
+    """The energy, or `LARGEST` where it has diverged: residuals need a number."""
     return np.fmin(energy, LARGEST)

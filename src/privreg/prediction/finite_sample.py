@@ -7,8 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from privreg.prediction.clipping import mean_moments
-from privreg.prediction.label_noise import squared_scales
+from privreg.prediction.clipping import mean_moments, squared_scales
 from privreg.prediction.problem import LabelNoiseLaw
 
 FloatArray = NDArray[np.float64]

@@ -125,7 +125,7 @@ def _caps(
     problem: Problem,
     noise: float,
 ) -> tuple[float, FloatArray, FloatArray]:
-    """The first round's cap without noise in its histogram; all caps with noise, and chances."""
+    """Cap of the first round without noise in its histogram; all caps with noise, and chances."""
     n = problem.sample_size
     edges = length_edges(problem.feature_norm)
     bins = np.searchsorted(edges, lengths, side="left")

@@ -18,10 +18,9 @@ from scipy.special import ndtr
 
 from privreg.algorithms.huber_scales import residual_scale, scale_edges, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.clipping import clipped_rows, clipped_slopes, finite
+from privreg.prediction.clipping import clipped_rows, clipped_slopes, finite, squared_scales
 from privreg.prediction.finite_sample import count_nodes, sample_nodes, sampling_inflation
 from privreg.prediction.gram_rounds import Whitening, nodes_gain, whiten
-from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.predicted_error import ErrorMoments
 from privreg.prediction.problem import LabelNoiseLaw, Problem

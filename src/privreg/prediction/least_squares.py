@@ -197,22 +197,11 @@ def _quantiles(law: ErrorLaw) -> FloatArray:
 
 @dataclass(frozen=True)
 class LeastSquaresPrediction:
-    """What a private least-squares fit will be worth, beside least squares on the same rows.
+    """Length and error of a private least-squares fit over those of least squares on its rows."""
 
-    Attributes
-    ----------
-    length : float
-        Length of a slope's 95 % interval over that of least squares; `inf` where noise hides the
-        tail or the slope.
-    error : float
-        Mean squared prediction error over that of least squares.
-    clip_width : float
-        Clip of q/√p over the errors' standard deviation.
-    """
-
-    length: float
-    error: float
-    clip_width: float
+    length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
+    error: float  # mean squared prediction error
+    clip_width: float  # clip of q/√p over the errors' standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,7 +435,7 @@ class _WideSteps:
 
 
 def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
-    r"""How far noise in the last counts carries the clip.
+    r"""Reach of the clip that noise in the last counts causes.
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 

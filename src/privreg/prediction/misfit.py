@@ -1,4 +1,4 @@
-r"""Where a clipped regression goes if what clipping takes away is correlated with the features.
+r"""Shift of a clipped regression whose clipped parts are correlated with the features.
 
 Least squares makes the residual r uncorrelated with the features, a clipped regression its score
 :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ is what a long row is shortened by. The
@@ -25,8 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.prediction.clipping import clipped_moments
-from privreg.prediction.label_noise import squared_scales
+from privreg.prediction.clipping import clipped_moments, squared_scales
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
 

@@ -19,7 +19,7 @@ MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 
 
 class Regime(StrEnum):
-    """How far the theory behind a prediction holds for the problem and settings at hand."""
+    """Extent to which the theory behind a prediction holds for the problem and settings."""
 
     PROVEN = "proven"
     """Inside the assumptions of a theorem or an exact law, up to a stated expansion."""
@@ -75,25 +75,12 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """The same numbers with the regime that they are in.
-
-        Parameters
-        ----------
-        regime : Regime
-        reason : str
-            The theorem, or the expansion.
-        """
+        """The same numbers in a regime, for a reason: the theorem, or the expansion."""
         require_instance("regime", regime, Regime)
         return replace(self, regime=regime, reason=require_instance("reason", reason, str))
 
     def with_doubt(self, reason: str) -> Prediction:
-        """The same numbers, marked as not to be relied on.
-
-        Parameters
-        ----------
-        reason : str
-            Why not.
-        """
+        """The same numbers, marked as not to be relied on for a reason."""
         return self.marked(Regime.OUTSIDE, reason)
 
 

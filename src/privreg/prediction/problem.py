@@ -1,4 +1,4 @@
-"""What is known of a regression before any private run: sizes, scales and the features' law."""
+"""Public description of a regression: sizes, scales and the features' law."""
 
 from __future__ import annotations
 
@@ -65,11 +65,6 @@ class Problem(Immutable):
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
         (`prediction.misfit`): 0 where the noise is independent of the features, 0.2 to 0.5 on real
         tables.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name.
 
     Examples
     --------

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privreg.inference.critical_values import LEAST_DEGREES, half_widths, p_values
-from privreg.inference.population_intervals import CoefficientIntervals
+from privreg.inference.population_intervals import (
+    LEAST_DEGREES,
+    CoefficientIntervals,
+    half_widths,
+    p_values,
+)
 from privreg.theory.bias_aware import bias_aware_quantile
 
 LEVELS = [1e-3, 0.1, 0.5, 0.8, 0.95, 0.99, 1 - 1e-4, 1 - 1e-8]
