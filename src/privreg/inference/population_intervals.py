@@ -357,7 +357,7 @@ def p_values(
     *,
     bias: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""The α at which `half_widths` of level 1 - α equal a distance, so that tests invert intervals.
+    r"""The α at which `half_widths` of level 1 - α equal a distance: tests invert intervals.
 
     .. math::
         \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
