@@ -157,7 +157,7 @@ def checkpoints(
     ------
     brown2024, section 3, equation (87).
     """
-    path = _path(iterates)
+    path = require_array("iterates", iterates, shape=(..., None, None))
     weights = checkpoint_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
     return _from_iterates(weights, path, level)
 
@@ -188,7 +188,7 @@ def batch_means(
     ------
     brown2024, section 3 (no formal guarantee is claimed) and section 4.2.
     """
-    path = _path(iterates)
+    path = require_array("iterates", iterates, shape=(..., None, None))
     weights = batch_mean_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
     return _from_iterates(weights, path, level)
 
@@ -258,10 +258,6 @@ def _block_length(steps: int, replicates: int, burn_in: int) -> int:
             f"{steps} iterates, got {burn_in}"
         )
     return block
-
-
-def _path(iterates: ArrayLike) -> FloatArray:
-    return require_array("iterates", iterates, shape=(..., None, None))
 
 
 def _from_iterates(

@@ -155,7 +155,7 @@ def least_squares_intervals(
 
     with c(·) the quantile of `bias_aware_quantile`, b what the clip may move the coefficient by
     (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and ν what noise
-    in s² is worth.
+    in s² is worth. Where nothing bounds a coefficient its interval is infinite, with the reason.
 
     Notes
     -----
@@ -337,8 +337,9 @@ def new_observations(
         \qquad z = W^\top x,\ s = \min(1, R_2/\|z\|)
 
     with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
-    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. Shorter rows get longer intervals, and longer rows
-    no shorter ones, which only adds coverage.
+    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of rows: products of persons are
+    sums over their rows. Half-widths are infinite where noise hides the quantile. Shorter rows get
+    longer intervals, and longer rows no shorter ones, which only adds coverage.
 
     Notes
     -----

@@ -34,7 +34,10 @@ def search(
     intervals: bool,
     goals: Sequence[tuple[Problem, float]] = (),
 ) -> Method | None:
-    """Settings of least predicted objective, or None where the method does not take the budget."""
+    """Settings of least predicted objective, or None where the method does not take the budget.
+
+    Goals are problems with the least objective known of each: the largest ratio to it is minimised.
+    """
     method = registry.searched()[name]
     if budget.neighbours not in method.relations:
         return None

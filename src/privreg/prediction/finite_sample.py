@@ -36,6 +36,9 @@ def sampling_inflation(
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
         r \sim \sigma\xi + N(0, v + \tau^2)
 
+    for clips w, (settings, rows). Without clipping it is 1/(1 - κ); `inf` where there is no
+    solution: too few rows, or clips whose squares are 0 in double precision.
+
     Source
     ------
     El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.

@@ -106,34 +106,24 @@ class ErrorMoments:
             error = rows.total(energy)
             # An interval about a biased estimate misses θ* by its bias as well.
             length = 2 * ndtri(0.975) * np.sqrt(error / problem.dimension)
-        found = []
-        for at in range(len(risk)):
-            settled = np.isfinite(risk[at]) and risk[at] < 1e6 * (
-                problem.null_risk + problem.label_noise_std**2
+        null = problem.null_risk
+        most = 1e6 * (null + problem.label_noise_std**2)
+        reason = "the run diverges: the step size is too large for the features' scale"
+        diverged = Prediction(*(np.inf,) * 4, null, Regime.OUTSIDE, reason)
+        return [
+            Prediction(
+                excess_risk=float(risk[at]),
+                excess_risk_std=float(np.sqrt(spread[at])),
+                parameter_error=float(error[at]),
+                interval_length=float(length[at]),
+                null_risk=null,
+                regime=Regime.EXTENDED,
+                reason="",
             )
-            found.append(
-                Prediction(
-                    excess_risk=float(risk[at]),
-                    excess_risk_std=float(np.sqrt(spread[at])),
-                    parameter_error=float(error[at]),
-                    interval_length=float(length[at]),
-                    null_risk=problem.null_risk,
-                    regime=Regime.EXTENDED,
-                    reason="",
-                )
-                if settled
-                else _diverged(problem)
-            )
-        return found
-
-
-def _diverged(problem: Problem) -> Prediction:
-    return Prediction(
-        *(np.inf,) * 4,
-        null_risk=problem.null_risk,
-        regime=Regime.OUTSIDE,
-        reason="the run diverges: the step size is too large for the features' scale",
-    )
+            if np.isfinite(risk[at]) and risk[at] < most
+            else diverged
+            for at in range(len(risk))
+        ]
 
 
 def too_few_rows(problem: Problem, unclipped: float) -> str | None:
