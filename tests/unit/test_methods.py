@@ -13,15 +13,12 @@ from privreg.command_line.main import main
 from privreg.estimators.linear_regression import PrivateLinearRegression
 from privreg.estimators.outlook import problem_in_bounds
 from privreg.methods import registry
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method
+from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.runs import Declared, Fit
 from privreg.noise.source import Seeded
-from privreg.planning.least_budget import least_budget
-from privreg.planning.plan import plan_run
+from privreg.planning.plan import least_budget, plan_run
+from privreg.prediction.predicted_error import Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction, Regime
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.schedules import Harmonic

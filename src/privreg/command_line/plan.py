@@ -7,10 +7,7 @@ from pathlib import Path
 
 from privreg.command_line.options import add_budget, add_problem, as_json, budget_of, problems_of
 from privreg.methods import registry
-from privreg.planning.least_budget import least_budget
-from privreg.planning.plan import OBJECTIVES, plan_run
-from privreg.planning.report import draw, plain
-from privreg.planning.result import Plan
+from privreg.planning.plan import OBJECTIVES, Plan, draw, least_budget, plain, plan_run
 
 SUMMARY = "find the best method and settings for a budget, or the least budget for a target"
 

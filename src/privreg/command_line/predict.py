@@ -8,8 +8,8 @@ from typing import Any
 
 from privreg.command_line.options import add_budget, add_problem, as_json, budget_of, problems_of
 from privreg.methods import registry
+from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction
 
 SUMMARY = "predict the error of a private run from its settings alone"
 

@@ -35,10 +35,12 @@ from privreg.estimators.summary import (
 )
 from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.unquoted import unquoted
-from privreg.inference.coefficient_covariance import CoefficientCovariance
-from privreg.inference.population_intervals import CoefficientIntervals, Target
-from privreg.methods.method import Method
-from privreg.methods.runs import Fitted
+from privreg.inference.population_intervals import (
+    CoefficientCovariance,
+    CoefficientIntervals,
+    Target,
+)
+from privreg.methods.method import Fitted, Method
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import require_answer, require_array, require_choice, require_unmasked
 
@@ -254,7 +256,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Notes
         -----
         No law of the errors is assumed: half-widths come from the private histogram of the fit
-        (`privreg.inference.new_observations`). A new record of the same population, clipped to the
+        (`inference.least_squares_intervals`). A new record of the same population, clipped to the
         bounds as in the fit, lies inside with probability `level` or more. That is an average over
         records: where the errors' size depends on the features, rows of large errors are covered
         less, others more.

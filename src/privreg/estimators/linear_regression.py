@@ -42,8 +42,7 @@ from privreg.estimators.table_quality import (
 )
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.methods.method import Method, require_method
-from privreg.methods.runs import Declared
+from privreg.methods.method import Declared, Method, require_method
 from privreg.noise.source import NOT_PRIVATE, SECRET, Ongoing, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours

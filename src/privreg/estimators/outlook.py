@@ -21,16 +21,13 @@ from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.estimators.bounds import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
-from privreg.methods.method import Method
+from privreg.methods.method import Fitted, Method
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import CAREFUL, PrivateRegression
-from privreg.methods.runs import Fitted
-from privreg.planning.grid_edges import beyond, next_on
-from privreg.planning.search import DOUBT, WORTH
+from privreg.planning.search import DOUBT, WORTH, beyond, next_on
 from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.predicted_error import MOST_RATIO, Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import MOST_RATIO
-from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity

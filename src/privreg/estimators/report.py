@@ -18,11 +18,9 @@ from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.estimators.summary import Part, escape
 from privreg.estimators.table_quality import TableQuality
-from privreg.inference.least_squares_intervals import robust_difference
+from privreg.inference.least_squares_intervals import robust_difference, robust_gain
 from privreg.inference.population_intervals import CoefficientIntervals
-from privreg.inference.robust_gain import robust_gain
-from privreg.methods.method import Method
-from privreg.methods.runs import Fitted
+from privreg.methods.method import Fitted, Method
 from privreg.privacy.budget import Budget
 from privreg.validation import sort
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import nctdtr, stdtrit
+from scipy.special import stdtrit
 
 from privreg.validation import (
     require_answer,
     require_array,
     require_broadcast,
-    require_count,
     require_number,
     require_real,
 )
@@ -26,7 +25,6 @@ FloatArray = NDArray[np.float64]
 LOG_STEP = 0.05
 LOG_REACH = 38.0
 LARGEST_NONCENTRALITY = 1e5
-LARGEST_SHIFT = 1e4
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
@@ -115,49 +113,6 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
         deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
         width = _quantile(m, level) / np.sqrt(m) * deviation * scale
     return require_answer("bias and covariance", width)
-
-
-def independent_coverage(
-    bias: ArrayLike, std: ArrayLike, *, replicates: int, level: float
-) -> FloatArray:
-    r"""Coverage with independent replicates that share a bias: the noncentral t law.
-
-    .. math:: F_{m-1,\delta}(t) - F_{m-1,\delta}(-t), \qquad \delta = b\sqrt m / s
-
-    Parameters
-    ----------
-    bias : array_like, shape (...)
-        Common bias b of the replicates, such as what is left after the burn-in.
-    std : array_like, shape (...)
-        Standard deviation s of a replicate, more than 0.
-    replicates : int
-        m, at least 2.
-    level : float
-        Nominal level in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Source
-    ------
-    brown2024, equations (12) and (86).
-    """
-    spread, centre = require_real("std", std, above=0), require_real("bias", bias)
-    require_broadcast(bias=centre, std=spread)
-    replicates = require_count("replicates", replicates, least=2)
-    # The lower tail by reflection: the noncentral t of a far negative argument is not computable.
-    with np.errstate(over="ignore"):
-        shift = np.abs(centre) * (np.sqrt(replicates) / spread)
-    # Further out than any quantile the coverage is 0, and the noncentral t is not computable.
-    far = shift > LARGEST_SHIFT
-    shift = np.where(far, 0.0, shift)
-    quantile = _quantile(replicates, level)
-    above = 1 - nctdtr(replicates - 1, -shift, quantile)
-    inside = np.where(far, 0.0, nctdtr(replicates - 1, shift, quantile) - above)
-    if np.any(far) and quantile > LARGEST_SHIFT / 100:
-        raise ValueError(f"bias must be at most {LARGEST_SHIFT:g} standard errors at level {level}")
-    return require_answer("bias, std and level", inside)
 
 
 def _replicates(

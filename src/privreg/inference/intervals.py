@@ -141,18 +141,12 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
 def checkpoints(
     iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
 ) -> Interval:
-    """Interval from equally spaced iterates of one run.
+    """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
 
     Parameters
     ----------
-    iterates : array_like, shape (..., N, p)
-        θ_1..θ_N.
-    level : float
-        Nominal coverage in (0, 1).
-    replicates : int
-        m, at least 2.
-    burn_in : int
-        First iterates left out; the checkpoints are θ at burn_in + l L with L = ⌊(N - burn_in)/m⌋.
+    iterates, level, replicates, burn_in
+        As for `batch_means`.
 
     Returns
     -------
@@ -163,7 +157,7 @@ def checkpoints(
     ------
     brown2024, section 3, equation (87).
     """
-    path = _path(iterates)
+    path = require_array("iterates", iterates, shape=(..., None, None))
     weights = checkpoint_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
     return _from_iterates(weights, path, level)
 
@@ -194,7 +188,7 @@ def batch_means(
     ------
     brown2024, section 3 (no formal guarantee is claimed) and section 4.2.
     """
-    path = _path(iterates)
+    path = require_array("iterates", iterates, shape=(..., None, None))
     weights = batch_mean_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
     return _from_iterates(weights, path, level)
 
@@ -230,17 +224,9 @@ def batch_mean_weights(steps: int, *, replicates: int = 10, burn_in: int = 20) -
 def replicate_weights(
     construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
 ) -> FloatArray:
-    """Weights of a path's iterates in its replicates.
+    """Weights (m, N) of a path's iterates in its replicates, as for `quality.interval_quality`.
 
-    Parameters
-    ----------
-    construction, gradients, replicates, burn_in
-        As for `quality.interval_quality`.
-
-    Returns
-    -------
-    ndarray, shape (m, N)
-        For "independent_runs" shape (1, ⌊N / m⌋): one run makes one replicate.
+    For "independent_runs" the shape is (1, ⌊N / m⌋): one run makes one replicate.
     """
     require_choice("construction", construction, CONSTRUCTIONS)
     count = require_count("gradients", gradients)
@@ -258,7 +244,6 @@ def replicate_weights(
 
 def t_quantile(replicates: int, *, level: float) -> float:
     """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
-    replicates = require_count("replicates", replicates, least=2)
     level = require_number("level", level, above=0, below=1)
     return float(stdtrit(replicates - 1, (1 + level) / 2))
 
@@ -273,10 +258,6 @@ def _block_length(steps: int, replicates: int, burn_in: int) -> int:
             f"{steps} iterates, got {burn_in}"
         )
     return block
-
-
-def _path(iterates: ArrayLike) -> FloatArray:
-    return require_array("iterates", iterates, shape=(..., None, None))
 
 
 def _from_iterates(

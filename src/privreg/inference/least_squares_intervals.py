@@ -1,4 +1,4 @@
-"""Intervals for least-squares coefficients of a private fit, from what it released.
+"""Intervals for least-squares coefficients and new records of a private fit, from what it released.
 
 The released coefficients differ from the population's by sampling, by private noise, and by what
 the clip leaves out of the tail. The first two have a law; the third has a bound, estimated from a
@@ -9,27 +9,33 @@ post-processing and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtr
 
 from privreg.algorithms.huber_scales import scale_is_hidden
+from privreg.algorithms.huber_settings import default_settings
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.whitening import raised, shrunk_curvature
-from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (
+    LEAST_DEGREES,
+    TARGETS,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
+    half_widths,
     require_functionals,
-    require_target,
 )
 from privreg.inference.shrunk_moments import LIMIT, VISIBLE
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import sum_sensitivity
+from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import shrink_to
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
-from privreg.validation import require_array, require_instance, require_number
+from privreg.validation import require_array, require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust
@@ -41,19 +47,12 @@ HIDDEN = "the feature is hidden by the noise of the second moments"
 COLLINEAR = "the feature is collinear with others, as far as the noise shows"
 UNSEEN = "the rows are too few for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
+# Deviations of their noise by which counts must reach the level of new observations.
+CAUTION = 1.0
 
 
 class RobustDifference(NamedTuple):
-    """Whether a robust fit tells another story about the slopes.
-
-    Attributes
-    ----------
-    statistic : float
-        Squared whitened distance of the two fits' slopes over its variance where they agree.
-    degrees_of_freedom : int
-    p_value : float
-        Of the χ² law; it ignores what the clip leaves out.
-    """
+    """χ² test of whether a robust fit's slopes differ; it ignores what the clip leaves out."""
 
     statistic: float
     degrees_of_freedom: int
@@ -62,53 +61,27 @@ class RobustDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class LeastSquaresLaw:
-    r"""Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ.
+    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
 
-    Attributes
-    ----------
-    curvature, second_moment : ndarray, shape (p, p)
-        A and B.
-    privacy : ndarray, shape (p, p)
-        V, covariance of the last iterate about the minimiser on the same records.
-    curvature_noise : float
-        Standard deviation of the noise that is left in uᵀAu.
-    excess : float
-        m₁: bound on the mean of what the clip cuts off, of a gradient over √p.
-    constant : ndarray, shape (p,)
-        Unit vector m along the whitened mean row; 0 without intercept.
-    moved : ndarray, shape (p,)
-        δ, what the wide steps have moved the robust start by.
-    moved_noise : float
-        Standard deviation of uᵀδ for a unit vector u.
-    left_out : float
-        m₁ at the clip of the robust start.
-    """
-
-    curvature: FloatArray
-    second_moment: FloatArray
-    privacy: FloatArray
-    curvature_noise: float
-    excess: float
-    constant: FloatArray
-    moved: FloatArray
-    moved_noise: float
-    left_out: float
+    curvature: FloatArray  # A
+    second_moment: FloatArray  # B
+    privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
+    curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
+    excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
+    constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
+    moved: FloatArray  # δ, by which the wide steps have moved the robust start
+    moved_noise: float  # standard deviation of uᵀδ for a unit vector u
+    left_out: float  # m₁ at the clip of the robust start
 
     def last_iterate(self, sample_size: float) -> LastIterateLaw:
-        """Covariances of the last iterate, with the factor n/(n - p) of small samples.
-
-        Parameters
-        ----------
-        sample_size : float
-            n, at least 1; p + 1 where it is less.
-        """
+        """Covariances of the last iterate, with the factor n/(n - p) of small samples."""
         p = len(self.curvature)
-        n = max(require_number("sample_size", sample_size, least=1), p + 1.0)
+        n = max(sample_size, p + 1.0)
         whole = sandwich(self.curvature, self.second_moment, sample_size=n)
         return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
     def largest_bias(self, direction: FloatArray, slope: FloatArray) -> float:
-        r"""What the clip may move a coefficient by.
+        r"""Largest bias of a coefficient by the clip, along a direction u with the slope a = A⁻¹u.
 
         .. math::
             b = m_1(\kappa\|a - m m^\top a\| + |m^\top a|), \qquad
@@ -117,15 +90,7 @@ class LeastSquaresLaw:
 
         Where the tail leans on a coefficient, so does what the narrow clip t_H of the start leaves
         out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1.
-
-        Parameters
-        ----------
-        direction, slope : ndarray, shape (p,)
-            u and a = A⁻¹u, of entries up to 1e150.
         """
-        wide: dict[str, Any] = {"shape": self.constant.shape, "least": -1e150, "most": 1e150}
-        direction = require_array("direction", direction, **wide)
-        slope = require_array("slope", slope, **wide)
         length = float(np.linalg.norm(slope))
         if length == 0:
             return 0.0
@@ -140,13 +105,7 @@ class LeastSquaresLaw:
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
-    """Law of the last iterate from private statistics.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
-    """
-    require_instance("fit", fit, LeastSquaresFit)
+    """Law of the last iterate from private statistics."""
     p = fit.parameters.size
     curvature = shrunk_curvature(fit.curvature, thin=True)
     curvature = raised(curvature, fit.long_curvature, caution=1.0)
@@ -196,26 +155,7 @@ def least_squares_intervals(
 
     with c(·) the quantile of `bias_aware_quantile`, b what the clip may move the coefficient by
     (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and ν what noise
-    in s² is worth.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
-        What `least_squares_descent` released.
-    level : float
-        In (0, 1).
-    target : {"population", "empirical"}
-        Least squares in the population that the records are an independent sample of, or on these
-        records, for which sampling does not count.
-    functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ + o, of entries up to 1e100; the coefficients by default.
-    offset : array_like, shape (k,) or ()
-        o, public.
-
-    Returns
-    -------
-    CoefficientIntervals
-        Of infinite width where nothing in the data bounds a coefficient, with the reason.
+    in s² is worth. Where nothing bounds a coefficient its interval is infinite, with the reason.
 
     Notes
     -----
@@ -225,7 +165,7 @@ def least_squares_intervals(
     the slope, more where it does not, and 1 along the mean.
     """
     require_instance("fit", fit, LeastSquaresFit)
-    require_target(target)
+    require_choice("target", target, TARGETS)
     level = require_number("level", level, above=0, below=1)
     rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
     p = fit.parameters.size
@@ -287,10 +227,6 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
     mean square of a residual: the two fits share their rows, and half of a fit's sampling variance
     stands for that of their difference.
-
-    Parameters
-    ----------
-    fit : LeastSquaresFit
     """
     law = least_squares_law(fit)
     p = fit.parameters.size
@@ -303,7 +239,7 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
 
 
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
-    """What the wide steps have moved the start by, whitened, and its variance along a coordinate.
+    """Whitened move of the wide steps from the start, and its variance along a coordinate.
 
     The two fits share their rows: half of a fit's sampling variance stands for that of the
     difference.
@@ -344,11 +280,10 @@ def _privacy(fit: LeastSquaresFit, curvature: FloatArray, noise: float) -> Float
 def _along(
     fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
 ) -> LeastSquaresLaw | None:
-    """The law for what is asked along a direction; None where it cannot be seen.
+    """Law along a direction, within a deviation of its own noisy value; None if unseen.
 
-    Shrinkage looks at all entries at once and can hide a single thin direction: the value along
-    this one stays within a deviation of its own noisy one, or of that of long rows where that is
-    more.
+    Shrinkage looks at all entries at once and can hide a single thin direction. The value of long
+    rows counts where that is more.
     """
     unit = direction / np.linalg.norm(direction)
     value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
@@ -377,3 +312,113 @@ def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
     own = np.linalg.solve(fit.whitening, row)
     seen = float(own @ fit.curvature.value @ own)
     return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else HIDDEN
+
+
+@dataclass(frozen=True)
+class NewObservations:
+    """Intervals for k labels of new records, in the units of the rows.
+
+    The nominal coverage `level` is an average over records of the population.
+    """
+
+    centre: FloatArray  # prediction of the robust start, about which the histogram was taken
+    half_width: FloatArray
+    level: float
+    reason: str = ""  # why half-widths are infinite
+
+
+def new_observations(
+    fit: LeastSquaresFit, rows: ArrayLike, *, level: float = 0.95
+) -> NewObservations:
+    r"""Intervals for labels of new records, whatever the law of the errors is.
+
+    .. math::
+        x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
+        \qquad z = W^\top x,\ s = \min(1, R_2/\|z\|)
+
+    with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
+    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of rows: products of persons are
+    sums over their rows. Half-widths are infinite where noise hides the quantile. Shorter rows get
+    longer intervals, and longer rows no shorter ones, which only adds coverage.
+
+    Notes
+    -----
+    Coverage ℓ is that of a record drawn anew from the population of the fitted ones: an average
+    over rows x, as in conformal prediction, and not the coverage at a stated x. The factor for the
+    rows' own part in θ_H is that of least squares. Counts must reach ℓ by a deviation of their
+    noise; within a bin they are taken as even in log q, which adds coverage in a tail.
+
+    Source
+    ------
+    Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
+    """
+    require_instance("fit", fit, LeastSquaresFit)
+    level = require_number("level", level, above=0, below=1)
+    p, n = fit.parameters.size, fit.sample_size
+    points = require_array("rows", rows, shape=(None, p), least=-1e100, most=1e100)
+    quantile = _quantile(fit.tail, level) if n > p else np.inf
+    lengths = np.linalg.norm(points @ fit.whitening, axis=1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
+        counted = np.minimum(np.minimum(lengths, fit.cap**2 / lengths), np.sqrt(p))
+        grown = np.sqrt((n + p) / (n - p)) if n > p else np.inf
+        half = np.where(counted > 0, quantile * grown * np.sqrt(p) / counted, np.inf)
+    return NewObservations(
+        centre=points @ fit.start,
+        half_width=half,
+        level=level,
+        reason="" if np.isfinite(quantile) else UNSEEN,
+    )
+
+
+def _quantile(tail: ProductTail, level: float) -> float:
+    """Least t below which a share of the records lies for all that noise hides; `inf` for none."""
+    counts, edges = tail.counts.value, tail.edges
+    below = np.cumsum(counts)[:-1]
+    beyond = counts.sum() - below
+    bins = np.arange(1, len(counts))
+    hidden = np.hypot((1 - level) * np.sqrt(bins), level * np.sqrt(len(counts) - bins))
+    spare = (1 - level) * below - level * beyond - CAUTION * tail.counts.noise_std * hidden
+    reached = np.flatnonzero(spare >= 0)
+    if not reached.size:
+        return float(np.inf)
+    first = int(reached[0])
+    if first == 0:
+        return float(edges[0])
+    share = spare[first - 1] / (spare[first - 1] - spare[first])
+    return float(edges[first - 1] * (edges[first] / edges[first - 1]) ** share)
+
+
+def robust_gain(fit: LeastSquaresFit) -> float:
+    r"""Variance of a coefficient over that of a robust fit, where errors are symmetric.
+
+    .. math::
+        \frac{v + m_2/n}{v_R + m_2/n}, \qquad
+        v = \tfrac1p\operatorname{tr}V, \qquad
+        v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
+
+    along a whitened coordinate: V is the known noise of the wide steps; s the private residual
+    scale; w and ρ_R the clip and the final steps' budget that `default_settings` plans for a robust
+    fit; Δ is 2 under replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped
+    product, the sampling variance of either fit as far as errors are normal. It leaves out what the
+    clips and the start add to either.
+    """
+    law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
+    typical = float(np.trace(law.curvature)) / p
+    noise = privacy_covariance(
+        law.curvature,
+        list(fit.step_matrices),
+        fit.gradient_noise_stds,
+        start_covariance=np.zeros((p, p)),
+        curvature_noise=0.0,
+    )
+    neighbours = fit.spending[0][1].neighbours
+    spent = float(np.clip(sum(each.rho for _, each in fit.spending), 1e-20, 1e20))
+    budget = Budget(spent, neighbours)
+    robust = default_settings(sample_size=max(1, round(n)), dimension=p, budget=budget)
+    width = robust.clip_width * fit.residual_scale
+    change = float(sum_sensitivity(1.0, neighbours=neighbours)) * width * np.sqrt(p)
+    std = gaussian_noise_std(sensitivity=change, rho=budget.rho * robust.final_share) / n
+    slope = typical * (2 * float(ndtr(robust.clip_width)) - 1)
+    sampling = float(np.trace(law.second_moment)) / p / typical**2 / n
+    return (float(np.trace(noise)) / p + sampling) / (float(std / slope) ** 2 + sampling)

@@ -9,14 +9,15 @@ post-processing and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri, stdtrit
 
 from privreg.algorithms.huber_fit import HuberFit
-from privreg.inference.critical_values import half_widths, p_values
 from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
+from privreg.theory.bias_aware import bias_aware_quantile
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
 from privreg.validation import (
     require_array,
@@ -30,6 +31,10 @@ from privreg.validation import (
 FloatArray = NDArray[np.float64]
 Target = Literal["population", "empirical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
+# With fewer degrees of freedom the noise hides the variance itself: no finite interval is honest.
+LEAST_DEGREES = 2.0
+# Of a bias or a distance to the standard error, so that no quantile overflows.
+LARGEST_RATIO = 1e100
 
 
 @dataclass(frozen=True)
@@ -130,48 +135,24 @@ class CoefficientIntervals:
 
 @dataclass(frozen=True)
 class LastIterateLaw:
-    r"""Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ.
+    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
 
-    Attributes
-    ----------
-    sampling : ndarray, shape (p, p)
-        Covariance of the empirical minimiser about the population's.
-    privacy : ndarray, shape (p, p)
-        Covariance of the last iterate about the empirical minimiser.
-    """
-
-    sampling: FloatArray
-    privacy: FloatArray
+    sampling: FloatArray  # covariance of the empirical minimiser about the population's
+    privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
 
     def total(self, target: Target) -> FloatArray:
         """Covariance about the target, (p, p)."""
-        require_choice("target", target, TARGETS)
         return self.sampling + self.privacy if target == "population" else self.privacy
 
 
 def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
-    r"""Law of the last iterate from private statistics.
-
-    Parameters
-    ----------
-    fit : HuberFit
-    moments : ShrunkMoments, optional
-        Those of the fit (`shrunk_moments`) by default.
-
-    Returns
-    -------
-    LastIterateLaw
+    """Law of the last iterate from private statistics, those of the fit by default.
 
     Source
     ------
     Ours; the factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
-    require_instance("fit", fit, HuberFit)
-    moments = (
-        shrunk_moments(fit)
-        if moments is None
-        else require_instance("moments", moments, ShrunkMoments)
-    )
+    moments = shrunk_moments(fit) if moments is None else moments
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     mean = moments.mean_curvature
@@ -230,7 +211,7 @@ def population_intervals(
     symmetric given the features, or, but for the intercept, independent of them.
     """
     require_instance("fit", fit, HuberFit)
-    require_target(target)
+    require_choice("target", target, TARGETS)
     level = require_number("level", level, above=0, below=1)
     rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
     directions = rows @ fit.whitening
@@ -261,11 +242,6 @@ def population_intervals(
     )
 
 
-def require_target(target: Target) -> None:
-    """What is to be covered."""
-    require_choice("target", target, TARGETS)
-
-
 def require_functionals(
     functionals: ArrayLike | None, offset: ArrayLike, *, dimension: int
 ) -> tuple[FloatArray, FloatArray]:
@@ -292,3 +268,135 @@ def _start_error(fit: HuberFit, moments: ShrunkMoments) -> FloatArray:
     covered = np.linalg.solve(fit.whitening, fit.parameters)
     whole = np.linalg.lstsq(np.eye(len(left)) - left, covered, rcond=1e-3)[0]
     return np.outer(whole, whole)
+
+
+@dataclass(frozen=True)
+class CoefficientCovariance:
+    """Covariance of coefficients about their target, (k, k), in parts of sampling and of noise.
+
+    Where nothing bounds a coefficient its variance is `inf` and its covariances are NaN.
+    """
+
+    sampling: FloatArray
+    privacy: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Sum of both, (k, k); its diagonal is the square of the intervals' standard errors."""
+        return self.sampling + self.privacy
+
+
+def coefficient_covariance(
+    intervals: CoefficientIntervals, law: LastIterateLaw, directions: FloatArray
+) -> CoefficientCovariance:
+    r"""Covariance with the intervals' standard errors and the law's correlations.
+
+    .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
+
+    for L and s those of sampling, and those of private noise.
+    """
+    assert intervals.privacy_error is not None
+    error = intervals.standard_error
+    size = np.max(np.abs(directions), axis=1, keepdims=True)
+    directions = directions / np.where(size > 0, size, 1.0)
+    known = np.isfinite(error)
+    sampling = np.where(known, np.nan_to_num(intervals.sampling_error), np.inf)
+    return CoefficientCovariance(
+        sampling=_with_errors(directions @ law.sampling @ directions.T, sampling),
+        privacy=_with_errors(directions @ law.privacy @ directions.T, intervals.privacy_error),
+    )
+
+
+def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
+    """The matrix scaled to a diagonal of squared errors."""
+    root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    seen = root > 0
+    scale = np.where(seen, np.where(np.isfinite(error), error, 0.0) / np.where(seen, root, 1.0), 0)
+    found = np.outer(scale, scale) * ((matrix + matrix.T) / 2)
+    found[~np.isfinite(error)] = np.nan
+    found[:, ~np.isfinite(error)] = np.nan
+    np.fill_diagonal(found, error**2)
+    return found
+
+
+def half_widths(
+    standard_error: FloatArray,
+    degrees_of_freedom: FloatArray,
+    *,
+    level: float,
+    bias: FloatArray | None = None,
+) -> FloatArray:
+    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
+
+    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s, \qquad \Phi(c - t) - \Phi(-c - t) = \ell
+
+    with Student's and the normal quantile t and z; without bias h = t_ν s.
+
+    Source
+    ------
+    Armstrong and Kolesár (2018), equation (10), for c.
+    """
+    error, degrees = standard_error, degrees_of_freedom
+    known = np.isfinite(error) & (degrees > LEAST_DEGREES)
+    quantile = np.full(error.shape, np.inf)
+    quantile[known] = stdtrit(degrees[known], (1 + level) / 2)
+    if bias is not None:
+        normal = float(ndtri((1 + level) / 2))
+        # Below a level of 1e-16 both quantiles are 0.
+        student = quantile[known] / normal if normal > 0 else 1.0
+        ratio = _ratio(bias[known], error[known])
+        quantile[known] = student * bias_aware_quantile(ratio, level=level)
+    found = np.zeros(error.shape)
+    return np.multiply(quantile, error, out=found, where=error > 0)
+
+
+def p_values(
+    distance: ArrayLike,
+    standard_error: ArrayLike,
+    degrees_of_freedom: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+) -> FloatArray:
+    r"""The α at which `half_widths` of level 1 - α equal a distance: tests invert intervals.
+
+    .. math::
+        \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
+        t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
+
+    The right side falls with α, so that it has one solution, found by bisection of log α.
+    """
+    error = require_array("standard_error", standard_error, shape=(None,), least=0, infinite=True)
+    same: dict[str, Any] = {"shape": error.shape, "least": 0}
+    degrees = require_array("degrees_of_freedom", degrees_of_freedom, **same, infinite=True)
+    shift = np.zeros(error.shape) if bias is None else require_array("bias", bias, **same)
+    away = np.abs(require_array("distance", distance, shape=error.shape))
+    found = np.ones(error.shape)
+    # Without a spread the interval is a point.
+    found[(error == 0) & (away > 0)] = 0.0
+    known = np.isfinite(error) & (error > 0) & (degrees > LEAST_DEGREES) & (away > 0)
+    ratio = _ratio(shift[known], error[known])
+    with np.errstate(over="ignore"):
+        scaled = np.minimum(away[known] / error[known], LARGEST_RATIO)
+    found[known] = _solved(scaled, degrees[known], ratio)
+    return found
+
+
+def _solved(distance: FloatArray, degrees: FloatArray, shift: FloatArray) -> FloatArray:
+    low, high = np.full(distance.shape, np.log(1e-300)), np.zeros(distance.shape)
+    for _ in range(70):
+        middle = (low + high) / 2
+        half = np.exp(middle) / 2
+        # Student's quantile is at least the normal one, and beyond doubles where it is infinite.
+        student, share = stdtrit(degrees, half), np.ones(half.shape)
+        np.divide(ndtri(half), student, out=share, where=student < 0)
+        quantile = distance * np.clip(share, 0.0, 1.0)
+        below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(high <= np.log(1e-300) + 1e-9, 0.0, np.minimum(np.exp(high), 1.0))
+
+
+def _ratio(bias: FloatArray, error: FloatArray) -> FloatArray:
+    found = np.zeros(error.shape)
+    with np.errstate(over="ignore"):
+        np.divide(bias, error, out=found, where=error > 0)
+    return np.minimum(found, LARGEST_RATIO)

@@ -1,4 +1,4 @@
-"""How good the intervals of private gradient descent will be: exact coverage and expected length.
+"""Exact coverage and expected length of the intervals of private gradient descent.
 
 A construction turns the iterates of a run into replicates; the unclipped iterates are Gaussian with
 a law in closed form, so coverage and length need no simulation.
@@ -33,22 +33,11 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class IntervalQuality:
-    """What intervals for the empirical minimiser will be worth, feature by feature.
+    """Exact quality of intervals for the empirical minimiser, feature by feature."""
 
-    Attributes
-    ----------
-    coverage : ndarray, shape (p,)
-        Probability that a feature's interval contains the empirical minimiser, in [0, 1].
-    expected_length : ndarray, shape (p,)
-        Expected full length, in units of a coefficient.
-    clipping : float
-        Bound on the probability that any gradient clips. With clipping `coverage` is off by no
-        more; 0 where nothing clips.
-    """
-
-    coverage: FloatArray
-    expected_length: FloatArray
-    clipping: float = 0.0
+    coverage: FloatArray  # probability that an interval contains the minimiser, (p,)
+    expected_length: FloatArray  # full length in units of a coefficient, (p,)
+    clipping: float = 0.0  # probability that any gradient clips; `coverage` is off by no more
 
 
 def interval_quality(
@@ -89,11 +78,6 @@ def interval_quality(
     -------
     IntervalQuality
         With `clipping` 0: the law knows no clipping.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range or the law has no noise.
 
     Examples
     --------
@@ -137,7 +121,7 @@ def interval_quality_of_data(
     level: float = 0.95,
     start: ArrayLike | None = None,
 ) -> IntervalQuality:
-    r"""Exact coverage and expected length of the intervals that a budget buys on a data set.
+    """Exact coverage and expected length of the intervals that a budget buys on a data set.
 
     Parameters
     ----------
@@ -160,11 +144,6 @@ def interval_quality_of_data(
     -------
     IntervalQuality
         Coverage and length are exact without clipping; `clipping` bounds what it may change.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range or the features are linearly dependent.
 
     Guarantee
     ---------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,7 @@ from scipy.special import ndtr
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import shrink_to, shrink_to_identity
-from privreg.validation import (
-    require_answer,
-    require_array,
-    require_choice,
-    require_instance,
-)
+from privreg.validation import require_answer
 
 FloatArray = NDArray[np.float64]
 # Of a direction's own noise: what it must exceed to be seen, and how far shrinkage may take it.
@@ -26,27 +20,15 @@ VISIBLE, LIMIT = 1.645, 1.0
 
 @dataclass(frozen=True)
 class ShrunkMoments:
-    """A and B in whitened coordinates, and what is not known of them.
+    """A and B in whitened coordinates, and the noise that is left in them."""
 
-    Attributes
-    ----------
-    curvature, second_moment : ndarray, shape (p, p)
-        A and B.
-    mean_curvature : float
-        tr(A)/p.
-    curvature_noise, second_moment_noise : float
-        Standard deviation of what noise is left in uᵀAu and uᵀBu for a unit vector u, where the
-        two were released.
-    gram_noise : ndarray, shape (p, p)
-        G, where A and B are taken to be multiples of the rows' second moment: what noise is left in
-        that along u has standard deviation uᵀGu.
-    """
-
-    curvature: FloatArray
-    second_moment: FloatArray
-    mean_curvature: float
+    curvature: FloatArray  # A
+    second_moment: FloatArray  # B
+    mean_curvature: float  # tr(A)/p
+    # Standard deviations in uᵀAu and uᵀBu for a unit vector u, where the two were released.
     curvature_noise: float
     second_moment_noise: float
+    # G, where A and B are multiples of the rows' second moment: uᵀGu is its deviation along u.
     gram_noise: FloatArray
 
     @property
@@ -66,20 +48,8 @@ class ShrunkMoments:
 
         with C the covariance about the target. Where A = πΣ and B = mΣ the sampling part is
         proportional to Σ⁻¹ and the private one to its square.
-
-        Parameters
-        ----------
-        direction : ndarray, shape (p,)
-            u, not 0, of entries up to 1e100.
-        sampling, privacy : ndarray, shape (p, p)
-            The two parts of C, of entries up to 1e100.
-        target : {"population", "empirical"}
         """
-        require_choice("target", target, ("population", "empirical"))
-        direction = self._unit(direction)
-        square: dict[str, Any] = {"shape": self.curvature.shape, "least": -1e100, "most": 1e100}
-        sampling = require_array("sampling", sampling, **square)
-        privacy = require_array("privacy", privacy, **square)
+        direction = _unit(direction)
         population = target == "population"
         covariance = sampling + privacy if population else privacy
         a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
@@ -100,21 +70,12 @@ class ShrunkMoments:
         return float(require_answer("sampling and privacy", noise))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """The same moments for what is asked along a direction; None where it cannot be seen.
+        """Moments along a direction, within a deviation of its own noisy value; None if unseen.
 
-        Shrinkage looks at all entries at once and can hide a single thin direction. So the value
-        along this one stays within a standard deviation of its own noisy one, and where that is
-        no more than noise would be, nothing bounds a coefficient along it.
-
-        Parameters
-        ----------
-        fit : HuberFit
-            The one that the moments are of.
-        direction : ndarray, shape (p,)
-            Not 0, of entries up to 1e100.
+        Shrinkage looks at all entries at once and can hide a single thin direction. Where its own
+        value is no more than noise, nothing bounds a coefficient along it.
         """
-        require_instance("fit", fit, HuberFit)
-        unit = self._unit(direction)
+        unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)
         if fit.curvature is not None:
             found, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
@@ -138,16 +99,6 @@ class ShrunkMoments:
             return replace(corrected, curvature_noise=std)
         return replace(corrected, gram_noise=std / self.mean_curvature * np.eye(len(unit)))
 
-    def _unit(self, direction: FloatArray) -> FloatArray:
-        found = require_array(
-            "direction", direction, shape=(len(self.curvature),), least=-1e100, most=1e100
-        )
-        largest = float(np.max(np.abs(found)))
-        if largest == 0:
-            raise ValueError("direction must not be zero, got zeros")
-        found = found / largest
-        return np.asarray(found / np.linalg.norm(found))
-
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     r"""A and B from what a fit released, between the plug-in and the sandwich.
@@ -160,16 +111,7 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     their diagonals, and the rows' second moment Σ̂ in whitened coordinates: the identity, but for
     directions so thin that whitening stopped at the noise. At ω = 0 this is the plug-in for errors
     that do not depend on the features, at ω = 1 the sandwich.
-
-    Parameters
-    ----------
-    fit : HuberFit
-
-    Returns
-    -------
-    ShrunkMoments
     """
-    require_instance("fit", fit, HuberFit)
     p = fit.parameters.size
     # Below this weight the noise would hide a deviation from the identity.
     hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
@@ -222,6 +164,12 @@ def _scaled(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
     scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
     scaled: FloatArray = scaling @ matrix @ scaling
     return scaled
+
+
+def _unit(direction: FloatArray) -> FloatArray:
+    """The direction, of entries up to 1e100, at length 1."""
+    found = direction / float(np.max(np.abs(direction)))
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def _lifted(matrix: FloatArray, floor: float) -> FloatArray:

@@ -22,14 +22,10 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method
-from privreg.methods.runs import Declared, Fit
+from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.prediction.clipping import noise_moments
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import MOST_RATIO, ErrorMoments, Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import MOST_RATIO
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -169,11 +165,11 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
     """g, and the coordinates' share of what the random part spreads."""
-    total = 0.0
+    total, lost = 0.0, np.full_like(diagonal, np.inf)
     for _ in range(200):
         below = diagonal - tau**2 * total
         if np.any(below <= 0):
-            return np.full_like(diagonal, np.inf), np.full_like(diagonal, np.inf)
+            return lost, lost
         updated = float(rows.total(1 / below))
         if abs(updated - total) <= 1e-10 * updated:
             break
@@ -188,9 +184,9 @@ def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray
                 break
             total += move / (1 - gain)
             if np.any(diagonal - tau**2 * total <= 0):
-                return np.full_like(diagonal, np.inf), np.full_like(diagonal, np.inf)
+                return lost, lost
     resolvent = 1 / (diagonal - tau**2 * total)
     gain = tau**2 * float(rows.total(resolvent**2))
     if gain >= 1:
-        return np.full_like(diagonal, np.inf), np.full_like(diagonal, np.inf)
+        return lost, lost
     return resolvent, tau**2 * resolvent**2 / (1 - gain)

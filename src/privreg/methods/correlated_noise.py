@@ -18,15 +18,12 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method
-from privreg.methods.runs import Declared, Fit
+from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import LARGEST, ClippedRows, clipped_rows, clipped_slopes
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity

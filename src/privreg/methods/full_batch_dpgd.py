@@ -28,9 +28,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import NOTHING, Method
-from privreg.methods.runs import Declared, Fit
+from privreg.methods.method import NOTHING, Candidates, Declared, Fit, Method
 from privreg.prediction.clipping import (
     ClippedRows,
     clipped_rows,
@@ -38,13 +36,10 @@ from privreg.prediction.clipping import (
     finite,
     noise_moments,
 )
-from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.finite_sample import count_nodes, sample_nodes, sampling_inflation
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime, too_few_rows
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import too_few_rows
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, shared_sample_size
@@ -327,7 +322,7 @@ def _inflation(
     widths: FloatArray,
     private: FloatArray,
 ) -> FloatArray:
-    """Of the sampling variance, shape (settings, groups or 1)."""
+    """Factor of the sampling variance, shape (settings, groups or 1)."""
     if problem.feature_law == "one_hot":
         # Each category is a sample of its own size.
         nodes, weights = count_nodes(rows.eigenvalues, problem.sample_size)

@@ -1,27 +1,33 @@
-"""What a private method is: settings that can be run, predicted, searched and fitted."""
+"""Private methods: settings that can be run, predicted, searched and fitted."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, replace
-from math import isinf
-from typing import Any, ClassVar, Self
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import partial
+from itertools import product
+from math import isclose, isinf
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from privreg.algorithms.adassp import Bounds, require_bounds
+from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.inference.coefficient_covariance import CoefficientCovariance
-from privreg.inference.new_observations import NewObservations
-from privreg.inference.population_intervals import TARGETS, CoefficientIntervals, Target
-from privreg.methods.candidates import Candidates
-from privreg.methods.runs import Declared, Fitted
+from privreg.inference.least_squares_intervals import NewObservations
+from privreg.inference.population_intervals import (
+    TARGETS,
+    CoefficientCovariance,
+    CoefficientIntervals,
+    Target,
+)
 from privreg.noise.source import SECRET, NoiseSource, require_source
+from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction
-from privreg.prediction.rows import Rows, require_setting, rows_of
-from privreg.privacy import assumptions
+from privreg.prediction.rows import Rows, require_rows_of, rows_of
+from privreg.privacy import assumptions, persons
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
@@ -30,12 +36,159 @@ from privreg.validation import (
     require_array,
     require_choice,
     require_count,
+    require_flag,
     require_instance,
     require_number,
     require_rng,
 )
 
 FloatArray = NDArray[np.float64]
+Settings = TypeVar("Settings")
+# Of values that rounding alone may tell apart, relative to either.
+EQUAL = 1e-9
+
+
+def _itself(point: Any) -> Any:
+    return point
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Generic[Settings]):
+    """Points of a search, each of which stands for settings."""
+
+    name: str  # under which a plan lists the best of them
+    starts: Sequence[Any]  # points that are tried first, at least one
+    # From the best point so far to others that are tried next, in this order.
+    moves: Sequence[Callable[[Any], Sequence[Any]]] = ()
+    settings: Callable[[Any], Settings] = _itself
+    clip: str | None = None  # setting that bounds gradients; a plan widens it if that costs little
+
+    @classmethod
+    def zoomed(
+        cls,
+        name: str,
+        settings: Callable[[Any], Settings],
+        grids: Sequence[NDArray[np.float64]],
+        *,
+        zooms: int,
+        clip: str | None = None,
+    ) -> Candidates[Settings]:
+        """A product of grids, then ever smaller crosses about the best point."""
+        widths = [float(np.max(np.diff(grid))) if grid.size > 1 else 0.0 for grid in grids]
+        crosses = [
+            partial(_cross, widths=[width / 2**zoom for width in widths])
+            for zoom in range(1, zooms + 1)
+        ]
+        return cls(name, list(product(*grids)), crosses, settings, clip)
+
+    def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
+        """Settings of least value; of values that are equal but for rounding, the first."""
+
+        def least_of(points: Sequence[Any]) -> tuple[Any, float]:
+            found = values([self.settings(point) for point in points])
+            least = min(found)
+            at = next(at for at, each in enumerate(found) if isclose(each, least, rel_tol=EQUAL))
+            return points[at], found[at]
+
+        best, least = least_of(self.starts)
+        for move in self.moves:
+            point, found = least_of(move(best))
+            if found < least and not isclose(found, least, rel_tol=EQUAL):
+                best, least = point, found
+        return self.settings(best)
+
+
+def _cross(point: Any, *, widths: Sequence[float]) -> list[Any]:
+    steps = np.eye(len(widths))
+    return [
+        np.array(point) + sign * width * steps[axis]
+        for axis, width in enumerate(widths)
+        if width > 0
+        for sign in (-1, 1)
+    ]
+
+
+class Fitted(Protocol):
+    """Least that every method releases."""
+
+    @property
+    def iterates(self) -> FloatArray:
+        """Iterates that the budget covers, shape (T, p), the estimate last."""
+
+    @property
+    def parameters(self) -> FloatArray:
+        """The estimate, shape (p,)."""
+
+    @property
+    def spending(self) -> tuple[tuple[str, Budget], ...]:
+        """Costs of the run's parts, of which the whole budget is the sum."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Iterates of a run that the budget covers, (T, p), the estimate last, and their costs."""
+
+    iterates: FloatArray
+    spending: tuple[tuple[str, Budget], ...]
+
+    @property
+    def parameters(self) -> FloatArray:
+        """The estimate, shape (p,)."""
+        return np.asarray(self.iterates[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """Public facts of a data set.
+
+    Parameters
+    ----------
+    bounds : Bounds, optional
+        Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
+        AdaSSP and private regression need them.
+    sample_size : float, optional
+        What sums are divided by, at least 1 and at most 1e15: a number of records that is public or
+        was released before. By default the number of rows, which add-remove neighbours do not
+        share.
+    groups : array_like, shape (n,), optional
+        The person whose row it is; only private regression takes them.
+    intercept : bool
+        Whether the first column is one of ones.
+    threads : int
+        Threads that read samples which come in parts, at least 1.
+    """
+
+    bounds: Bounds | None = None
+    sample_size: float | None = None
+    groups: ArrayLike | Persons | None = field(default=None, repr=False)
+    intercept: bool = False
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None:
+            require_bounds(self.bounds)
+        if self.sample_size is not None:
+            require_number("sample_size", self.sample_size, least=1, most=1e15)
+        if self.groups is not None and not isinstance(self.groups, Persons):
+            rows = np.shape(np.asarray(self.groups, dtype=object))[:1]
+            persons.require_names(self.groups, require_count("groups", *rows or (0,)))
+        require_flag("intercept", self.intercept)
+        require_count("threads", self.threads)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Declared:
+        """The bounds and the number of rows that a problem states."""
+        require_instance("problem", problem, Problem)
+        bounds = Bounds(problem.feature_norm, problem.label_bound)
+        return cls(bounds, sample_size=problem.sample_size)
+
+    def require_bounds(self, name: str) -> Bounds:
+        """The bounds, which the method of this name needs."""
+        if self.bounds is None:
+            raise ValueError(f"bounds must be declared with {name}, got None")
+        return self.bounds
+
+
 NOTHING = Declared()
 
 
@@ -215,7 +368,7 @@ class Method(ABC):
         for each in settings:
             require_instance("settings", each, cls)
         rows = rows_of(problem) if rows is None else rows
-        require_setting(problem, rows)
+        require_rows_of(problem, rows)
         if not settings:
             return [[] for _ in stated]
         # The largest first: what a misfit adds is computed where there is one.
@@ -229,7 +382,7 @@ class Method(ABC):
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> Iterable[Candidates[Self]]:
-        """Where a search for the best settings starts, and how it goes on.
+        """Starts of a search for the best settings, and its moves from there.
 
         Parameters
         ----------

@@ -22,14 +22,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
-from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method, require_names
-from privreg.methods.runs import Declared, Fit
+from privreg.methods.method import Candidates, Declared, Fit, Method, require_names
 from privreg.prediction.clipping import ClippedRows, clipped_rows, clipped_slopes
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget

@@ -14,15 +14,18 @@ from privreg.algorithms.least_squares_descent import TAIL_ASSUMPTION, least_squa
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.least_squares_settings import LeastSquaresSettings, with_start_of
 from privreg.algorithms.warm_up import ASSUMPTIONS
-from privreg.inference.least_squares_intervals import least_squares_intervals, least_squares_law
-from privreg.inference.new_observations import NewObservations, new_observations
-from privreg.inference.population_intervals import CoefficientIntervals, LastIterateLaw, Target
-from privreg.methods.candidates import Candidates
-from privreg.methods.private_regression import PrivateRegression, in_regime
-from privreg.methods.whitened_descent import WhitenedDescent
+from privreg.inference.least_squares_intervals import (
+    NewObservations,
+    least_squares_intervals,
+    least_squares_law,
+    new_observations,
+)
+from privreg.inference.population_intervals import LastIterateLaw
+from privreg.methods.method import Candidates
+from privreg.methods.private_regression import PrivateRegression, WhitenedDescent, in_regime
 from privreg.prediction.least_squares import WideOutcome, follow_wide
+from privreg.prediction.predicted_error import Prediction, Regime
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 
@@ -61,11 +64,6 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     curvature_share, long_share, moment_share, mean_share : float
         Shares for the moments that intervals need. What is left goes to the wide steps.
 
-    Raises
-    ------
-    ValueError
-        If a value is out of range or nothing is left for the wide steps.
-
     Guarantee
     ---------
     That of `least_squares_descent`, with the bounds that are declared.
@@ -87,27 +85,16 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     supposes: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = (*ASSUMPTIONS, TAIL_ASSUMPTION)
     _descent = staticmethod(least_squares_descent)
+    _intervals = staticmethod(least_squares_intervals)
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings) -> Self:
-        """Settings whose start follows that of a robust fit, with the rest in proportion.
-
-        Parameters
-        ----------
-        settings : HuberSettings
-            What a robust fit would be run with, such as a planned `PrivateRegression`.
-        """
+        """Settings with the start of a robust fit's, and the rest in proportion."""
         return cls(**asdict(with_start_of(settings)))
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings from the numbers of records and coefficients and the budget alone.
-
-        Parameters
-        ----------
-        sample_size, dimension, budget
-            As for `PrivateRegression.default`, whose start they take.
-        """
+        """Settings with the start of `PrivateRegression.default`."""
         return cls.with_start_of(
             PrivateRegression.default(sample_size=sample_size, dimension=dimension, budget=budget)
         )
@@ -119,24 +106,10 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
         (robust,) = PrivateRegression.candidates(problem, budget, intervals=True)
         return [Candidates(cls.name, [cls.with_start_of(each) for each in robust.starts])]
 
-    def intervals(
-        self,
-        fit: LeastSquaresFit,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
-    ) -> CoefficientIntervals:
-        """Those of `least_squares_intervals`, at no further cost."""
-        return least_squares_intervals(
-            fit, level=level, target=target, functionals=functionals, offset=offset
-        )
-
     def new_observations(
         self, fit: LeastSquaresFit, rows: FloatArray, *, level: float
     ) -> NewObservations:
-        """Those of `privreg.inference.new_observations`, at no further cost."""
+        """Those of `new_observations` of the released histogram, at no further cost."""
         return new_observations(fit, rows, level=level)
 
     @staticmethod

@@ -1,8 +1,9 @@
-"""Private Huber regression, which `PrivateLinearRegression` runs: settings, search and regime."""
+"""Private Huber regression (`target="robust"`): settings, search and regime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -11,25 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.samples import Samples
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.population_intervals import (
+    CoefficientCovariance,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
+    coefficient_covariance,
     last_iterate_law,
     population_intervals,
 )
-from privreg.methods.candidates import Candidates
-from privreg.methods.whitened_descent import WhitenedDescent
+from privreg.methods.method import Candidates, Declared, Method
 from privreg.prediction import huber
+from privreg.prediction.predicted_error import Prediction, Regime, too_few_rows
 from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import too_few_rows
-from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
-from privreg.validation import require_instance
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
 
 FloatArray = NDArray[np.float64]
 # Derived in `in_regime`.
@@ -60,6 +62,87 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 )
 
 
+class WhitenedDescent(Method):
+    """A method whose `_descent` on whitened rows or persons takes it for its settings."""
+
+    relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
+    takes_groups: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    has_intervals: ClassVar[bool] = True
+    gaussian_dp: ClassVar[bool] = True
+    _descent: ClassVar[Callable[..., Release[Any]]]
+    _intervals: ClassVar[Callable[..., CoefficientIntervals]]
+    _law: ClassVar[Callable[..., LastIterateLaw]]
+
+    @classmethod
+    @abstractmethod
+    def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
+        """Settings from the numbers of records and coefficients and the budget alone."""
+
+    @classmethod
+    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
+        """As for every method; what is left out is that of `default`."""
+        start: Any = cls.default(
+            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
+        )
+        return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
+
+    def intervals(
+        self,
+        fit: Any,
+        *,
+        level: float,
+        target: Target,
+        functionals: FloatArray,
+        offset: FloatArray,
+    ) -> CoefficientIntervals:
+        """Intervals from what the fit released, at no further cost."""
+        return self._intervals(
+            fit, level=level, target=target, functionals=functionals, offset=offset
+        )
+
+    def covariance(
+        self, fit: Any, *, target: Target, functionals: FloatArray
+    ) -> CoefficientCovariance:
+        """Standard errors of the intervals, and correlations of the last iterate's law."""
+        offset = np.zeros(len(functionals))
+        intervals = self.intervals(
+            fit, level=0.95, target=target, functionals=functionals, offset=offset
+        )
+        return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
+
+    def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
+        """These settings with each of the changes, as they are where shares leave nothing."""
+        found = []
+        for changes in choices:
+            try:
+                found.append(replace(self, **changes))  # type: ignore[type-var]
+            except ValueError:
+                found.append(self)
+        return found
+
+    def _prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[np.random.Generator], Any]:
+        bounds = declared.require_bounds(self.name)
+
+        def fit(rng: np.random.Generator) -> Any:
+            return self._descent(
+                samples,
+                feature_norm=bounds.feature_norm,
+                label_bound=bounds.label,
+                budget=budget,
+                settings=self,
+                rng=rng,
+                groups=declared.groups,
+                sample_size=declared.sample_size,
+                intercept=declared.intercept,
+                threads=declared.threads,
+            ).value
+
+        return fit
+
+
 @dataclass(frozen=True)
 class PrivateRegression(HuberSettings, WhitenedDescent):
     r"""Private Huber regression: steps, clip and budget shares, chosen without the data.
@@ -83,11 +166,6 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
     common_width : bool
         Whether all residuals are clipped at one width and long rows shortened instead.
 
-    Raises
-    ------
-    ValueError
-        If a value is out of range or nothing is left for the final steps.
-
     Guarantee
     ---------
     That of `huber_descent`, with the bounds that are declared.
@@ -108,6 +186,8 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
     name: ClassVar[str] = "huber"
     assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
     _descent = staticmethod(huber_descent)
+    _intervals = staticmethod(population_intervals)
+    _law = staticmethod(last_iterate_law)
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
@@ -121,10 +201,6 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
             Number p of coefficients, the intercept among them, at least 1.
         budget : Budget
             ρ in [1e-20, 1e20].
-
-        Source
-        ------
-        `privreg.algorithms.huber_settings.default_settings`.
         """
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))
@@ -151,24 +227,6 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
         ]
         moves = [partial(cls._moved, choices=choices) for choices in MOVES]
         return [Candidates(cls.name, starts, 2 * moves, clip="clip_width")]
-
-    def intervals(
-        self,
-        fit: HuberFit,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
-    ) -> CoefficientIntervals:
-        """Those of `population_intervals`, at no further cost."""
-        return population_intervals(
-            fit, level=level, target=target, functionals=functionals, offset=offset
-        )
-
-    @staticmethod
-    def _law(fit: HuberFit) -> LastIterateLaw:
-        return last_iterate_law(fit)
 
     @classmethod
     def _predict(
@@ -202,19 +260,10 @@ def in_regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Pr
     - Beyond `MOST_THINNESS`, the edge of the first matrix's noise over the smallest eigenvalue,
       simulations had up to half again the error: a warning, not a refusal.
 
-    Parameters
-    ----------
-    problem : Problem
-    found : Prediction
-    outcome : huber.Outcome
-
     Source
     ------
     Derived as above; the simulations are those of docs/prediction.md.
     """
-    require_instance("problem", problem, Problem)
-    require_instance("found", found, Prediction)
-    require_instance("outcome", outcome, huber.Outcome)
     if not np.isfinite(found.excess_risk):
         return found.with_doubt(
             "too few rows or too small a budget: the descent does not come near"

@@ -24,22 +24,10 @@ METHODS: tuple[type[Method], ...] = (
 
 
 def by_name() -> dict[str, type[Method]]:
-    """Methods by their names.
-
-    Examples
-    --------
-    >>> list(by_name())
-    ['huber', 'full_batch', 'one_pass', 'correlated_noise', 'adassp', 'least_squares']
-    """
+    """Methods by their names."""
     return {method.name: method for method in METHODS}
 
 
 def searched() -> dict[str, type[Method]]:
-    """Methods by the names under which plans list their candidates.
-
-    Examples
-    --------
-    >>> "one_pass_harmonic" in searched()
-    True
-    """
+    """Methods by the names under which plans list their candidates."""
     return {name: method for method in METHODS for name in method.searched()}

@@ -1,4 +1,4 @@
-"""The best method and settings for a budget, over all problems that are thought possible."""
+"""Plans: the best method and settings for a budget, over all problems thought possible."""
 
 from __future__ import annotations
 
@@ -6,24 +6,162 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import product
+from math import exp, log
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from privreg.methods import registry
 from privreg.methods.method import Method
-from privreg.methods.predictions import predict_over
-from privreg.planning.result import Alternative, Plan
 from privreg.planning.search import search
+from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction
+from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, require_flag, require_instance, short
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_number,
+    short,
+)
 
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 # A method this many times worse than another one in a stated case is not searched in the others.
 FAR = 2.5
+# Predictions agree with simulations to 10 %: the target is met with that to spare.
+MARGIN = 1.1
+# Where the search starts, and where it ends that finds no budget too small, or large enough.
+SMALLEST, LARGEST = 1e-7, 1e3
+LEAST, MOST = 1e-12, 1e9
+WIDER = log(1e3)
+TOLERANCE, NEAR = 0.03, 1.5
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A method with its settings, which can be run and fitted, and its predicted error."""
+
+    name: str  # under which the method lists its candidates
+    method: Method
+    predictions: tuple[Prediction, ...]  # one for each problem that was stated, in order
+    # Largest ratio of its objective to the least one of any alternative, as for `plan_run`.
+    regret: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the theory holds for every problem."""
+        return all(each.holds for each in self.predictions)
+
+    @property
+    def worst(self) -> Prediction:
+        """The prediction of largest excess risk."""
+        return max(self.predictions, key=lambda each: each.excess_risk)
+
+
+@dataclass(frozen=True)
+class TargetCost:
+    """Lengths of intervals over those of least squares on the same rows without privacy."""
+
+    name: str  # of the alternative
+    supposes: str  # assumption about errors that makes the target that of least squares, or ""
+    lengths: tuple[float, ...]  # one for each problem that was stated
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Alternatives, the best first.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        What was stated.
+    budget : Budget
+        What any alternative costs.
+    alternatives : tuple of Alternative
+        The best settings of each method, those whose theory holds first, as `plan_run`
+        orders them.
+    worthwhile : bool
+        Whether the best is predicted to do better than predicting the mean for some problem.
+    verdict : str
+        One plain sentence.
+    """
+
+    problems: tuple[Problem, ...]
+    budget: Budget
+    alternatives: tuple[Alternative, ...]
+    worthwhile: bool
+    verdict: str
+
+    @property
+    def best(self) -> Alternative:
+        """The alternative to run."""
+        return self.alternatives[0]
+
+    @property
+    def targets(self) -> tuple[TargetCost, ...]:
+        """Costs of intervals with each alternative that has them."""
+        return tuple(
+            TargetCost(
+                each.name,
+                each.method.supposes,
+                tuple(
+                    found.interval_length / problem.least_squares_length
+                    for found, problem in zip(each.predictions, self.problems, strict=True)
+                ),
+            )
+            for each in self.alternatives
+            if each.method.has_intervals
+        )
+
+    def __str__(self) -> str:
+        null = max(problem.null_risk for problem in self.problems)
+        lines = [
+            _table(self.alternatives),
+            "",
+            f"Predicting the mean: {null:.3g}. {self.verdict}",
+            *map(self._cost, self.targets),
+        ]
+        return "\n".join(lines)
+
+    def _cost(self, target: TargetCost) -> str:
+        lengths = ", ".join(
+            f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
+            for length, problem in zip(target.lengths, self.problems, strict=True)
+        )
+        # Corners that share a law and a length are said once.
+        lengths = ", ".join(dict.fromkeys(lengths.split(", ")))
+        meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
+        name = target.name.replace("_", " ")
+        return f"Intervals of {name}: {lengths} times those without privacy; target {meant}."
+
+
+def _table(alternatives: Sequence[Alternative]) -> str:
+    """The alternatives as lines of text, the best first."""
+    header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
+    lines = [
+        (
+            each.name,
+            f"{each.worst.excess_risk:.3g}",
+            f"{each.worst.excess_risk_std:.2g}",
+            f"{each.worst.interval_length:.3g}",
+            f"{each.regret:.2f}",
+            str(each.worst.regime),
+            str(each.method),
+        )
+        for each in alternatives
+    ]
+    widths = [max(len(line[at]) for line in [header, *lines]) for at in range(len(header))]
+    rows = [
+        "  ".join(
+            text.ljust(width) if at in (0, 5, 6) else text.rjust(width)
+            for at, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in [header, *lines]
+    ]
+    return "\n".join(rows)
 
 
 def plan_run(
@@ -55,10 +193,6 @@ def plan_run(
         What is to be small.
     intervals : bool
         Whether the fit must spend what its intervals need.
-
-    Returns
-    -------
-    Plan
 
     Raises
     ------
@@ -125,7 +259,7 @@ class _Known:
     found: dict[tuple[Any, ...], Prediction] = field(default_factory=dict)
 
     def predictions(self, problem: Problem, methods: Sequence[Method]) -> list[Prediction]:
-        """Of settings for a problem with one of the misfits."""
+        """Predictions of settings for a problem with one of the misfits."""
         parts = asdict(replace(problem, misfit=0.0)).values()
         seen = tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in parts)
         new = list(
@@ -138,6 +272,26 @@ class _Known:
             for method, found in zip(new, predictions, strict=True):
                 self.found[seen, misfit, method] = found
         return [self.found[seen, problem.misfit, method] for method in methods]
+
+
+def predict_over(
+    problem: Problem,
+    methods: Sequence[Method],
+    budget: Budget,
+    *,
+    misfits: Sequence[float],
+) -> list[list[Prediction]]:
+    """Predictions for settings of any methods, for each misfit, one method's followed together."""
+    rows = rows_of(problem)
+    found: list[dict[int, Prediction]] = [{} for _ in misfits]
+    kinds: dict[type[Method], None] = dict.fromkeys(map(type, methods))
+    for kind in kinds:
+        places = [at for at, method in enumerate(methods) if type(method) is kind]
+        settings = [methods[at] for at in places]
+        predicted = kind.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)
+        for each, own in zip(found, predicted, strict=True):
+            each.update(zip(places, own, strict=True))
+    return [[each[at] for at in range(len(methods))] for each in found]
 
 
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
@@ -154,13 +308,7 @@ def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
 
 
 def names_of(methods: Any) -> list[str]:
-    """Names of methods.
-
-    Parameters
-    ----------
-    methods : iterable of str, optional
-        All by default.
-    """
+    """Names of methods."""
     known = registry.searched()
     if methods is None:
         return list(known)
@@ -254,3 +402,157 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
             f"excess risk is {share:.2g} times the mean's."
         )
     return f"{start} the fit leaves at most {share:.1%} of what predicting the mean misses."
+
+
+def plain(plan: Plan) -> dict[str, Any]:
+    """The plan as numbers, text and lists, which JSON can hold."""
+    return {
+        "rho": plan.budget.rho,
+        "neighbours": plan.budget.neighbours.value,
+        "verdict": plan.verdict,
+        "worthwhile": plan.worthwhile,
+        "targets": [asdict(each) for each in plan.targets],
+        "alternatives": [
+            {
+                "name": each.name,
+                "settings": str(each.method),
+                "regret": each.regret,
+                "holds": each.holds,
+                "predictions": [
+                    {**asdict(found), "regime": str(found.regime)} for found in each.predictions
+                ],
+            }
+            for each in plan.alternatives
+        ],
+    }
+
+
+def draw(plan: Plan, axes: Any) -> None:
+    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes."""
+    names = [each.name.replace("_", " ") for each in plan.alternatives]
+    places = np.arange(len(names))[::-1]
+    for place, each in zip(places, plan.alternatives, strict=True):
+        for prediction in each.predictions:
+            risk, spread = prediction.excess_risk, prediction.excess_risk_std
+            if not np.isfinite(risk):
+                continue
+            axes.errorbar(
+                risk,
+                place,
+                xerr=[[min(spread, 0.9 * risk)], [spread]],
+                fmt="o" if prediction.holds else "x",
+                color="C0" if each is plan.best else "0.5",
+            )
+    for problem in plan.problems:
+        axes.axvline(problem.null_risk, linestyle=":", color="C3")
+    axes.set_yticks(places, names)
+    axes.set_xscale("log")
+    axes.set_xlabel("excess risk (dotted: predicting the mean; cross: theory does not hold)")
+    axes.set_title(f"n = {plan.problems[0].sample_size:,}, rho = {plan.budget.rho:.3g}")
+
+
+def least_budget(
+    problems: Problem | Sequence[Problem],
+    *,
+    target_risk: float | None = None,
+    target_length: float | None = None,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    methods: Iterable[str] | None = None,
+) -> Plan:
+    """The plan of least zCDP budget that meets a target for every stated problem.
+
+    The prediction is to be below the target by 10 %, its stated accuracy. The budget is found to
+    3 %; the error of the best plan falls as the budget grows. Budgets between 1e-12 and 1e9 are
+    searched.
+
+    Parameters
+    ----------
+    problems : Problem or sequence of Problem
+        What is known, as for `plan_run`.
+    target_risk : float, optional
+        Largest mean excess risk, more than 0. One of the targets is given.
+    target_length : float, optional
+        Largest length of a 95 % interval, more than 0.
+    neighbours : Neighbours
+        Of the budget.
+    methods : iterable of str, optional
+        Names of methods, as for `plan_run`.
+
+    Returns
+    -------
+    Plan
+        Its `budget` is the answer; the verdict says where even the least one meets the target.
+
+    Raises
+    ------
+    ValueError
+        If no budget meets the target: the sample itself is too small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
+    >>> plan = least_budget(problem, target_risk=0.002, methods=["huber"])
+    >>> 0.001 < plan.budget.rho < 0.005
+    True
+    """
+    if (target_risk is None) == (target_length is None):
+        found = "none" if target_risk is None else "both"
+        raise ValueError(
+            f"target_risk: one of target_risk and target_length must be given, got {found}"
+        )
+    name = "target_risk" if target_length is None else "target_length"
+    stated = target_risk if target_length is None else target_length
+    target = require_number(name, stated, above=0) / MARGIN
+    objective: Objective = "excess_risk" if target_length is None else "interval_length"
+    names = every = names_of(methods)
+    relation = Neighbours(neighbours)
+
+    def plan_at(logarithm: float) -> Plan:
+        return plan_run(
+            problems,
+            Budget.zcdp(exp(logarithm), neighbours=relation),
+            methods=names,
+            objective=objective,
+        )
+
+    def met(plan: Plan) -> bool:
+        return plan.best.holds and all(
+            getattr(each, objective) <= target for each in plan.best.predictions
+        )
+
+    low, high = log(SMALLEST), log(LARGEST)
+    best = plan_at(high)
+    while not met(best) and high < log(MOST):
+        low, high = high, min(high + WIDER, log(MOST))
+        best = plan_at(high)
+    if not best.best.holds:
+        raise ValueError(
+            f"methods must hold one whose error can be predicted at a budget of {exp(high):g}, "
+            f"got {', '.join(names)}"
+        )
+    if not met(best):
+        least = max(getattr(each, objective) for each in best.best.predictions)
+        raise ValueError(
+            f"{name} must be more than {MARGIN * least:.3g}, what these rows allow at any budget, "
+            f"got {stated:g}"
+        )
+    tried = low > log(SMALLEST)
+    while high - low > TOLERANCE:
+        middle = (low + high) / 2
+        plan = plan_at(middle)
+        if met(plan):
+            high, best = middle, plan
+        else:
+            low, tried = middle, True
+        if high - low < NEAR:
+            # So near the answer a method that is far behind does not overtake.
+            near = [each.name for each in plan.alternatives if each.regret < 1.5]
+            names = near or names
+        if high - low <= TOLERANCE and not tried:
+            # All budgets met the target, and the answer is below them.
+            low, names, tried = log(LEAST), every, True
+            if met(plan := plan_at(low)):
+                words = f"The least budget that is searched, {LEAST:g}, meets the target. "
+                return replace(plan, verdict=words + plan.verdict)
+    return best

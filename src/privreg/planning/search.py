@@ -1,27 +1,28 @@
-"""Best settings of one method for one problem, searched on its predictions."""
+"""Best settings of one method for one problem, searched on predictions and beyond grids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from privreg.methods import registry
 from privreg.methods.method import Method
+from privreg.prediction.predicted_error import Prediction
 from privreg.prediction.problem import Problem
-from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from privreg.ranges import short
-from privreg.validation import require_callable, require_choice, require_flag, require_instance
 
 Objective = Callable[[Prediction], float]
 SEARCH_ROWS = 192
 # A doubtful prediction counts for more than any that holds, and still tells which way is down.
 DOUBT = 1e6
 WIDER, WORTH = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0), 1.1
+# A step beyond a grid is worth a gain of a hundredth; no grid is left by more than so many.
+GAIN, MOST_STEPS = 0.99, 40
+Point = TypeVar("Point")
 
 
 def search(
@@ -35,27 +36,8 @@ def search(
 ) -> Method | None:
     """Settings of least predicted objective, or None where the method does not take the budget.
 
-    Parameters
-    ----------
-    name : str
-        One under which a method lists candidates (`Method.searched`).
-    problem : Problem
-        What settings are sized by, and predicted for unless there are goals.
-    budget : Budget
-    objective : callable
-        From a prediction to what is minimised.
-    intervals : bool
-        Whether the fit must release what its intervals need.
-    goals : sequence of (Problem, float)
-        Problems with the least objective known of each: the largest ratio to it is minimised; empty
-        for the problem alone.
+    Goals are problems with the least objective known of each: the largest ratio to it is minimised.
     """
-    require_choice("name", name, registry.searched())
-    require_instance("problem", problem, Problem)
-    require_instance("budget", budget, Budget)
-    require_callable("objective", objective)
-    require_flag("intervals", intervals)
-    _require_goals(goals)
     method = registry.searched()[name]
     if budget.neighbours not in method.relations:
         return None
@@ -85,14 +67,6 @@ def search(
     return _widened(candidates.best(values), candidates.clip, values)
 
 
-def _require_goals(goals: Sequence[tuple[Problem, float]]) -> None:
-    if not isinstance(goals, (list, tuple)):
-        raise ValueError(f"goals must be a list of pairs, got {short(goals)}")
-    for goal in goals:
-        if not isinstance(goal, tuple) or len(goal) != 2 or not isinstance(goal[0], Problem):
-            raise ValueError(f"goals must be pairs of a Problem and a number, got {short(goal)}")
-
-
 def _widened(best: Any, clip: str | None, values: Callable[..., list[float]]) -> Any:
     """The widest clip that costs little where errors are as stated.
 
@@ -107,3 +81,33 @@ def _widened(best: Any, clip: str | None, values: Callable[..., list[float]]) ->
         each for each, value in zip(wider, found[1:], strict=True) if value <= WORTH * found[0]
     ]
     return affordable[-1] if affordable else best
+
+
+def beyond(
+    best: Point,
+    least: float,
+    *,
+    further: Callable[[Point], Point | None],
+    value: Callable[[Point], float],
+) -> tuple[Point, float]:
+    """The best on the way out of a grid, and its value.
+
+    The way ends where a step gains less than a hundredth: beyond the best, or near a limit.
+    """
+    for _ in range(MOST_STEPS):
+        point = further(best)
+        if point is None or not (found := value(point)) < GAIN * least:
+            break
+        best, least = point, found
+    return best, least
+
+
+def next_on(ladder: Sequence[float], value: float) -> float | None:
+    """The next value outwards, of one at or beyond an end of a ladder; None of one inside.
+
+    A ladder of whole numbers goes on by their difference, another one by their ratio.
+    """
+    for end, inner in ((ladder[0], ladder[1]), (ladder[-1], ladder[-2])):
+        if (value - end) * (end - inner) >= 0:
+            return value + end - inner if isinstance(end, int) else value * end / inner
+    return None

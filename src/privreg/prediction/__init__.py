@@ -1,1 +1,1 @@
-"""What error a private run will have, before any budget is spent."""
+"""Predicted error of private runs, before any budget is spent."""

@@ -1,18 +1,18 @@
-"""What clipping leaves of a residual, row by row."""
+"""Label noise as a mixture of Gaussians, and what clipping leaves of residuals, row by row."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import erfc, exp, factorial, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import erf, eval_hermitenorm, gammainc
+from scipy.special import chdtr, erf, eval_hermitenorm, gammainc, gammaincinv, xlogy
 from scipy.special import erfc as erfc_of
 
 from privreg.immutable import frozen
-from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows
 
@@ -29,28 +29,55 @@ LARGEST = 1e100
 # Taylor series of share and second moment in the ratio of width to deviation, about points 32 to
 # a unit: the first term that is left out is at most 1e-16 of the value.
 POINTS, DEGREE = 32, 7
+# Degrees of freedom ν of label noise.
+DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
+# Probabilities at which the scales are cut, the largest scales first: their cells are the finest.
+CUTS = (0.0, 0.002, 0.015, 0.06, 0.16, 0.32, 0.52, 0.72, 0.88, 1.0)
+# Laplace's density has a peak, which the smallest scales make.
+PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
+
+
+def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+    r"""Squared scales S² of label noise and their probabilities, (cells,) each.
+
+    .. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1 \text{ exactly}
+
+    Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S².
+    A cell of probabilities is represented by the conditional mean of S² in it, for which
+
+    .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
+        = \Pr(a < \chi^2_{\nu - 2} < b),
+
+    and for an exponential S², between its upper quantiles at u and v, by
+
+    .. math:: \mathbb E[S^2; u < e^{-S^2} < v] = v - v \log v - u + u \log u.
+    """
+    if law == "gaussian":
+        return np.ones(1), np.ones(1)
+    return _cells(law)
+
+
+@lru_cache(maxsize=8)
+def _cells(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+    cuts = np.array(PEAKED if law == "laplace" else CUTS)
+    if law == "laplace":
+        parts = cuts - xlogy(cuts, cuts)
+    else:
+        degrees = DEGREES[law]
+        parts = chdtr(degrees - 2, 2 * gammaincinv(degrees / 2, cuts))
+    weights = np.diff(cuts)
+    squares = np.diff(parts) / weights
+    return frozen(squares), frozen(weights)
 
 
 class ClippedRows(NamedTuple):
-    """Rows and label noise as compiled code takes them.
+    """Rows and label noise, a mixture of Gaussians, as compiled code takes them."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (rows,)
-    energies : ndarray, shape (rows, groups)
-    by_group : ndarray, shape (groups, rows)
-        The energies transposed.
-    multiplicities : ndarray, shape (groups,)
-    variances, chances : ndarray, shape (cells,)
-        Label noise as a mixture of Gaussians.
-    one_hot : bool
-    """
-
-    weights: FloatArray
-    energies: FloatArray
-    by_group: FloatArray
-    multiplicities: FloatArray
-    variances: FloatArray
+    weights: FloatArray  # (rows,)
+    energies: FloatArray  # (rows, groups)
+    by_group: FloatArray  # the energies transposed
+    multiplicities: FloatArray  # (groups,)
+    variances: FloatArray  # (cells,)
     chances: FloatArray
     one_hot: bool
 
@@ -59,17 +86,6 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     r"""Share of residuals that are not clipped, and second moment of the clipped ones.
 
     .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2,\qquad r \sim N(0, s^2)
-
-    Parameters
-    ----------
-    width : ndarray, shape (...)
-        w, at least 0; `inf` clips nothing.
-    std : ndarray, shape (...)
-        s, more than 0; broadcast with `width`.
-
-    Returns
-    -------
-    share, second_moment : ndarray, shape (...)
     """
     ratio = np.asarray(width / std)
     share, second = _each(ratio.ravel())
@@ -83,23 +99,7 @@ def noise_moments(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction.
-
-    Parameters
-    ----------
-    width : ndarray, shape (...)
-        w, at least 0.
-    label_noise_std : float
-        σ.
-    law : str
-        Of the noise.
-    other_variance : float or ndarray, shape (...)
-        Of the error; broadcast with `width`.
-
-    Returns
-    -------
-    share, second_moment : ndarray, shape (...)
-    """
+    r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction."""
     squares, weights = squared_scales(law)
     widths, others = np.broadcast_arrays(width, np.asarray(other_variance, dtype=np.float64))
     share, square = _mixed(widths.ravel(), others.ravel(), label_noise_std**2 * squares, weights)
@@ -177,16 +177,7 @@ def mean_moments(
     variances: FloatArray,
     chances: FloatArray,
 ) -> tuple[float, float]:
-    """Mean over rows of `noise_moments` at widths that have grown, with an error of one variance.
-
-    Parameters
-    ----------
-    widths, weights : ndarray, shape (rows,)
-    growth, other : float
-        What widths are multiplied by, and the variance of the error.
-    variances, chances : ndarray, shape (cells,)
-        Label noise as a mixture of Gaussians.
-    """
+    """Mean over rows of `noise_moments` at grown widths, with an error of one variance."""
     share, second = 0.0, 0.0
     for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
         whole = variance + other
@@ -201,14 +192,7 @@ def mean_moments(
 
 
 def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
-    """Rows of a problem, and its label noise, for `clipped_slopes`.
-
-    Parameters
-    ----------
-    problem : Problem
-    rows : Rows
-        Those of the problem.
-    """
+    """Rows of a problem, and its label noise, for `clipped_slopes`."""
     squares, chances = squared_scales(problem.label_noise_law)
     # Copies, so that compiled code sees one kind of array.
     return ClippedRows(
@@ -230,32 +214,13 @@ def clipped_slopes(
     squared_bias: FloatArray,
     variance: FloatArray,
 ) -> tuple[FloatArray, float]:
-    r"""What clipped residuals do to errors of given mean square and variance by group.
+    r"""Slopes (3, groups) of errors of mean square and variance, and share of whole residuals.
 
-    Of a row's residual, clipped to its width, are needed: the mean over that of the residual, by
-    which the mean error falls; the probability that it is not clipped, by which a deviation from
-    the mean falls; and the second moment. Where a row has many coordinates, its prediction's error
-    is Gaussian about 0 whatever the mean error, and by Stein's lemma the first two are one. A
-    one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`. Label noise that is
-    no Gaussian is a mixture of them.
-
-    Parameters
-    ----------
-    rows : ClippedRows
-    widths : ndarray, shape (rows,)
-        Largest residual of a row, at least 0.
-    factors : ndarray, shape (rows,)
-        What a row's clipped residual is multiplied by.
-    squared_bias, variance : ndarray, shape (groups,)
-        Of a coordinate's error; what has diverged is taken for `LARGEST`.
-
-    Returns
-    -------
-    slopes : ndarray, shape (3, groups)
-        Mean over rows of x_j² times a row's drift, share and second moment, with the factor, its
-        square for the last, per coordinate.
-    whole : float
-        Share of rows that are not clipped.
+    Slopes are means over rows of x_j² times, of the clipped residual, the mean over that of the
+    residual (drift, by which the mean error falls), the probability that it is not clipped (share,
+    by which a deviation falls), and the second moment, with a row's factor or its square. Where a
+    row has many coordinates, its prediction's error is Gaussian about 0, and by Stein's lemma the
+    first two are one. A one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`.
     """
     squared_bias, variance = np.fmin(squared_bias, LARGEST), np.fmin(variance, LARGEST)
     loads = rows.weights * factors
@@ -330,5 +295,5 @@ def _about(
 
 
 def finite(energy: FloatArray) -> FloatArray:
-    """What has diverged, infinite or no number, stays so; but residuals need a number."""
+    """The energy, or `LARGEST` where it has diverged: residuals need a number."""
     return np.fmin(energy, LARGEST)

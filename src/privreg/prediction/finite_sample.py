@@ -1,4 +1,4 @@
-r"""What a sample that is not much larger than the dimension adds to a Huber regression's error."""
+"""Effects of samples that are not much larger than the dimension on a Huber regression."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from privreg.prediction.clipping import mean_moments
-from privreg.prediction.label_noise import squared_scales
-from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
-from privreg.validation import require_array, require_choice, require_number, require_real
+from privreg.prediction.clipping import mean_moments, squared_scales
+from privreg.prediction.problem import LabelNoiseLaw
 
 FloatArray = NDArray[np.float64]
 # A fixed point that still changes by this much is solved for by bracketing.
 ITERATIONS, SETTLED = 12, 1e-3
 # Between the exponentials of these nothing overflows.
 LARGEST_LOGARITHM = 700.0
+NODES = 7
 
 
 def sampling_inflation(
@@ -37,44 +36,15 @@ def sampling_inflation(
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
         r \sim \sigma\xi + N(0, v + \tau^2)
 
-    Parameters
-    ----------
-    widths : ndarray, shape (settings, rows)
-        w, the clip of each row's residual, at least 0; `inf` clips nothing.
-    weights : ndarray, shape (rows,)
-        At least 0, of sum 1.
-    ratio : float
-        κ = p / n, at least 0 and at most 1e12.
-    label_noise_std : float
-        σ, at least 1e-9 and at most 1e9.
-    law : str
-        Of the label noise.
-    other_variance : float or ndarray, shape (settings,)
-        v of predictions, independent of these rows, at least 0 and at most 1e100.
-
-    Returns
-    -------
-    ndarray, shape (settings,)
-        1 / (1 - κ) where nothing clips; `inf` where there is no solution: too few rows, or clips
-        so narrow that their squares are 0 in double precision.
+    for clips w, (settings, rows). Without clipping it is 1/(1 - κ); `inf` where there is no
+    solution: too few rows, or clips whose squares are 0 in double precision.
 
     Source
     ------
     El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
-    widths = require_array("widths", widths, shape=(None, None), least=0, infinite=True)
-    settings, rows = widths.shape
-    weights = require_array("weights", weights, shape=(rows,), least=0, most=1 + 1e-9)
-    if not abs(weights.sum() - 1) <= 1e-9:
-        raise ValueError("weights must have sum 1, got another sum")
-    ratio = require_number("ratio", ratio, least=0, most=1e12)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
-    require_choice("law", law, LABEL_NOISE_LAWS)
-    other = require_real("other_variance", other_variance, least=0, most=1e100)
-    if other.shape not in ((), (settings,)):
-        raise ValueError(f"other_variance must have shape ({settings},), got {other.shape}")
-    other = np.broadcast_to(other, (settings,))
-
+    settings = len(widths)
+    other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (settings,))
     if ratio < 1e-12:
         return np.ones(settings)
     squares, chances = squared_scales(law)
@@ -165,3 +135,33 @@ def _solved(
     if not gain(low) > 0 > gain(high):
         return np.inf
     return float(np.exp(brentq(gain, low, high, xtol=1e-5)))
+
+
+def sample_nodes(
+    ratio: float, *, extra_variance: float = 0.0, nodes: int = NODES
+) -> tuple[FloatArray, FloatArray]:
+    r"""Quadrature for the eigenvalues of a sample's second moment, relative to the population's.
+
+    They follow the law of Marchenko and Pastur with ratio κ = p/n, whose orthogonal polynomials are
+    shifted Chebyshev ones: the Jacobi matrix has diagonal 1, 1 + κ, 1 + κ, ... and off-diagonal √κ.
+    An independent symmetric Gaussian error of relative size τ adds τ²p to the off-diagonal's
+    square, as for a semicircle, at least in the first three moments.
+    """
+    variance = ratio + extra_variance
+    shift = ratio**2 / variance if variance > 0 else 0.0
+    diagonal = np.concatenate([[1.0], np.full(nodes - 1, 1 + shift)])
+    beside = np.full(nodes - 1, np.sqrt(variance))
+    points, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    return points, vectors[0] ** 2
+
+
+def count_nodes(
+    probability: FloatArray, sample_size: int, *, nodes: int = 15
+) -> tuple[FloatArray, FloatArray]:
+    """Quantiles (groups, nodes) of a category's count over its mean, and weights."""
+    from scipy.stats import binom  # a second, for one-hot rows alone
+
+    levels = (np.arange(nodes) + 0.5) / nodes
+    counts = binom.ppf(levels, sample_size, np.minimum(probability, 1.0)[:, None])
+    means = np.maximum(counts.mean(axis=1, keepdims=True), 1 / nodes)
+    return counts / means, np.full(nodes, 1 / nodes)

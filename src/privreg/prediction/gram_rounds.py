@@ -1,4 +1,4 @@
-r"""What the rounds of the private Gram matrix of `huber_descent` leave of the features' scales.
+r"""Features' scales after the rounds of the private Gram matrix of `huber_descent`.
 
 Each round caps the rows' lengths, adds noise to their second moment and whitens for the next one.
 The first cap is read from a noisy histogram, so that it is random: too short a cap makes the
@@ -25,13 +25,12 @@ from privreg.algorithms.huber_scales import QUANTILE_ABOVE, length_cap, length_e
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.immutable import frozen
 from privreg.noise.normals import standard_normal
-from privreg.prediction.gram_nodes import sample_nodes
+from privreg.prediction.finite_sample import sample_nodes
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows, require_setting
+from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity
 from privreg.theory.huber_descent.known_noise import noise_edge
-from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 HISTOGRAMS, SEED = 256, 20250711
@@ -44,45 +43,21 @@ DEVIATION_WEIGHTS = np.array([2 / 3, 1 / 6, 1 / 6])
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """What the rounds of the private Gram matrix leave.
+    """Whitening that the rounds of the private Gram matrix leave, and how often it fails."""
 
-    Attributes
-    ----------
-    squares : ndarray, shape (groups,)
-        Squared entries of the diagonal whitening.
-    weight : float
-        Of the noisy matrix in the last shrunk one: 0 where noise hid it.
-    variance : float
-        Of the last matrix's noise, relative, summed over a row: that of its shape, and that of its
-        mean eigenvalue, which sets the length of steps.
-    overshooting : float
-        Probability that the rounds leave steps more than twice too long or too short.
-    thinness : float
-        Edge of the first matrix's noise over the smallest eigenvalue in it.
-    """
-
-    squares: FloatArray
-    weight: float
+    squares: FloatArray  # squared entries of the diagonal whitening, (groups,)
+    weight: float  # of the noisy matrix in the last shrunk one: 0 where noise hid it
+    # Of the last matrix's noise, relative and summed over a row: that of its shape, and that of its
+    # mean eigenvalue, which sets the length of steps.
     variance: float
-    overshooting: float
-    thinness: float
+    overshooting: float  # probability of steps more than twice too long or too short
+    thinness: float  # edge of the first matrix's noise over its smallest eigenvalue
 
 
 def whiten(
     problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget, shrink: FloatArray
 ) -> Whitening:
-    """Expected whitening of each group, and how often it fails.
-
-    Parameters
-    ----------
-    problem, rows, settings, budget
-        As for `huber.follow`.
-    shrink : ndarray, shape (rows,)
-        What rows beyond the declared bound are multiplied by, at least 1e-100 and at most 1.
-    """
-    require_setting(problem, rows, budget)
-    require_instance("settings", settings, HuberSettings)
-    shrink = require_array("shrink", shrink, shape=rows.norms.shape, least=1e-100, most=1)
+    """Expected whitening of each group, and how often it fails."""
     n, p = problem.sample_size, problem.dimension
     change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
     likely, caps, chances = _caps(
@@ -132,16 +107,7 @@ def whiten(
 
 
 def nodes_gain(whitening: Whitening, ratio: float) -> float:
-    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix.
-
-    Parameters
-    ----------
-    whitening : Whitening
-    ratio : float
-        p / n, at least 0 and at most 1e12.
-    """
-    require_instance("whitening", whitening, Whitening)
-    ratio = require_number("ratio", ratio, least=0, most=1e12)
+    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix."""
     points, weights = sample_nodes(
         whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
     )
@@ -159,7 +125,7 @@ def _caps(
     problem: Problem,
     noise: float,
 ) -> tuple[float, FloatArray, FloatArray]:
-    """The first round's cap without noise in its histogram; all caps with noise, and chances."""
+    """Cap of the first round without noise in its histogram; all caps with noise, and chances."""
     n = problem.sample_size
     edges = length_edges(problem.feature_norm)
     bins = np.searchsorted(edges, lengths, side="left")

@@ -18,19 +18,16 @@ from scipy.special import ndtr
 
 from privreg.algorithms.huber_scales import residual_scale, scale_edges, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.clipping import clipped_rows, clipped_slopes, finite
-from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.clipping import clipped_rows, clipped_slopes, finite, squared_scales
+from privreg.prediction.finite_sample import count_nodes, sample_nodes, sampling_inflation
 from privreg.prediction.gram_rounds import Whitening, nodes_gain, whiten
-from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import ErrorMoments
 from privreg.prediction.problem import LabelNoiseLaw, Problem
-from privreg.prediction.rows import Rows, require_setting
+from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
 HISTOGRAM_ROWS, MIXTURE_ROWS = 256, 32
@@ -40,44 +37,18 @@ TALLEST_BIN = 0.27
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Moments of the error, and what decides whether they are to be relied on.
-
-    Attributes
-    ----------
-    moments : ErrorMoments
-    unclipped : float
-        Share of whole gradients in the final steps.
-    scale_noise : float
-        Noise of the residual histogram's largest count over that count.
-    excursion : float
-        Largest residual variance on the way over the one at the start.
-    arrival : float
-        Residual variance at the start of the final steps over the label noise's.
-    whitening : Whitening
-    """
+    """Moments of the error, and the numbers that decide whether they can be relied on."""
 
     moments: ErrorMoments
-    unclipped: float
-    scale_noise: float
-    excursion: float
-    arrival: float
+    unclipped: float  # share of whole gradients in the final steps
+    scale_noise: float  # noise of the residual histogram's largest count over that count
+    excursion: float  # largest residual variance on the way over the one at the start
+    arrival: float  # residual variance before the final steps over the label noise's
     whitening: Whitening
 
 
 def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
-    """Follow one fit.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its bounds are those of the algorithm.
-    rows : Rows
-        Those of the problem.
-    settings : HuberSettings
-    budget : Budget
-    """
-    require_setting(problem, rows, budget)
-    require_instance("settings", settings, HuberSettings)
+    """Follow one fit."""
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
     whitening = whiten(problem, rows, settings, budget, shrink)
@@ -163,7 +134,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
 
 
 def _inflation(problem: Problem, rows: Rows, widths: FloatArray, *, other_variance: float) -> float:
-    """What finite samples add to the sampling error; nothing is derived for one-hot features."""
+    """Factor of the sampling error in finite samples; nothing is derived for one-hot features."""
     if problem.feature_law == "one_hot":
         return 1.0
     found = sampling_inflation(
@@ -220,10 +191,7 @@ def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tu
 
 @lru_cache(maxsize=1024)
 def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseLaw) -> float:
-    """Scale that `residual_scale` finds where the residual's standard deviation is 1.
-
-    Label noise is `noise_share` of its variance, and the rest Gaussian.
-    """
+    """`residual_scale` of residuals of variance 1, of which label noise is `noise_share`."""
     squares, weights = squared_scales(law)
     stds = np.sqrt(1 - noise_share + noise_share * squares)[:, None] * np.array(lengths)
     edges = scale_edges(4.0)

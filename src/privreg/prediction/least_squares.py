@@ -1,8 +1,8 @@
 r"""Error and interval length of private least squares, from public numbers.
 
-What records' products with residuals will be follows from the laws of errors and rows. Their
-expected histogram and moments, each with a few draws of the noise that private ones have, go
-through the code of the fit: its clip, its Newton matrix, and the interval that it states.
+Points of equal probability stand for records. The expected histogram and moments of their products
+q/√p, each with a few draws of the noise that private ones have, go through the code of the fit: its
+clip, its Newton matrix, and the interval that it states.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, sqrt
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gdtrix, ndtri, stdtrit
 
-from privreg.algorithms.huber_scales import scale_is_hidden
+from privreg.algorithms.huber_scales import scale_is_hidden, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.least_squares_descent import long_cap, product_edges
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.least_squares_settings import (
     START,
@@ -27,21 +29,15 @@ from privreg.algorithms.least_squares_settings import (
 from privreg.algorithms.product_tail import LEAN, ProductTail
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.algorithms.whitening import raised, shrunk_curvature
+from privreg.immutable import frozen
 from privreg.inference.least_squares_intervals import least_squares_intervals
 from privreg.noise.normals import standard_normal
 from privreg.prediction import huber
 from privreg.prediction.gram_rounds import nodes_gain
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.predicted_error import ErrorMoments
 from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
-from privreg.prediction.record_products import (
-    ERROR_LAWS,
-    ClippedMoments,
-    ErrorLaw,
-    RecordProducts,
-    record_products,
-)
-from privreg.prediction.rows import ROWS, Rows, require_setting, rows_of
+from privreg.prediction.rows import ROWS, Rows, rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.privacy.zcdp import gaussian_noise_std
@@ -56,44 +52,165 @@ PAIRS, FEW_PAIRS, COORDINATES, DIRECTIONS, SEED = 16, 2, 32, 2, 20261123
 THINNING = 4
 # Residual variance at the start over that of the errors beyond which a fit is lost.
 MOST_ARRIVAL = 1e6
+ErrorLaw = Literal["gaussian", "laplace", "student_t5", "student_t3", "exponential", "lognormal"]
+ERROR_LAWS: tuple[ErrorLaw, ...] = get_args(ErrorLaw)
+POINTS = 2**16
+
+
+class ClippedMoments(NamedTuple):
+    """Mean squares of a whitened coordinate, (groups,) each, for records that a clip leaves."""
+
+    short: FloatArray  # of rows shortened to R₁, at the start
+    long: FloatArray  # of rows shortened to R, at the start
+    slope: FloatArray  # derivative of the mean clipped gradient at the end
+    second: FloatArray  # of clipped gradients at the end
+
+
+@dataclass(frozen=True, eq=False)
+class RecordProducts:
+    """Points of the law of records, in units of the errors' standard deviation."""
+
+    row: NDArray[np.intp]  # whose row a point has, (points,)
+    first: FloatArray  # q/√p at the start of the wide steps, (points,)
+    last: FloatArray  # and at their end
+    short: FloatArray  # factor of a row's square in the curvature of short rows, (rows,)
+    leverage: FloatArray  # and in gradients
+    lengths: FloatArray  # whitened, over √p
+    shrink: FloatArray  # what the declared bound shortens a row by
+    energies: FloatArray  # whitened squares, means over a group's coordinates, (rows, groups)
+    scale: float  # robust scale of `first`
+    edges: FloatArray  # of the histogram of `first`
+    shares: FloatArray
+    short_cap: float  # R₁
+    cap: float  # R
+
+    def moments(self, width: float) -> ClippedMoments:
+        """Moments of the records that a clip of q/√p leaves."""
+        size, points = len(self.lengths), len(self.row)
+
+        def mean(values: NDArray[Any], weights: FloatArray) -> FloatArray:
+            by_row = np.bincount(self.row, weights=values, minlength=size)
+            return np.asarray((by_row * weights / points) @ self.energies)
+
+        early, late = self.first <= width, self.last <= width
+        return ClippedMoments(
+            short=mean(early, self.short),
+            long=mean(early, self.leverage),
+            slope=mean(late, self.leverage),
+            # Of a row of length ℓ, ggᵀ is zzᵀ (q/ℓ)².
+            second=mean(
+                np.minimum(self.last, width) ** 2, np.maximum(self.lengths, 1e-150) ** -2.0
+            ),
+        )
+
+    def residual_widths(self, width: float) -> FloatArray:
+        """Residual at which each row's gradient is clipped, shape (rows,)."""
+        return np.asarray(width / np.maximum(self.lengths * self.leverage * self.shrink, 1e-150))
+
+
+def record_products(
+    problem: Problem,
+    rows: Rows,
+    start: huber.Outcome,
+    settings: LeastSquaresSettings,
+    budget: Budget,
+    *,
+    errors: ErrorLaw,
+    thinning: int = 1,
+) -> RecordProducts:
+    """Points that are spread evenly over errors, rows, labels and starts.
+
+    A point is a row, its error, the label that is clipped to its bound, and what the start of the
+    steps is off by.
+    """
+    thinned = slice(None, None, thinning)
+    n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
+    row_place, label_place, start_place = (each[thinned] for each in _places())
+    mass = np.cumsum(rows.weights)
+    row = np.minimum(np.searchsorted(mass, row_place * mass[-1]), len(mass) - 1)
+    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    energies = rows.energies * shrink[:, None] ** 2 * start.whitening.squares
+    squares = energies.sum(axis=1)
+    short_cap = white_cap(p, sample_size=n, rho=settings.curvature_share * budget.rho)
+    cap = long_cap(
+        p,
+        sample_size=n,
+        rho=settings.long_share * budget.rho,
+        longest=problem.feature_norm * sqrt(float(np.max(start.whitening.squares))),
+    )
+    cap = max(cap, short_cap)
+    leverage = cap**2 / np.maximum(squares, cap**2)
+    lengths = np.sqrt(squares / p)
+    bound = problem.label_bound / sigma
+    mean = sqrt(2 * problem.null_risk) / sigma * label_place
+    last = np.clip(mean + _quantiles(errors)[thinned], -bound, bound) - mean
+    first = last + sqrt(max(start.arrival - 1.0, 0.0)) * start_place
+    lever = (lengths * leverage * shrink)[row]
+    first, last = lever * np.abs(first), lever * np.abs(last)
+    scale = float(np.median(np.abs(first)) / ndtri(0.75))
+    edges = product_edges(scale, bound, cap=cap, dimension=p)
+    shares = np.bincount(np.searchsorted(edges, first), minlength=len(edges) + 1) / len(row)
+    return RecordProducts(
+        row=row,
+        first=first,
+        last=last,
+        short=short_cap**2 / np.maximum(squares, short_cap**2),
+        leverage=leverage,
+        lengths=lengths,
+        shrink=shrink,
+        energies=energies / rows.multiplicities,
+        scale=scale,
+        edges=edges,
+        shares=shares,
+        short_cap=short_cap,
+        cap=cap,
+    )
+
+
+@lru_cache(maxsize=1)
+def _places() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Uniform places for rows, normal ones for labels and for starts: Roberts's sequence."""
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** 0.25
+    numbers = np.arange(POINTS)
+    uniform, *others = ((0.5 + numbers * root**-k) % 1.0 for k in (1, 2, 3))
+    label, start = (np.asarray(ndtri(np.clip(each, 1e-9, 1 - 1e-9))) for each in others)
+    return frozen(np.asarray(uniform, dtype=np.float64)), frozen(label), frozen(start)
+
+
+@lru_cache(maxsize=8)
+def _quantiles(law: ErrorLaw) -> FloatArray:
+    """Equally likely errors of mean 0 and variance 1."""
+    levels = (np.arange(POINTS) + 0.5) / POINTS
+    sides = np.sign(levels - 0.5)
+    found = {
+        "gaussian": lambda: ndtri(levels),
+        "laplace": lambda: -sides * np.log(2 * np.minimum(levels, 1 - levels)) / sqrt(2),
+        "student_t5": lambda: stdtrit(5, levels) / sqrt(5 / 3),
+        "student_t3": lambda: stdtrit(3, levels) / sqrt(3),
+        "exponential": lambda: gdtrix(1.0, 1.0, levels) - 1.0,
+        "lognormal": lambda: (np.exp(ndtri(levels)) - np.exp(0.5)) / sqrt(np.exp(2) - np.exp(1)),
+    }[law]()
+    return frozen(np.asarray(found))
 
 
 @dataclass(frozen=True)
 class LeastSquaresPrediction:
-    """What a private least-squares fit will be worth, beside least squares on the same rows.
+    """Length and error of a private least-squares fit over those of least squares on its rows."""
 
-    Attributes
-    ----------
-    length : float
-        Length of a slope's 95 % interval over that of least squares; `inf` where noise hides the
-        tail or the slope.
-    error : float
-        Mean squared prediction error over that of least squares.
-    clip_width : float
-        Clip of q/√p over the errors' standard deviation.
-    """
-
-    length: float
-    error: float
-    clip_width: float
+    length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
+    error: float  # mean squared prediction error
+    clip_width: float  # clip of q/√p over the errors' standard deviation
 
 
 @dataclass(frozen=True, eq=False)
 class WideOutcome(LeastSquaresPrediction):
-    """What the wide steps make of a start, besides what is said of it.
+    """A prediction with the moments and the numbers that decide whether it can be relied on."""
 
-    Attributes
-    ----------
-    start : huber.Outcome
-        Of a robust fit with the same start.
-    moments : ErrorMoments
-    spike : float
-        What a noisy count far out can do to the clip (`_spike`).
-    """
-
-    start: huber.Outcome
+    start: huber.Outcome  # of a robust fit with the same start
     moments: ErrorMoments
-    spike: float
+    spike: float  # effect of a noisy count far out on the clip (`_spike`)
 
 
 def predicted_length(
@@ -131,11 +248,16 @@ def predicted_length(
     """
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
+    require_flag("intercept", intercept)
+    if errors is not None:
+        require_choice("errors", errors, ERROR_LAWS)
     if settings is None:
         n, p = problem.sample_size, problem.dimension
         settings = default_least_squares_settings(sample_size=n, dimension=p, budget=budget)
-    rows = rows_of(problem)
-    found = follow_wide(problem, rows, settings, budget, errors=errors, intercept=intercept)
+    require_instance("settings", settings, LeastSquaresSettings)
+    found = follow_wide(
+        problem, rows_of(problem), settings, budget, errors=errors, intercept=intercept
+    )
     return LeastSquaresPrediction(found.length, found.error, found.clip_width)
 
 
@@ -148,30 +270,14 @@ def follow_wide(
     errors: ErrorLaw | None = None,
     intercept: bool = False,
 ) -> WideOutcome:
-    """Follow one fit: its start, then the wide steps on expectations and draws of their noise.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its bounds are those of the algorithm.
-    rows : Rows
-        Those of the problem; fewer than `rows_of` draws for a rougher answer in less time.
-    settings : LeastSquaresSettings
-    budget : Budget
-    errors : str, optional
-    intercept : bool
-        As for `predicted_length`.
-    """
-    require_setting(problem, rows, budget)
-    require_instance("settings", settings, LeastSquaresSettings)
+    """Follow one fit: its start, then the wide steps on expectations and draws of their noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
-    require_choice("errors", law, ERROR_LAWS)
     # A start clips skewed errors as it clips Gaussian ones of their size.
     near = replace(problem, label_noise_law=law if law in LABEL_NOISE_LAWS else "gaussian")
     with np.errstate(over="ignore", invalid="ignore"):
         start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    steps = _WideSteps(n, p, budget, settings, require_flag("intercept", intercept))
+    steps = _WideSteps(n, p, budget, settings, intercept)
     count_std = steps.noise(settings.tail_share, 1.0, gram_sensitivity)
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
@@ -216,7 +322,7 @@ def follow_wide(
 
 @dataclass(frozen=True, eq=False)
 class _Draw:
-    """Of one run: its clip, variances by groups in whitened coordinates, relative half-widths."""
+    """One run: clip, variances by groups in whitened coordinates, relative half-widths."""
 
     width: float
     sampling: FloatArray
@@ -329,7 +435,7 @@ class _WideSteps:
 
 
 def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
-    r"""How far noise in the last counts carries the clip.
+    r"""Reach of the clip that noise in the last counts causes.
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 

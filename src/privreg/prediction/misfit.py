@@ -1,4 +1,4 @@
-r"""Where a clipped regression goes if what clipping takes away is correlated with the features.
+r"""Shift of a clipped regression whose clipped parts are correlated with the features.
 
 Least squares makes the residual r uncorrelated with the features, a clipped regression its score
 :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ is what a long row is shortened by. The
@@ -25,8 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.prediction.clipping import clipped_moments
-from privreg.prediction.label_noise import squared_scales
+from privreg.prediction.clipping import clipped_moments, squared_scales
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
 
@@ -41,23 +40,11 @@ def squared_shift(
     leverage: FloatArray | float = 1.0,
     covered: FloatArray | float = 1.0,
 ) -> FloatArray:
-    r"""Mean square of what clipping moves a coordinate by at a misfit κ of 1, (settings, groups).
+    """Mean square of a coordinate's move by clips w (settings, rows) at κ = 1, (settings, groups).
 
-    It is in proportion to κ², and no step of a run depends on κ.
-    Its direction is not known: every eigenvector has the same part of the variance explained.
-
-    Parameters
-    ----------
-    problem : Problem
-        Without a misfit nothing is computed: 0.
-    rows : Rows
-        Those of the problem.
-    widths : ndarray, shape (settings, rows)
-        Largest residual w of a row.
-    leverage : ndarray, shape (rows,)
-        ℓ, in (0, 1].
-    covered : ndarray, shape (settings, groups)
-        Share of the way that the descent has come.
+    It is in proportion to κ², and no step of a run depends on κ; without a misfit it is not
+    computed. Every eigenvector has the same part of the variance explained, for want of a
+    direction. `leverage` is ℓ, (rows,), and `covered` the share of the way that a descent has come.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))

@@ -1,4 +1,4 @@
-"""What is known of a regression before any private run: sizes, scales and the features' law."""
+"""Public description of a regression: sizes, scales and the features' law."""
 
 from __future__ import annotations
 
@@ -65,11 +65,6 @@ class Problem(Immutable):
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
         (`prediction.misfit`): 0 where the noise is independent of the features, 0.2 to 0.5 on real
         tables.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name.
 
     Examples
     --------
@@ -252,12 +247,6 @@ def require_noise_law(name: str, value: object) -> LabelNoiseLaw:
 
     That is private least squares alone. What a clip of fixed width leaves follows from mixtures of
     Gaussians, whose densities of the size fall from 0; that of a skewed law may rise.
-
-    Examples
-    --------
-    >>> require_noise_law("label_noise_law", "exponential")
-    Traceback (most recent call last):
-    ValueError: label_noise_law must be symmetric, got 'exponential': see `predicted_length`
     """
     if isinstance(value, str) and value in SKEWED_LAWS:
         raise ValueError(f"{name} must be symmetric, got {value!r}: see `predicted_length`")

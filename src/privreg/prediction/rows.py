@@ -1,4 +1,4 @@
-r"""What of the features' law enters: how a row's energy is spread over the eigenvalues.
+r"""Rows of the features' law: how their energy is spread over the eigenvalues.
 
 Clipping sees a row through its norm alone, and the residual's variance given the row is
 :math:`\sum_j x_j^2 C_{jj} + \sigma^2` for errors with covariance C. So a weighted list of rows, in
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from privreg.immutable import frozen
 from privreg.noise.normals import standard_normal
 from privreg.prediction.problem import FeatureLaw, Problem
-from privreg.privacy.budget import Budget
-from privreg.validation import require_count, require_instance
+from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
 ROWS, SEED = 2048, 20250516
@@ -28,30 +27,14 @@ GROUP_WIDTH, MOST_GROUPS = 1.2, 24
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of the features' law, coordinates summed by groups of eigenvalues.
+    """Rows of the features' law, coordinates summed by groups of eigenvalues."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (rows,)
-        Of sum 1.
-    energies : ndarray, shape (rows, groups)
-        Sum of x_j² over a group, of weighted mean `multiplicities * eigenvalues`.
-    norms : ndarray, shape (rows,)
-        Euclidean norms.
-    eigenvalues : ndarray, shape (groups,)
-        Mean eigenvalue of each group.
-    multiplicities : ndarray, shape (groups,)
-        Number of coordinates of each group.
-    squared_signal : ndarray, shape (groups,)
-        Mean of θ*_j² over a group, weighted by the eigenvalue.
-    """
-
-    weights: FloatArray
-    energies: FloatArray
-    norms: FloatArray
-    eigenvalues: FloatArray
-    multiplicities: FloatArray
-    squared_signal: FloatArray
+    weights: FloatArray  # of sum 1, (rows,)
+    energies: FloatArray  # sums of x_j² over a group, (rows, groups), of mean multiplicity times λ
+    norms: FloatArray  # (rows,)
+    eigenvalues: FloatArray  # mean of each group, (groups,)
+    multiplicities: FloatArray  # number of coordinates of each group
+    squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
         """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""
@@ -67,16 +50,7 @@ class Rows:
 
 
 def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
-    """Rows of a problem's law; the same for the same problem.
-
-    Parameters
-    ----------
-    problem : Problem
-    count : int
-        Number of rows to draw of a law that has no finite list of them.
-    """
-    require_instance("problem", problem, Problem)
-    count = require_count("count", count)
+    """Rows of a problem's law; the same for the same problem."""
     order = np.argsort(problem.eigenvalues)
     values, signal = problem.eigenvalues[order], problem.signal[order]
     # Equal widths in the logarithm.
@@ -93,17 +67,14 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     return Rows(weights, energies, norms, means, counts, energy)
 
 
-def require_setting(problem: Problem, rows: Rows, *budgets: Budget) -> None:
-    """A problem, rows that may be its own, and a budget if there is one."""
-    require_instance("problem", problem, Problem)
+def require_rows_of(problem: Problem, rows: Rows) -> None:
+    """Refuse rows of another dimension than the problem's."""
     require_instance("rows", rows, Rows)
     if rows.multiplicities.sum() != problem.dimension:
         raise ValueError(
             f"rows must be those of the problem in {problem.dimension} dimensions, "
             f"got {rows.multiplicities.sum():g}"
         )
-    for budget in budgets:
-        require_instance("budget", budget, Budget)
 
 
 @lru_cache(maxsize=64)

@@ -38,9 +38,9 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
-from privreg.methods.runs import Declared
 from privreg.noise.normals import standard_normal
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import noise_moments

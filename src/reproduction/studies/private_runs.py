@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.noise.normals import standard_normal
-from privreg.prediction.label_noise import DEGREES
+from privreg.prediction.clipping import DEGREES
 from privreg.prediction.problem import FeatureLaw, LabelNoiseLaw, Problem
 
 FloatArray = NDArray[np.float64]

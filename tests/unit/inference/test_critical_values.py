@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privreg.inference.critical_values import LEAST_DEGREES, half_widths, p_values
-from privreg.inference.population_intervals import CoefficientIntervals
+from privreg.inference.population_intervals import (
+    LEAST_DEGREES,
+    CoefficientIntervals,
+    half_widths,
+    p_values,
+)
 from privreg.theory.bias_aware import bias_aware_quantile
 
 LEVELS = [1e-3, 0.1, 0.5, 0.8, 0.95, 0.99, 1 - 1e-4, 1 - 1e-8]
@@ -86,7 +90,8 @@ def test_a_test_of_a_biased_estimate_keeps_its_level(rng):
 
 
 def test_where_nothing_is_known_p_is_1_and_the_interval_infinite():
-    error, degrees = [np.inf, 1.0, 1.0, 0.0], [0.0, LEAST_DEGREES, 2.1, np.inf]
+    error = np.array([np.inf, 1.0, 1.0, 0.0])
+    degrees = np.array([0.0, LEAST_DEGREES, 2.1, np.inf])
     for bias in (None, np.zeros(4)):
         half = half_widths(error, degrees, level=0.95, bias=bias)
         assert np.isinf(half[:2]).all()

@@ -18,8 +18,11 @@ from privreg.inference import least_squares_intervals as intervals
 from privreg.inference.least_squares_intervals import (
     least_squares_intervals as intervals_of,
 )
-from privreg.inference.least_squares_intervals import least_squares_law, robust_difference
-from privreg.inference.robust_gain import robust_gain
+from privreg.inference.least_squares_intervals import (
+    least_squares_law,
+    robust_difference,
+    robust_gain,
+)
 from privreg.prediction.least_squares import predicted_length
 from privreg.prediction.problem import Problem
 

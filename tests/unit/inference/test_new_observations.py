@@ -10,7 +10,7 @@ import pytest
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.split_budget import NoisyValue
-from privreg.inference.new_observations import new_observations
+from privreg.inference.least_squares_intervals import new_observations
 
 BUDGET = Budget.approximate(4.0, 1e-6)
 BOUNDS = {"feature_bounds": (-5, 5), "label_bounds": (-40, 40)}

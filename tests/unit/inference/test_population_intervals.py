@@ -1,17 +1,193 @@
-"""Intervals of a private Huber regression: coverage of either target, and what noise does."""
+"""Intervals of a private Huber regression from what it released, number by number."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from privreg.algorithms import huber_sums
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
-from privreg.inference.population_intervals import population_intervals
+from privreg.inference.population_intervals import (
+    last_iterate_law,
+    population_intervals,
+)
+from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 from privreg.privacy.budget import Budget
+from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
+
+SECOND_MOMENT = np.array([[1.2, 0.1, 0.0], [0.1, 0.8, 0.2], [0.0, 0.2, 1.0]])
+CURVATURE = np.array([[0.8, 0.1, 0.0], [0.1, 0.6, -0.1], [0.0, -0.1, 0.7]])
+
+
+@pytest.fixture
+def fit(rng):
+    features = np.column_stack([np.ones(400), rng.standard_normal((400, 2)) * [1.0, 3.0]])
+    return huber_descent(
+        ArraySamples(features, features @ [0.2, 0.6, -0.3] + rng.standard_normal(400)),
+        feature_norm=10.0,
+        label_bound=10.0,
+        budget=Budget.zcdp(5.0),
+        settings=HuberSettings(),
+        rng=rng,
+    ).value
+
+
+def moments(**changes):
+    return ShrunkMoments(
+        **(
+            {
+                "curvature": CURVATURE,
+                "second_moment": SECOND_MOMENT,
+                "mean_curvature": 0.7,
+                "curvature_noise": 0.02,
+                "second_moment_noise": 0.01,
+                "gram_noise": np.zeros((3, 3)),
+            }
+            | changes
+        )
+    )
+
+
+@pytest.mark.parametrize("mean", [0.7, 1.4])
+@pytest.mark.parametrize("n", [400.0, 5.0])
+def test_sampling_is_the_sandwich_with_hubers_factor(fit, n, mean):
+    law = last_iterate_law(replace(fit, sample_size=n), moments(mean_curvature=mean))
+    factor = 1 + 3 / n * (0.3 / 0.7 if mean < 1 else 0.0)
+    expected = n / (n - 3) * factor**2 * sandwich(CURVATURE, SECOND_MOMENT, sample_size=n)
+    np.testing.assert_allclose(law.sampling, expected, rtol=1e-12)
+
+
+def test_fewer_records_than_coefficients_count_as_one_more(fit):
+    few, enough, more = (
+        last_iterate_law(replace(fit, sample_size=n), moments()).sampling for n in (1.0, 4.0, 4.5)
+    )
+    np.testing.assert_array_equal(few, enough)
+    assert np.all(np.diag(more) < np.diag(enough))
+
+
+def test_privacy_is_the_law_of_the_released_path(fit):
+    """From a start that is away by what the iterates have come, through noise in the curvature."""
+    found = last_iterate_law(fit, moments())
+    left = np.eye(3)
+    for matrix in fit.step_matrices:
+        left = (np.eye(3) - matrix @ CURVATURE) @ left
+    away = np.linalg.solve(np.eye(3) - left, np.linalg.solve(fit.whitening, fit.parameters))
+    expected = privacy_covariance(
+        CURVATURE,
+        list(fit.step_matrices),
+        fit.gradient_noise_stds,
+        start_covariance=np.outer(away, away),
+        curvature_noise=0.02,
+    )
+    np.testing.assert_allclose(found.privacy, expected, rtol=1e-9)
+
+
+def test_a_start_is_found_from_half_of_its_way(fit):
+    """Steps A⁻¹/2 and one along a coordinate, without noise: what is left shows what there was."""
+    start = np.array([0.5, -1.0, 2.0])
+    matrices = np.array([np.linalg.inv(CURVATURE) / 2, np.diag([0.4, 0.0, 0.9])])
+    left = start.copy()
+    for matrix in matrices:
+        left = left - matrix @ CURVATURE @ left
+    whitening = np.array([[1.0, 0.3, 0.0], [0.0, 2.0, 0.1], [0.0, 0.0, 0.5]])
+    path = replace(
+        fit,
+        iterates=np.array([whitening @ (start - left)] * 2),
+        whitening=whitening,
+        step_matrices=matrices,
+        gradient_noise_stds=np.zeros(2),
+    )
+    found = last_iterate_law(path, moments(curvature_noise=0.0)).privacy
+    np.testing.assert_allclose(found, np.outer(left, left), atol=1e-12)
+
+
+def test_a_start_is_not_looked_for_where_no_step_has_come(fit):
+    """Of the third coordinate a share of 1e-5 is covered, which private noise can hide."""
+    path = replace(
+        fit,
+        iterates=np.array([[1.0, 2.0, 0.3]]),
+        whitening=np.eye(3),
+        step_matrices=np.array([np.diag([0.5, 0.5, 1e-5])]),
+        gradient_noise_stds=np.zeros(1),
+    )
+    found = last_iterate_law(path, moments(curvature=np.eye(3), curvature_noise=0.0)).privacy
+    np.testing.assert_allclose(found, np.outer([1, 2, 0], [1, 2, 0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("target", ["population", "empirical"])
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_half_widths_are_students(fit, target, level):
+    rows, shift = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]]), np.array([0.5, -1.0])
+    found = population_intervals(fit, level=level, target=target, functionals=rows, offset=shift)
+    common, law = shrunk_moments(fit), last_iterate_law(fit)
+    for k, direction in enumerate(rows @ fit.whitening):
+        error = np.sqrt(direction @ law.total(target) @ direction)
+        noise = common.relative_noise(direction, law.sampling, law.privacy, target)
+        assert common.along(fit, direction) is common
+        assert found.standard_error[k] == pytest.approx(error, rel=1e-12)
+        private = np.sqrt(direction @ law.privacy @ direction)
+        assert found.privacy_error[k] == pytest.approx(private, rel=1e-12)
+        assert found.degrees_of_freedom[k] == pytest.approx(2 / noise**2, rel=1e-12)
+        quantile = student.ppf((1 + level) / 2, 2 / noise**2)
+        assert found.half_width[k] == pytest.approx(quantile * error, rel=1e-9)
+        assert found.centre[k] == pytest.approx(rows[k] @ fit.parameters + shift[k], rel=1e-12)
+    assert (found.level, found.target) == (level, target)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "finite"), [(1.99, False), (2.01, True), (2e12, True), (5e13, True)]
+)
+def test_an_interval_needs_two_degrees_of_freedom(fit, monkeypatch, degrees, finite):
+    """Noise below a millionth is none."""
+    noise = np.sqrt(2 / degrees)
+    monkeypatch.setattr(ShrunkMoments, "relative_noise", lambda *_: noise)
+    found = population_intervals(fit, level=0.9)
+    assert found.degrees_of_freedom == pytest.approx([min(degrees, 2e12)] * 3, rel=1e-9)
+    assert np.all(np.isfinite(found.half_width)) == finite
+    if finite:
+        expected = student.ppf(0.95, degrees) * found.standard_error
+        np.testing.assert_allclose(found.half_width, expected, rtol=1e-6)
+
+
+def test_a_direction_that_is_not_seen_has_no_bounds(fit, monkeypatch):
+    seen = shrunk_moments(fit)
+    monkeypatch.setattr(
+        ShrunkMoments, "along", lambda _, __, direction: seen if direction[0] > 0 else None
+    )
+    rows = np.linalg.inv(fit.whitening) * [[-1.0], [1.0], [1.0]]
+    rows = np.array([rows[0], -rows[0], 0 * rows[0], -2 * rows[0]])
+    found = population_intervals(fit, functionals=rows)
+    assert np.isinf(found.half_width).tolist() == [True, False, False, False]
+    assert np.isinf(found.standard_error).tolist() == [True, False, False, False]
+    # Nothing is asked, and nothing is uncertain.
+    assert found.half_width[2] == found.standard_error[2] == found.centre[2] == 0
+    assert found.half_width[3] == pytest.approx(2 * found.half_width[1])
+    assert found.half_width[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"level": 0.0}, "level must be"),
+        ({"level": 1.0}, "level must be"),
+        ({"functionals": np.full((1, 3), 1.1e100)}, "functionals must be"),
+        ({"functionals": np.full((1, 3), -1.1e100)}, "functionals must be"),
+        ({"functionals": np.ones((1, 2))}, "functionals must have shape"),
+        ({"target": "populaton"}, "did you mean 'population'"),
+        ({"functionals": np.ones((2, 3)), "offset": np.ones(3)}, "offset must have shape"),
+        ({"offset": np.ones((3, 1))}, "offset must have shape"),
+    ],
+)
+def test_arguments_are_refused_by_name(fit, change, message):
+    with pytest.raises(ValueError, match=message):
+        population_intervals(fit, **change)
+
 
 # Nothing is clipped, and no row is shortened.
 WIDE = HuberSettings(clip_width=20.0, common_width=False)

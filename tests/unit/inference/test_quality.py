@@ -8,7 +8,6 @@ from privreg.algorithms.samples import ArraySamples, moments
 from privreg.inference import intervals
 from privreg.inference.coverage import (
     expected_half_width,
-    independent_coverage,
     t_interval_coverage,
 )
 from privreg.inference.intervals import CONSTRUCTIONS
@@ -88,16 +87,6 @@ def test_descent_must_settle(step_size):
     samples = ArraySamples(np.ones((4, 1)), [1.0, 2.0, 1.0, 3.0])
     with pytest.raises(ValueError, match="step_size must be small enough for descent to settle"):
         of_data(samples, step_size=step_size)
-
-
-def test_independent_runs_follow_the_noncentral_t_law(samples):
-    law = law_of(samples)
-    bias, covariance = law.functionals(intervals.average_weights(GRADIENTS // 10))
-    expected = independent_coverage(
-        bias[:, 0], np.sqrt(covariance[:, 0, 0]), replicates=10, level=0.9
-    )
-    found = interval_quality(law, gradients=GRADIENTS, construction="independent_runs", level=0.9)
-    np.testing.assert_allclose(found.coverage, expected, atol=1e-9)
 
 
 def test_length_follows_the_budget_and_its_neighbours(samples):

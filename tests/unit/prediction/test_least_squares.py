@@ -6,11 +6,15 @@ from scipy.special import ndtr
 
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.least_squares_intervals import least_squares_intervals
+from privreg.methods.method import Declared
 from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.runs import Declared
-from privreg.prediction.least_squares import follow_wide, predicted_length
+from privreg.prediction.least_squares import (
+    ERROR_LAWS,
+    follow_wide,
+    predicted_length,
+    record_products,
+)
 from privreg.prediction.problem import Problem
-from privreg.prediction.record_products import ERROR_LAWS, record_products
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 

@@ -6,7 +6,7 @@ from scipy.special import ndtri
 
 from privreg.algorithms.samples import ArraySamples
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.prediction.label_noise import squared_scales
+from privreg.prediction.clipping import squared_scales
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of

@@ -12,14 +12,14 @@ from scipy.stats import norm
 
 from privreg.methods.adassp import _resolvent
 from privreg.prediction.clipping import (
+    DEGREES,
     clipped_moments,
     clipped_rows,
     clipped_slopes,
     noise_moments,
+    squared_scales,
 )
-from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.gram_nodes import sample_nodes
-from privreg.prediction.label_noise import DEGREES, squared_scales
+from privreg.prediction.finite_sample import sample_nodes, sampling_inflation
 from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of
 

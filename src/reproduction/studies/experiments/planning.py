@@ -98,7 +98,7 @@ def plans(cases: tuple[Case, ...]) -> list[list[str]]:
 )
 def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any]]:
     """The least budgets that targets need."""
-    from privreg.planning.least_budget import least_budget
+    from privreg.planning.plan import least_budget
     from reproduction.studies.written_methods import to_text
 
     methods, found = ["huber", "full_batch", "one_pass_harmonic"], []
