@@ -36,7 +36,7 @@ LARGEST_PARAMETER = 1e40
 def clipped_gradient_sum(
     chunks: Iterator[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    r"""Negative sum of clipped gradients, and how many were clipped.
+    r"""Negative sum (p, lanes) of clipped gradients at (p, lanes), and the number (lanes,) clipped.
 
     .. math::
         -\sum_i \mathrm{CLIP}_\gamma\big(-\mathbf x_i r_i\big)
@@ -44,22 +44,7 @@ def clipped_gradient_sum(
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
     The right-hand side is the negative gradient of a sum of Huber losses, one width a row; it needs
-    no n × p array of gradients.
-
-    Parameters
-    ----------
-    chunks : iterator of Chunk
-        The data, finite; may be empty.
-    parameters : array_like, shape (p, lanes)
-        One parameter vector θ a column, at most 1e40 in size.
-    clip_norm : array_like, shape (lanes,)
-        Largest gradient norm γ, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
-
-    Returns
-    -------
-    sums : ndarray, shape (p, lanes)
-    clipped : ndarray, shape (lanes,)
-        Number of rows whose gradient was longer than γ. A non-private diagnostic.
+    no n × p array of gradients. The number of clipped rows is a non-private diagnostic.
 
     Guarantee
     ---------
@@ -161,15 +146,7 @@ def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
 
 
 def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms that products with rescaled rows can hold, or infinite ones.
-
-    Parameters
-    ----------
-    clip_norm : array_like
-        At least 1e-50 and at most 1e50; or `inf`.
-    name : str
-        What the caller calls them.
-    """
+    """Clipping norms that products with rescaled rows can hold, or infinite ones."""
     bounds = require_real(name, clip_norm, least=SHORTEST, infinite=True)
     beyond = bounds[bounds > LONGEST]
     if beyond.size and not np.all(np.isinf(beyond)):

@@ -61,38 +61,10 @@ def simulate_ftrl(
 ) -> FTRLRisks:
     r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
 
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 0 and at most 1e50.
-    step_size : float
-        η, more than 0 and at most 1e50.
-    decoder : array_like, shape (at most steps,)
-        Coefficients β of `privreg.noise.toeplitz`, at least -1e50 and at most 1e50; what is missing
-        is 0.
-    gradient_noise_std : float
-        Standard deviation of each coordinate of the white noise w, at least 0 and at most 1e50.
-    steps : int
-        T.
-    rng : Generator
-        Draws noise and samples.
-    label_noise_std : float
-        At least 0 and at most 1e50.
-    clip_norm : float
-        At least 1e-50 and at most 1e50; or `inf`, which clips nothing (Noisy-FTRL).
-    initial_error : array_like, shape (d,), optional
-        θ_0 - θ* in the eigenbasis, at least -1e40 and at most 1e40; 0 by default.
-    burn_in : int
-        First step of the average over time, from 0 to `steps`.
-    record : array_like of int, shape (k,), optional
-        Increasing steps in 0..steps whose risk is recorded; the last alone by default.
-    runs : int
-        Number of independent runs.
-
-    Returns
-    -------
-    FTRLRisks
-        Infinite, `inf`, where the iteration is unstable.
+    `decoder` holds coefficients β of `privreg.noise.toeplitz`, and what is missing of it is 0;
+    `initial_error` is θ_0 - θ* in the eigenbasis. Risks are recorded after the steps in `record`,
+    0 for the start and by default the last, and averaged over time from `burn_in` on. They are
+    `inf` where the iteration is unstable.
     """
     within = {"least": -LARGEST, "most": LARGEST}
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)

@@ -61,53 +61,22 @@ def huber_descent(
     steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
     the noise of one that had the budget of all.
 
-    Parameters
-    ----------
-    samples : Samples
-        Rows (x, y).
-    feature_norm : float
-        Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
-    label_bound : float
-        Largest absolute label, in [1e-50, 1e50]; larger ones are clipped, and scales are looked for
-        below 4 times it.
-    budget : Budget
-        Budget ρ in [1e-20, 1e20], and its neighbouring relation.
-    settings : HuberSettings
-        Chosen without looking at the data: `PrivateRegression.default`, or a plan.
-    rng : Generator
-        Source of the noise.
-    groups : array_like, shape (n,), optional
-        The person whose row it is: neighbours then differ in all rows of one person, whose summed
-        gradient is clipped. Every row is a person of its own by default.
-    sample_size : float, optional
-        What sums are divided by, at least 1 and at most 1e15: a number of records that is public or
-        was released before (`private_count`). By default the number of records, which replace-one
-        and zero-out neighbours share; add-remove ones do not, and must be given it.
-    intercept : bool
-        Whether the first column is one of ones, 0 in a blank record; the others are then centred by
-        their private means.
-    threads : int
-        Threads that read samples which come in parts, such as a file's.
-
-    Returns
-    -------
-    Release of HuberFit
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range.
+    Rows and labels are bounded as `Records` says. Sums are divided by `sample_size`, which is
+    public or was released before (`private_count`), or else by the number of records, where
+    neighbours share it. With an intercept the first column is one of ones, 0 in a blank record, and
+    the others are centred by their private means.
 
     Guarantee
     ---------
-    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation. Proof: it is a function of
-    `sample_size` and of Gaussian mechanisms, each of which may depend on the earlier ones' outputs
-    and on nothing else of the data, and their budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7
-    and 2.3). A blank record, of a person one whose rows are all blank, has features and label 0,
-    and so a first entry of 0 with an intercept, too. Every map of rows here is linear, Wᵀ0 = 0: it
-    adds 0 to every sum and is in no count, as if it were absent. What a record adds to a sum is
-    bounded whatever its first entry is. One record moves, by the relation (replace-one; add-remove
-    and zero-out),
+    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
+    settings are chosen without looking at the data. With `groups` neighbours differ in all rows of
+    one person. Proof: the fit is a function of `sample_size` and of Gaussian mechanisms, each of
+    which may depend on the earlier ones' outputs and on nothing else of the data, and their budgets
+    add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). A blank record, of a person
+    one whose rows are all blank, has features and label 0, and so a first entry of 0 with an
+    intercept, too. Every map of rows here is linear, Wᵀ0 = 0: it adds 0 to every sum and is in no
+    count, as if it were absent. What a record adds to a sum is bounded whatever its first entry is.
+    One record moves, by the relation (replace-one; add-remove and zero-out),
 
     - a histogram by one count: √2; 1;
     - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,

@@ -16,66 +16,30 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HuberFit:
-    r"""Everything that `huber_descent` releases: the iterates and what their law needs.
+    """Everything that `huber_descent` releases: the iterates and what their law needs."""
 
-    Attributes
-    ----------
-    iterates : ndarray, shape (T, p)
-        θ_1..θ_T in the units of the rows.
-    whitening : ndarray, shape (p, p)
-        W: descent runs on z = Wᵀx, whose second moment is near the identity.
-    step_matrices : ndarray, shape (T, p, p)
-        S_t, in whitened coordinates φ = W⁻¹θ.
-    gradient_noise_stds : ndarray, shape (T,)
-        λ_t of the mean clipped gradient in whitened coordinates.
-    clip_norm : float
-        γ of the final steps.
-    residual_scale : float
-        The scale at the start of the final steps; w times √p times it is γ.
-    start_scale : float
-        The residual scale at the start, which bounds how far it may have been away.
-    gram : NoisyValue
-        Second moment of the rows (p, p) in the coordinates of the last round, from which
-        `last_root` took it to those of W.
-    last_root : ndarray, shape (p, p)
-        What the last round multiplied W by.
-    gram_weight : float
-        How much of the last round's deviation from the identity was kept, in [0, 1].
-    curvature, second_moment : NoisyValue or None
-        Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened
-        coordinates; None where the settings spend nothing on them.
-    mean_curvature, mean_square : NoisyValue
-        tr(A)/p and tr(B)/p at the last iterate.
-    sample_size : float
-        What sums were divided by.
-    symmetric : bool
-        Whether `curvature` is symmetric: not where a record has several rows.
-    settings : HuberSettings
-    spending : tuple of (str, Budget)
-        What was spent on what; the sum is the whole budget.
-    centre : NoisyValue or None
-        Mean row (p,), where there is an intercept.
-    """
-
-    iterates: FloatArray
-    whitening: FloatArray
-    step_matrices: FloatArray
-    gradient_noise_stds: FloatArray
-    clip_norm: float
+    iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
+    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
+    step_matrices: FloatArray  # (T, p, p), S_t, in whitened coordinates φ = W⁻¹θ
+    gradient_noise_stds: FloatArray  # (T,), λ_t of the mean clipped gradient
+    clip_norm: float  # γ of the final steps, w √p times their residual scale
     residual_scale: float
-    start_scale: float
+    start_scale: float  # residual scale at the start: it bounds how far that may have been away
+    # Second moment (p, p) of the rows in the coordinates of the last round, the root that took it
+    # to those of W, and how much of its deviation from the identity was kept.
     gram: NoisyValue
     last_root: FloatArray
     gram_weight: float
+    # Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened coordinates.
     curvature: NoisyValue | None
     second_moment: NoisyValue | None
-    mean_curvature: NoisyValue
+    mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
     mean_square: NoisyValue
-    sample_size: float
-    symmetric: bool
+    sample_size: float  # what sums were divided by
+    symmetric: bool  # whether A is: not where a record has several rows
     settings: HuberSettings
-    spending: tuple[tuple[str, Budget], ...]
-    centre: NoisyValue | None = None
+    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
+    centre: NoisyValue | None = None  # mean row (p,), where there is an intercept
 
     @property
     def parameters(self) -> FloatArray:

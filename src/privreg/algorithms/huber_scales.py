@@ -37,16 +37,8 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
     """Length at which a whitened row is shortened for a second moment that costs rho.
 
     It is chosen from public numbers alone: as long as the noise allows, so that few rows are
-    shortened, and a little over the typical length otherwise.
-
-    Parameters
-    ----------
-    dimension : int
-    sample_size, rho : float
-        More than 0 and at most 1e100.
-    longest : float
-        Length that bounds allow a row, at least 0 and at most 1e100: the cap grows up to it with
-        the budget, and up to √(20p) where that is more.
+    shortened, and a little over the typical length otherwise. It grows with the budget up to
+    `longest`, the length that bounds allow a row, and up to √(20p) where that is more.
     """
     p = require_count("dimension", dimension)
     most = max(LONGEST * p, require_number("longest", longest, least=0, most=1e100) ** 2)
@@ -69,21 +61,8 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
     The noise of bins that a scale does not reach enters every candidate alike, so that the whole
-    grid costs no accuracy; outliers lie in such bins.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (bins,)
-        Noisy counts h.
-    edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, two or more, increasing and in [1e-100, 1e101].
-    sample_size : float
-        n, at least 1e-9 and at most 1e100.
-
-    Returns
-    -------
-    float
-        Between the second and the last edge.
+    grid costs no accuracy; outliers lie in such bins. Edges are the upper ends of all bins but the
+    last; the scale is between the second and the last of them.
     """
     ends = _require_scale_edges(edges)
     found = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
@@ -99,13 +78,6 @@ def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     The right scale leads a distant one by ‖p - p'‖²/2, about 0.18, through noise of
     ‖p - p'‖ s/n, about 0.6 s/n; among some 17 distant ones the largest draw is near 2 of these,
     and 3.5 leave a margin: s/n of 0.085.
-
-    Parameters
-    ----------
-    noise_std : float
-        Noise s of a count, at least 0 and at most 1e100.
-    sample_size : float
-        n, more than 0 and at most 1e100.
     """
     std = require_number("noise_std", noise_std, least=0, most=1e100)
     return std > HIDDEN * require_number("sample_size", sample_size, above=0, most=1e100)
@@ -118,18 +90,6 @@ def length_cap(
 
     Where the noise is more than that tenth, so many may exceed it as the noise cannot hide; the
     largest length where it hides all of them.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (bins,)
-        Noisy counts.
-    edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, increasing and in [1e-100, 1e101]; the last is the
-        largest length.
-    noise_std : float
-        Noise of a count, at least 0 and at most 1e100.
-    sample_size : float
-        At least 1e-9 and at most 1e100.
     """
     ends = require_edges(edges)
     seen = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)

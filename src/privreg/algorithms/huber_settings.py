@@ -33,18 +33,16 @@ class HuberSettings:
     Parameters
     ----------
     clip_width : float
-        Width w of the clip in units of the residual scale, more than 0: a record of typical length
-        is clipped beyond w robust standard deviations. About 1 where privacy decides; wider where
-        the sample does.
+        Width w of the clip in units of the residual scale, in [1e-3, 1e3]: a record of typical
+        length is clipped beyond w robust standard deviations. About 1 where privacy decides; wider
+        where the sample does.
     warm_up_steps : int
-        Steps at full length that only have to come near, at least 1; each takes the residual scale
-        anew.
+        Steps at full length that only have to come near; each takes the residual scale anew.
     final_steps : int
-        Steps K that are averaged, at least 1; step k has length 1/k, so that the last iterate is
-        the mean of K Newton steps and carries the noise of one that had their whole budget.
+        Steps K that are averaged: step k has length 1/k.
     gram_rounds : int
-        Rounds of the private Gram matrix, at least 1; each whitens for the next, which lowers the
-        noise in thin directions.
+        Rounds of the private Gram matrix; each whitens for the next, which lowers the noise in thin
+        directions.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ for the rows' typical length, the Gram matrix, the residual scales, the warm-up
         steps, and the two means that intervals need; each in (0, 1).
@@ -52,33 +50,13 @@ class HuberSettings:
         Share for the two second moments of the clipped gradient, with which intervals hold under
         errors whose size depends on the features; in [0, 1). Without it intervals take errors to
         be independent of the features.
-
     common_width : bool
         How a gradient is bounded. False: the residual of a row of length ‖z‖ is clipped to γ/‖z‖.
         True: every residual is clipped to γ/√p, and rows longer than √p are shortened to it, so
         that slopes keep their target under skewed errors that do not depend on the features.
         Without effect on records of several rows.
 
-    What is left goes to the final steps.
-
-    Attributes
-    ----------
-    final_share : float
-        What is left.
-    gram_shares : list of float
-        `gram_share` by rounds, the later the more.
-    steps : int
-        Warm-up and final steps together.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range or nothing is left for the final steps.
-
-    Examples
-    --------
-    >>> HuberSettings().steps, round(HuberSettings(gram_share=0.2).final_share, 3)
-    (7, 0.53)
+    `final_share`, what is left, goes to the final steps.
     """
 
     clip_width: float = 1.0
@@ -113,7 +91,7 @@ class HuberSettings:
 
     @property
     def gram_shares(self) -> list[float]:
-        """Share of each round of the Gram matrix: later ones decide, the first only prepare."""
+        """`gram_share` by rounds: later ones decide, the first only prepare."""
         return round_shares(self.gram_share, self.gram_rounds)
 
     @property
@@ -148,26 +126,6 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     skewed errors would have, 1.09 scales, it is widened up to that as long as it costs at most 1 %
     of the variance under Gaussian noise; exponential errors gain ten times that. Where the noise of
     the second moments would hide what they are for, their share goes to the Gram matrix.
-
-    Parameters
-    ----------
-    sample_size : int
-        Number n of records.
-    dimension : int
-        Number p of coefficients, the intercept among them.
-    budget : Budget
-        What the fit may spend, ρ in [1e-20, 1e20].
-
-    Returns
-    -------
-    HuberSettings
-
-    Examples
-    --------
-    >>> few = default_settings(sample_size=2_000, dimension=10, budget=Budget.zcdp(0.1))
-    >>> many = default_settings(sample_size=10**6, dimension=10, budget=Budget.zcdp(0.1))
-    >>> few.clip_width < many.clip_width
-    True
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
@@ -182,13 +140,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 
 def best_clip_width(privacy_price: float) -> float:
-    """Minimiser of `default_settings`' criterion within [0.25, 2.5], widened as it says.
-
-    Parameters
-    ----------
-    privacy_price : float
-        K, at least 0 and at most 1e100.
-    """
+    """Minimiser of `default_settings`' criterion at price K in [0.25, 2.5], widened as it says."""
     from scipy.special import ndtr
 
     price = require_number("privacy_price", privacy_price, least=0, most=1e100)

@@ -144,11 +144,6 @@ def residual_sums(
 
     with both sums from those between neighbouring clips. Each is a sum of `gradient_sum`, but for
     the order of its terms: what is released of them is bounded as there.
-
-    Parameters
-    ----------
-    clip_norms : ndarray, shape (clips,)
-        Increasing and in [1e-100, 1e101].
     """
     # Rows that are in memory never come here, and most processes hold theirs.
     from scipy.sparse import csc_array

@@ -60,53 +60,21 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx and residuals r at θ_{k-1}. The start is that of `huber_descent`, warm-up steps on
-    a Huber loss; C comes from a private histogram of q and balances the bias that a clip leaves
-    against the noise that it costs. Where no product is clipped and no row longer than R, the
-    steps end at least squares, whatever the law of the errors is.
-
-    Parameters
-    ----------
-    samples : Samples
-        Rows (x, y).
-    feature_norm : float
-        Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
-    label_bound : float
-        Largest absolute label, in [1e-50, 1e50]; larger ones are clipped.
-    budget : Budget
-        Budget ρ in [1e-20, 1e20], and its neighbouring relation.
-    settings : LeastSquaresSettings
-        Chosen without looking at the data: `default_least_squares_settings`.
-    rng : Generator
-        Source of the noise.
-    groups : array_like, shape (n,), optional
-        The person whose row it is: neighbours then differ in all rows of one person, whose summed
-        gradient is clipped. Every row is a person of its own by default.
-    sample_size : float, optional
-        What sums are divided by, at least 1 and at most 1e15, as in `huber_descent`.
-    intercept : bool
-        Whether the first column is one of ones, 0 in a blank record; the others are then centred by
-        their private means.
-    threads : int
-        Threads that read samples which come in parts, such as a file's.
-
-    Returns
-    -------
-    Release of LeastSquaresFit
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range.
+    with z = Wᵀx and residuals r at θ_{k-1}. Arguments and start are those of `huber_descent`, with
+    warm-up steps on a Huber loss; C comes from a private histogram of q and balances the bias that
+    a clip leaves against the noise that it costs. Where no product is clipped and no row longer
+    than R, the steps end at least squares, whatever the law of the errors is.
 
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
-    relation. Proof: it is a function of `sample_size` and of Gaussian mechanisms, each of which may
-    depend on the earlier ones' outputs and on nothing else of the data; their shares of ρ are fixed
-    beforehand and add up to it (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition of
-    μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). The start is that of `huber_descent`, and so are the
-    bounds. One record moves, by the relation (replace-one; add-remove and zero-out),
+    relation, if the bounds and the settings are chosen without looking at the data. With `groups`
+    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
+    of Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing
+    else of the data; their shares of ρ are fixed beforehand and add up to it (Dong, Roth and Su
+    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). The start
+    is that of `huber_descent`, and so are the bounds. One record moves, by the relation
+    (replace-one; add-remove and zero-out),
 
     - the histogram of products by one count: √2; 1;
     - A₁, A₂ and B, sums of positive semi-definite matrices of Frobenius norms at most R₁², R² and
@@ -260,16 +228,8 @@ class _Run:
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
     """Length R at which a row is shortened in gradients.
 
-    It is as long as the noise of the curvature of long rows allows, up to the longest row within
-    the bounds: a larger budget shortens fewer rows, and in the end none.
-
-    Parameters
-    ----------
-    dimension : int
-    sample_size, rho : float
-        As for `white_cap`, ρ at most 1e98; it is that of the curvature of long rows.
-    longest : float
-        Length that bounds allow a whitened row, at least 0; beyond 1e100 it is that.
+    It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
+    row within the bounds: a larger budget shortens fewer rows, and in the end none.
     """
     spent = LONG**2 * require_number("rho", rho, above=0, most=1e98)
     most = min(require_number("longest", longest, least=0), 1e100)
@@ -277,14 +237,7 @@ def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) 
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
-    """Grid of q/√p, factors √2 from half a residual scale to what labels and rows allow.
-
-    Parameters
-    ----------
-    scale, label_bound, cap : float
-        Residual scale, largest label and largest row, each in [1e-90, 1e90].
-    dimension : int
-    """
+    """Grid of q/√p, factors √2 from half a residual scale to what labels and rows allow."""
     limits = {"least": 1e-90, "most": 1e90}
     scale = require_number("scale", scale, **limits)
     label_bound = require_number("label_bound", label_bound, **limits)

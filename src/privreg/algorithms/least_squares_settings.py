@@ -36,47 +36,12 @@ class LeastSquaresSettings:
         + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
         + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
 
-    Parameters
-    ----------
-    clip_width : float
-        Clip of the warm-up steps in residual scales, in [1e-3, 1e3]. The clip of the wide steps is
-        found privately.
-    warm_up_steps : int
-        Steps on a Huber loss that come near, at least 1.
-    gram_rounds : int
-        Rounds of the private Gram matrix, at least 1.
-    norm_share, gram_share, scale_share, warm_up_share : float
-        Shares of ρ for the start, as in `HuberSettings`; each in (0, 1), as all shares are.
-    tail_share : float
-        Share for the histogram of products from which the clip and the allowance for bias come.
-    curvature_share, long_share : float
-        Shares for the second moment of the rows that are not clipped: all shortened to where its
-        noise is small, and long ones at more length.
-    moment_share, mean_share : float
-        Shares for the second moment of clipped gradients, and for the two traces.
-
-    What is left goes to three wide steps, 10, 20 and 70 % of it.
-
-    Attributes
-    ----------
-    final_share : float
-        What is left.
-    gram_shares : list of float
-        `gram_share` by rounds, the later the more.
-    wide_shares : tuple of float
-        `final_share` by steps.
-    steps : int
-        Warm-up and wide steps together.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range or nothing is left for the wide steps.
-
-    Examples
-    --------
-    >>> LeastSquaresSettings().steps, round(LeastSquaresSettings().final_share, 3)
-    (7, 0.662)
+    The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
+    is for the histogram of products from which the clip and the allowance for bias come,
+    `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
+    shortened to where its noise is small, and long ones at more length. `moment_share` and
+    `mean_share` are for the second moment of clipped gradients, and for the two traces.
+    `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it.
     """
 
     clip_width: float = 1.0
@@ -110,7 +75,7 @@ class LeastSquaresSettings:
 
     @property
     def gram_shares(self) -> list[float]:
-        """Share of each round of the Gram matrix."""
+        """`gram_share` by rounds, the later the more."""
         return round_shares(self.gram_share, self.gram_rounds)
 
     @property
@@ -132,18 +97,7 @@ _SHARES = ("norm_share", *START, *REST)
 
 
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
-    """Settings whose start follows that of a robust fit, with the rest in proportion.
-
-    Parameters
-    ----------
-    settings : HuberSettings
-        What a robust fit would be run with, such as planned ones for few rows.
-
-    Examples
-    --------
-    >>> with_start_of(HuberSettings()) == LeastSquaresSettings()
-    True
-    """
+    """Settings whose start follows that of a robust fit, with the rest in proportion."""
     require_instance("settings", settings, HuberSettings)
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - sum(start.values())
@@ -161,13 +115,7 @@ def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
 def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
-    """Settings from what is public: the number of records and features, and the budget.
-
-    Parameters
-    ----------
-    sample_size, dimension, budget
-        As for `default_settings`, whose start they take.
-    """
+    """Settings from what is public, with the start of `default_settings`."""
     return with_start_of(
         default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
     )

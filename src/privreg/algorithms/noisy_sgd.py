@@ -279,11 +279,6 @@ def clipped_normal_variance(clip_norm: float) -> float:
     r"""Variance of a standard normal that is set to ±c beyond ±c.
 
     .. math:: 1 - 2\bar\Phi(c) - 2c\varphi(c) + 2c^2\bar\Phi(c)
-
-    Parameters
-    ----------
-    clip_norm : float
-        c, more than 0; `inf` gives 1.
     """
     clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
     # Beyond, nothing is left of the tail.

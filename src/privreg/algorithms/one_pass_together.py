@@ -40,37 +40,10 @@ def fit_together(
 ) -> list[NDArray[np.float64]]:
     """Run every setting of every mechanism, with the same private noise directions.
 
-    Parameters
-    ----------
-    mechanisms : sequence of Mechanism
-        At least one, all of one sample size; see their guarantee.
-    features, labels, rng
-        As for `one_pass_dpgd.fit`.
-
-    Returns
-    -------
-    list of ndarray, shape (settings, dimension)
-        The private outputs of each mechanism, of which only one of all may be released: they
-        share noise.
-
     Guarantee
     ---------
-    Each row keeps its mechanism's budget, as for `one_pass_dpgd.fit`.
-
-    Examples
-    --------
-    >>> from privreg.privacy.budget import Budget
-    >>> from privreg.schedules import Harmonic, Polynomial
-    >>> mechanisms = [
-    ...     Mechanism.from_schedule(
-    ...         schedule, sample_size=400, dimension=3, budget=Budget.zcdp(0.5), clip_constant=1.0
-    ...     )
-    ...     for schedule in (Polynomial([1.0, 2.0], 0.5), Harmonic(1.0, 1.0))
-    ... ]
-    >>> rng = np.random.default_rng(0)
-    >>> features = rng.standard_normal((400, 3))
-    >>> [len(each) for each in fit_together(mechanisms, features, features @ [1, 0, -1], rng)]
-    [2, 1]
+    Each row of the results, (settings, dimension) a mechanism, keeps its mechanism's budget, as for
+    `one_pass_dpgd.fit`. Only one of all may be released: they share noise.
     """
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
@@ -127,19 +100,7 @@ def risk_paths_together(
 ) -> list[NDArray[np.float64]]:
     """Excess risk along runs over samples drawn on the fly, which are never stored.
 
-    Parameters
-    ----------
-    mechanisms : sequence of Mechanism
-        At least one, all of one sample size. Paths are diagnostics, not private releases.
-    model, rng
-        As for `one_pass_dpgd.risk_path`.
-    record : array_like of int, optional
-        As there.
-
-    Returns
-    -------
-    list of ndarray, shape (settings, len(record))
-        Excess risk of each mechanism.
+    Arguments are those of `one_pass_dpgd.risk_path`. Paths are diagnostics, not private releases.
     """
     require_instance("model", model, LinearModel)
     runs = _Runs.of(mechanisms)
@@ -172,20 +133,9 @@ def isotropic_risk_paths_together(
 ) -> list[NDArray[np.float64]]:
     """The same for an isotropic covariance, exactly in law, at a cost that does not depend on d.
 
-    Parameters
-    ----------
-    mechanisms
-        As for `risk_paths_together`.
-    rng, dimension, target_norm, label_noise_std
-        As for `one_pass_dpgd.isotropic_risk_path`.
-    record : array_like of int, optional
-        As there.
-
-    Returns
-    -------
-    list of ndarray, shape (settings, len(record))
-        Excess risk of each mechanism. Each has its law exactly; jointly they share draws, but
-        are not runs over the same samples, of which each sees its own components.
+    Arguments are those of `one_pass_dpgd.isotropic_risk_path`. Each mechanism's risk has its law
+    exactly; jointly they share draws, but are not runs over the same samples, of which each sees
+    its own components.
     """
     dimension = require_count("dimension", dimension, least=3)
     target_norm = require_number("target_norm", target_norm, least=0, most=LARGEST)

@@ -40,19 +40,8 @@ class ProductTail(Rebuilt):
     power laws, straight lines in these bins, continue. Within bins log counts are linear. What lies
     where counts drown in noise is assumed by that, and not bounded.
 
-    Parameters
-    ----------
-    edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, factors √2 apart, five or more.
-    counts : NoisyValue
-        Noisy counts (bins,), in [-1e100, 1e100].
-    sample_size : float
-        n, at least 1 and at most 1e100.
-
-    Attributes
-    ----------
-    smoothed : ndarray, shape (bins,)
-        e^η; the first bin, which reaches to 0, keeps its own count.
+    `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
+    e^η, but for the first bin, which reaches to 0 and keeps its own count.
     """
 
     edges: FloatArray
@@ -116,16 +105,10 @@ class ProductTail(Rebuilt):
         return float(self.edges[last]) if last >= 0 else 0.0
 
     def best_width(self, *, noise: float) -> float:
-        r"""Clip t of the shortest interval, its allowance for bias included.
+        r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
-
-        Parameters
-        ----------
-        noise : float
-            ν, standard deviation of the private noise of a coefficient at t = 1, more than 0 and
-            at most 1e100.
         """
         scale = require_number("noise", noise, above=0, most=1e100)
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)

@@ -83,17 +83,9 @@ def record_gradients(
 ) -> RecordGradients:
     """Gradients of a chunk's records.
 
-    Parameters
-    ----------
-    records : Records
-        Whose `common_width` says how a row's gradient is bounded where there is no cap.
-    white : WhiteRows
-    features, labels, starts
-        The chunk.
-    parameters : ndarray, shape (p,)
-    cap : float, optional
-        Length to which a record's rows are shortened, together with their residuals: its gradient
-        is multiplied by min(1, cap²/Σ‖z‖²), and all of it is looked at by the clip.
+    With a cap a record's rows are shortened to it together with their residuals: its gradient is
+    multiplied by min(1, cap²/Σ‖z‖²), and all of it is looked at by the clip. Without one the
+    records' `common_width` says how a row's gradient is bounded.
     """
     fitted = features @ parameters.astype(features.dtype, copy=False)
     root = float(np.sqrt(len(parameters)))

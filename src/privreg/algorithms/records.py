@@ -54,26 +54,11 @@ class PartedSamples(Protocol):
 class Records(Rebuilt):
     """A data set as records of bounded rows.
 
-    Parameters
-    ----------
-    samples : Samples
-        The rows; longer ones than `feature_norm` are shortened together with their labels, then
-        labels are clipped to `label_bound`. Each row is changed by itself.
-    feature_norm, label_bound : float
-        Largest length of a row and largest absolute label, each in [1e-50, 1e50].
-    groups : array_like, shape (n,), optional
-        Whose row it is, for data sets in memory; every row is a record of its own by default.
-    threads : int
-        Threads that read and sum samples which come in parts.
-    common_width : bool
-        Whether all rows clip at the same residual, and long ones count less instead.
-    clips_weighted : bool
-        Whether that residual is the one of the weighted row, √w r; that of the record by default.
-
-    Attributes
-    ----------
-    count : int
-        Number of records.
+    Longer rows than `feature_norm` are shortened together with their labels, then labels are
+    clipped to `label_bound`; each row is changed by itself. `groups` (n,) says whose row it is, for
+    data sets in memory; every row is a record of its own by default. With `common_width` all rows
+    clip at the same residual, and long ones count less instead; with `clips_weighted` that residual
+    is the one of the weighted row, √w r, and not that of the record.
     """
 
     samples: Samples
@@ -138,18 +123,9 @@ class Records(Rebuilt):
     def white_total(
         self, part: Callable[..., FloatArray], whitening: FloatArray, shape: tuple[int, ...]
     ) -> FloatArray:
-        """Sum over chunks of what `part(white, features, labels, starts)` gives.
+        """Sum over chunks of what `part(white, features, labels, starts)` gives, of this shape.
 
         Of data sets in memory the rows Wᵀx of the last W are kept, up to 128 MB.
-
-        Parameters
-        ----------
-        part : callable
-            Of `WhiteRows`, and of a chunk as in `total`.
-        whitening : ndarray, shape (p, p)
-            W.
-        shape : tuple of int
-            Of what it gives.
         """
         held = self._rows
         if held is None:
@@ -169,16 +145,10 @@ class Records(Rebuilt):
         return result
 
     def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """Sum over chunks of what `part(features, labels, starts)` gives.
+        """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
         Samples that come in parts are read and summed by several threads, or by the executor that
         they name, and the parts' sums are added in order: the result does not depend on who sums.
-
-        Parameters
-        ----------
-        part : callable
-        shape : tuple of int
-            Of what it gives.
         """
         require_callable("part", part)
         shape = tuple(require_counts("shape", shape).ravel().tolist())
@@ -301,18 +271,8 @@ class Records(Rebuilt):
 class Persons(Immutable):
     """Whose row each is, looked at once; a row without a name is an error.
 
-    Parameters
-    ----------
-    groups : array_like, shape (rows,)
-        Names or numbers of one kind that can be ordered, `inf` among them, none missing, as
-        `require_names` tells them apart; empty without rows.
-    rows : int
-        Number of rows; 0 with empty groups.
-
-    Attributes
-    ----------
-    codes : ndarray, shape (rows,)
-        The same persons as numbers from 0 on.
+    `groups` (rows,) holds names or numbers of one kind that can be ordered, as `require_names`
+    tells them apart; `codes` (rows,) are the same persons as numbers from 0 on.
     """
 
     groups: InitVar[ArrayLike]
@@ -335,14 +295,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of so many rows; those that were looked at before are not looked at again.
-
-    Parameters
-    ----------
-    groups : array_like, shape (rows,), or Persons
-    rows : int
-        Number of rows.
-    """
+    """Persons of so many rows; those that were looked at before are not looked at again."""
     if not isinstance(groups, Persons):
         return Persons(groups, rows)
     if len(groups.codes) != rows:

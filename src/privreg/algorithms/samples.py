@@ -242,16 +242,8 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 def as_samples(samples: Samples) -> Samples:
     """The data set with norms that can be relied on, or an error for what is none.
 
-    Parameters
-    ----------
-    samples : Samples
-        The library's own, which are returned as they are, or those of others.
-
-    Returns
-    -------
-    Samples
-        Those of others raise ValueError in a pass whose rows are not finite, of other shapes or
-        numbers than said, or not those of the first whole pass.
+    Samples of others raise ValueError in a pass whose rows are not finite, of other shapes or
+    numbers than said, or not those of the first whole pass.
     """
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
@@ -270,17 +262,7 @@ def checked_data(
     sample_size: int | None = None,
     dimension: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, p) and labels (n,), finite and in double precision.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, p)
-        Integers or floats; a table may be empty, of shape (0, p), unless n is required.
-    labels : array_like, shape (n,)
-        Integers or floats, empty where the features are.
-    sample_size, dimension : int, optional
-        Required n and p.
-    """
+    """Features (n, p) and labels (n,), finite and double; n may be 0 unless required."""
     if sample_size is None:
         rows = require_rows("features", features, dimension=dimension)
     else:

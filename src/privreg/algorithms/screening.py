@@ -38,32 +38,9 @@ POSITIVE = {"above": 0.0, "infinite": True}
 class ScreenedSamples(Rebuilt):
     """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
 
-    Parameters
-    ----------
-    samples : Samples
-        The data set to screen, walked once.
-    centres : array_like, shape (points, p)
-        Centre path by step, at least -1e40 and at most 1e40; the last point stands for all later
-        steps.
-    radius : float
-        Radius R of the tube, at least 0 and at most 1e40.
-    clip_norm : float
-        Clipping bound that no row of the sums reaches, at least 1e-50 and at most 1e50, or `inf`;
-        smaller ones are refused.
-
-    Attributes
-    ----------
-    gram : ndarray, shape (p, p)
-        Σ x xᵀ over the rows that cannot clip.
-    moment : ndarray, shape (p,)
-        Σ x y over the same rows.
-    kept : Chunk
-        The rows that might clip.
-
-    Raises
-    ------
-    ValueError
-        If a quarter of the rows or 128 MB would have to be kept.
+    `centres` (points, p) is that path by step; its last point stands for all later steps. No row of
+    the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches `clip_norm`; `kept` are the
+    other rows. Samples of which a quarter of the rows or 128 MB would have to be kept are refused.
     """
 
     not_private: ClassVar[bool] = True
@@ -123,30 +100,13 @@ def screen(
     lanes: int,
     start: FloatArray,
 ) -> ScreenedSamples | None:
-    """Screen a data set for gradient descent with Gaussian noise.
+    """Screen a data set for gradient descent with Gaussian noise; None where that does not pay.
 
     The centre path is noiseless, unclipped descent on the first 65,536 rows; the radius covers the
     noise of all lanes and steps with probability 0.999, and what those rows leave unknown of the
     others. Neither choice affects correctness, only how often the caller must fall back to the
-    whole data set, which is walked once here.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    clip_norm : float
-        Smallest clipping bound in use; `inf` makes every row linear.
-    step_size, gradient_noise_std : float
-        Step size η and noise λ of the descent.
-    steps, lanes : int
-        Number of steps and of parameter vectors.
-    start : ndarray, shape (p,)
-        Starting point.
-
-    Returns
-    -------
-    ScreenedSamples or None
-        None where a quarter of the rows or 128 MB would have to be kept, or the descent diverges.
+    whole data set, which is walked once here. It does not pay where a quarter of the rows or 128 MB
+    would have to be kept, or the descent diverges.
     """
     samples = as_samples(samples)
     clip_norm = float(require_clip_norm(require_number("clip_norm", clip_norm, **POSITIVE)))

@@ -30,38 +30,15 @@ def run_settings(
     shared_scale: ArrayLike | None = None,
     block: int = 64,
 ) -> tuple[FloatArray, Diagnostic[FloatArray]]:
-    r"""Average iterates of many settings over the same rows and noise, with fixed clip norms.
+    """Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
     It is the loop of `shaped_dp_ftrl` for studies that compare settings; each setting by itself has
-    that function's law, but their comparison is not private.
-
-    Parameters
-    ----------
-    features : array_like, shape (N, d)
-        At least two rows.
-    labels : array_like, shape (N,)
-    inverse_norms : array_like, shape (settings, N)
-        √(xᵀΣ⁻¹x) of each row under each setting's Σ, at least 0.
-    noise : array_like, shape (N - 1, d)
-        Increments of standard normal noise in the chosen correlation.
-    noise_scale : array_like, shape (settings, d)
-        What multiplies them, coordinate by coordinate: τψ times the root of a diagonal Σ.
-    step_size : array_like, shape (settings,)
-        η, more than 0.
-    clip_norm : array_like, shape (settings,)
-        ψ, more than 0; `inf` clips nothing.
-    shared_noise : array_like, shape (N - 1, d), optional
-        A second part of the noise, the low-rank one of `PublicCovariance`.
-    shared_scale : array_like, shape (settings,), optional
-        Its multiplier.
-    block : int
-        Most settings that pass over the rows together; their state should fit the cache.
-
-    Returns
-    -------
-    averages : ndarray, shape (settings, d)
-        All `inf` for a setting that overflowed.
-    clipped_fraction : Diagnostic of ndarray, shape (settings,)
+    that function's law, but their comparison is not private. `inverse_norms` (settings, N) are
+    √(xᵀΣ⁻¹x) under each setting's Σ; `noise` (N - 1, d) are increments of standard normal noise in
+    the chosen correlation, which `noise_scale` (settings, d) multiplies: τψ times the root of a
+    diagonal Σ. `shared_noise` (N - 1, d) is a second part, the low-rank one of `PublicCovariance`,
+    with a multiplier a setting. At most `block` settings pass over the rows together; their state
+    should fit the cache. The averages (settings, d) of a setting that overflowed are `inf`.
     """
     rows = require_array("features", features, shape=(None, None))
     size, dimension = rows.shape

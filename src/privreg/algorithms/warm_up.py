@@ -138,13 +138,7 @@ class Start:
     def warm_up(self, path: Path, whitening: FloatArray, slope: float) -> Scales:
         """Steps at full length with a narrow clip; those that were noise are taken back.
 
-        Parameters
-        ----------
-        path : Path
-            Which the steps are added to.
-        whitening : ndarray, shape (p, p)
-        slope : float
-            Share of whole gradients under Gaussian residuals.
+        `slope` is the share of whole gradients under Gaussian residuals.
         """
         settings, p = self.settings, len(path.theta)
         # Residuals at 0 are labels.

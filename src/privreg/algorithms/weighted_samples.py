@@ -31,26 +31,13 @@ class WeightedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedSamples(ArraySamples):
-    r"""A data set in memory whose rows have been weighted.
+    r"""A data set in memory whose rows have been weighted, with their roots √w̃ (n,) in [0, 1].
 
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
 
-    Least squares of such rows is weighted least squares, and a row of weight 0 is one of zeros.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, p)
-        Rows that have been multiplied by their roots, the intercept's entry as well.
-    labels : array_like, shape (n,)
-        Labels likewise.
-    roots : array_like, shape (n,)
-        √w̃, in [0, 1].
-
-    Attributes
-    ----------
-    norms : ndarray, shape (n,)
-        Euclidean norms of the weighted rows; `inf` beyond double precision.
+    Least squares of such rows is weighted least squares, and a row of weight 0 is one of zeros. The
+    intercept's entry has been multiplied as well.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -64,21 +51,11 @@ class WeightedSamples(ArraySamples):
 
 
 def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
-    r"""Roots of weights relative to their bound, each of its own record alone.
+    r"""Roots of weights relative to their bound W, each of its own record alone.
 
     .. math:: \sqrt{\mathrm{clip}(w, 0, W)/W}
 
-    Parameters
-    ----------
-    weights : array_like, shape (n,)
-        w, none of them missing; `inf` is beyond the bound, and weights below 1e-30 W count as 0.
-    bound : float
-        W, at least 1e-15 and at most 1e15.
-
-    Examples
-    --------
-    >>> weight_roots(np.array([-1.0, 0.0, 0.5, 2.0, np.inf]), 2.0).tolist()
-    [0.0, 0.0, 0.5, 1.0, 1.0]
+    Weights below 1e-30 W count as 0.
     """
     bound = require_number("bound", bound, least=1e-15, most=1e15)
     shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound

@@ -38,11 +38,7 @@ def whiten(gram: NoisyValue) -> Whitening:
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
     """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean.
 
-    Parameters
-    ----------
-    curvature : NoisyValue
-    slope : float
-        Its mean under Gaussian residuals, more than 0 and at most 1.
+    `slope` is that mean under Gaussian residuals, in (0, 1].
     """
     p = len(require_instance("curvature", curvature, NoisyValue).value)
     slope = require_number("slope", slope, above=0, most=1)
@@ -56,13 +52,8 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
 
-    Parameters
-    ----------
-    curvature : NoisyValue
-        Of at most 1 along typical directions: rows that a clip leaves alone.
-    thin : bool
-        Whether directions that are seen to be thinner than a fifth of the mean stay so: steps must
-        not be longer than that, intervals along such directions are.
+    With `thin`, directions that are seen to be thinner than a fifth of the mean stay so: steps must
+    not be longer than that, intervals along such directions are.
     """
     matrix = require_instance("curvature", curvature, NoisyValue).value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25, 1.5))
@@ -78,21 +69,13 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
 
 
 def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
-    r"""A curvature raised to that of longer rows, along directions in which it is seen to be more.
+    r"""A curvature A raised to that of longer rows, A₂, where that is seen to be more.
 
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
-    for eigenvectors v of A, and for those of A₂ with eigenvalue λ.
-
-    Parameters
-    ----------
-    curvature : ndarray, shape (p, p)
-        A, symmetric, of entries up to 1e100.
-    longer : NoisyValue
-        A₂, with noise s₂.
-    caution : float
-        Deviations s₂ below what is seen up to which A is raised, at least 0 and at most 1e100.
+    for eigenvectors v of A, and for those of A₂ with eigenvalue λ. A is raised up to `caution`
+    deviations s₂ below what is seen.
     """
     found = require_instance("longer", longer, NoisyValue)
     caution = require_number("caution", caution, least=0, most=1e100)
