@@ -10,11 +10,14 @@ visited in their own order, the same in every epoch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, inf, isinf
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.clipped_gradient import (
@@ -22,12 +25,17 @@ from privreg.algorithms.clipped_gradient import (
     require_clip_norm,
     rescale_samples,
 )
-from privreg.algorithms.dp_ftrl_kernels import step_rows
-from privreg.algorithms.dp_ftrl_sensitivity import LARGEST, _sensitivity
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable
+from privreg.noise.inverse import require_inverse
 from privreg.noise.normals import standard_normal
-from privreg.noise.streams import ToeplitzNoise
+from privreg.noise.sensitivity import (
+    fixed_order_sensitivity,
+    multi_participation_bound,
+    multi_participation_sensitivity,
+    single_participation_sensitivity,
+)
+from privreg.noise.streams import ToeplitzNoise, correlate_noise
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
@@ -45,6 +53,14 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+# Above this many steps the matrix of a Toeplitz encoder is not built.
+DENSE_STEPS = 4096
+# Steps, norms and noise up to here stay far from overflow in every product.
+LARGEST = 1e50
+# What the encoder's error may add to a sensitivity without being added: 16 ulp.
+ROUNDING = 2.0**-48
+# Columns of noise transformed at once: the transform of a column is twice its size, and complex.
+COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +375,80 @@ def dp_ftrl(
     return FTRLRun(released, wanted, share, mechanism)
 
 
+class FTRLRisks(NamedTuple):
+    """Excess risks of independent runs, half the squared error in the norm of the covariance.
+
+    `risks`, shape (runs, len(record)), stand at the recorded steps; `averages`, shape (runs,), are
+    means over the steps from `burn_in` to the last; `clipped_fraction`, shape (runs,), is the share
+    of gradients that were clipped. None of them is a private release.
+    """
+
+    risks: FloatArray
+    averages: FloatArray
+    clipped_fraction: FloatArray
+
+
+def simulate_ftrl(
+    eigenvalues: ArrayLike,
+    *,
+    step_size: float,
+    decoder: ArrayLike,
+    gradient_noise_std: float,
+    steps: int,
+    rng: np.random.Generator,
+    label_noise_std: float = 0.0,
+    clip_norm: float = inf,
+    initial_error: ArrayLike | None = None,
+    burn_in: int = 0,
+    record: ArrayLike | None = None,
+    runs: int = 1,
+) -> FTRLRisks:
+    r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
+
+    `decoder` holds coefficients β of `privreg.noise.toeplitz`, and what is missing of it is 0;
+    `initial_error` is θ_0 - θ* in the eigenbasis. Risks are recorded after the steps in `record`,
+    0 for the start and by default the last, and averaged over time from `burn_in` on. They are
+    `inf` where the iteration is unstable.
+    """
+    within = {"least": -LARGEST, "most": LARGEST}
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
+    scales = np.sqrt(values)
+    eta = require_number("step_size", step_size, above=0, most=LARGEST)
+    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
+    require_number("clip_norm", clip_norm, above=0, infinite=True)
+    clip = float(require_clip_norm(clip_norm))
+    require_rng("rng", rng)
+    count, repeats = require_count("steps", steps), require_count("runs", runs)
+    first = require_count("burn_in", burn_in, least=0)
+    if first > count:
+        raise ValueError(f"burn_in must be at most steps, {count}, got {first}")
+    d = scales.size
+    start = np.zeros(d)
+    if initial_error is not None:
+        limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
+        start = require_array("initial_error", initial_error, shape=(d,), **limits)
+    coefficients = require_array("decoder", decoder, shape=(None,), **within)
+    if coefficients.size > count:
+        raise ValueError(
+            f"decoder must have at most steps, {count}, entries, got {coefficients.size}"
+        )
+    wanted = _record(record, count)
+    risks = np.zeros((repeats, wanted.size))
+    averages, clipped = np.zeros(repeats), np.zeros(repeats)
+    noise = np.zeros((count, d))
+    for run in range(repeats):
+        if sigma > 0:
+            _fill_noise(noise, coefficients, sigma, rng)
+        averages[run], clips = draw_and_step(
+            rng, scales, start.copy(), zeta, eta, clip, noise, first, wanted, risks[run]
+        )
+        clipped[run] = clips / count
+    # An unstable iteration leaves double precision, by way of opposite infinities.
+    risks[np.isnan(risks)], averages[np.isnan(averages)] = inf, inf
+    return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
+
+
 def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
     if neighbours is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -392,3 +482,144 @@ def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
             f"times must be whole numbers that increase within 1..{steps}, got {short(times)}"
         )
     return wanted
+
+
+def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+    encoder, column_error = require_inverse("decoder", decoder)
+    # So that squares of its entries can be summed.
+    encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
+    gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
+    # A record moves a sum of one column an epoch, each wrong by this much at most.
+    error = epochs * column_error
+    return float(gamma if error <= ROUNDING * gamma else gamma + error)
+
+
+def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+    if epochs == 1:
+        return single_participation_sensitivity(encoder)
+    if encoder.ndim == 1:
+        if np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
+            measure = multi_participation_sensitivity
+        elif encoder.size > DENSE_STEPS:
+            measure = multi_participation_bound
+        else:
+            measure = fixed_order_sensitivity
+        return measure(encoder, participations=epochs, separation=steps_per_epoch)
+    return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
+
+
+def _fill_noise(
+    noise: FloatArray, decoder: FloatArray, std: float, rng: np.random.Generator
+) -> None:
+    steps, d = noise.shape
+    kernel = np.trim_zeros(decoder, "b")
+    for left in range(0, d, COLUMNS):
+        block = standard_normal(rng, (steps, min(COLUMNS, d - left)))
+        block *= std
+        if kernel.size:
+            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
+
+
+def _record(record: ArrayLike | None, steps: int) -> NDArray[np.int64]:
+    if record is None:
+        return np.array([steps], dtype=np.int64)
+    wanted = require_counts("record", record, least=0, most=steps)
+    if (
+        wanted.ndim != 1
+        or wanted.size == 0
+        or np.any(np.diff(wanted, prepend=-1, append=steps + 1) < 1)
+    ):
+        raise ValueError(
+            f"record must be whole numbers that increase within 0..{steps}, got {short(record)}"
+        )
+    return wanted
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def step_rows(  # type: ignore[no-untyped-def]
+    features,
+    labels,
+    norms,
+    noise,
+    theta,
+    gradient,
+    progress,
+    step_sizes,
+    ridge,
+    clip_norm,
+    batch_size,
+    epoch_ends,
+    times,
+    released,
+):
+    """Take in rows; after each full batch, and after the last of an epoch, make a step.
+
+    `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
+    and gradients clipped; `noise` has a row for each step that these rows complete.
+    """
+    rows, dimension = features.shape
+    used = 0
+    for i in range(rows):
+        residual = -labels[i]
+        for j in range(dimension):
+            residual += features[i, j] * theta[j]
+        if abs(residual) * norms[i] > clip_norm:
+            residual = math.copysign(clip_norm / norms[i], residual)
+            progress[3] += 1
+        for j in range(dimension):
+            gradient[j] += residual * features[i, j]
+        progress[1] += 1
+        if progress[1] == batch_size or (epoch_ends and i == rows - 1):
+            step = progress[0]
+            eta = step_sizes[step]
+            for j in range(dimension):
+                mean = gradient[j] / batch_size
+                theta[j] -= eta * (mean + ridge * theta[j] + noise[used, j])
+                gradient[j] = 0.0
+            used += 1
+            progress[0] = step + 1
+            progress[1] = 0
+            if progress[2] < len(times) and times[progress[2]] == step + 1:
+                released[progress[2]] = theta
+                progress[2] += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draw_and_step(  # type: ignore[no-untyped-def]
+    rng, scales, error, label_noise_std, step_size, clip_norm, noise, first_averaged, record, risks
+):
+    """Fresh Gaussian rows, given noise; returns the mean risk from `first_averaged` on, and clips.
+
+    `error` is θ - θ*; `risks` receives the excess risk after the steps in `record`.
+    """
+    steps, dimension = noise.shape
+    sample = np.empty(dimension)
+    total, clipped, slot = 0.0, 0, 0
+    for step in range(steps + 1):
+        if step > 0:
+            residual, squared = 0.0, 0.0
+            for j in range(dimension):
+                sample[j] = scales[j] * rng.standard_normal()
+                squared += sample[j] * sample[j]
+                residual += sample[j] * error[j]
+            residual -= label_noise_std * rng.standard_normal()
+            norm = math.sqrt(squared)
+            if abs(residual) * norm > clip_norm:
+                residual = math.copysign(clip_norm / norm, residual)
+                clipped += 1
+            for j in range(dimension):
+                error[j] -= step_size * (residual * sample[j] + noise[step - 1, j])
+        wanted = slot < len(record) and record[slot] == step
+        if wanted or step >= first_averaged:
+            risk = 0.0
+            for j in range(dimension):
+                move = scales[j] * error[j]
+                risk += move * move
+            risk *= 0.5
+            if wanted:
+                risks[slot] = risk
+                slot += 1
+            if step >= first_averaged:
+                total += risk
+    averaged = steps + 1 - first_averaged
+    return (total / averaged if averaged > 0 else math.nan), clipped

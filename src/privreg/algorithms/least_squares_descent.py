@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms import least_squares_sums
+from privreg.algorithms import record_sums
+from privreg.algorithms.huber_descent import HuberSettings, default_settings, round_shares
 from privreg.algorithms.huber_scales import white_cap
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.least_squares_settings import LeastSquaresSettings
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
@@ -39,6 +38,19 @@ TAIL_ASSUMPTION = (
     "intervals take the tail of residuals times row lengths to go on as where the noise lets it "
     "be seen, no heavier than a power law"
 )
+# Of the wide steps' budget, by steps: the last one decides, the others leave little of the start.
+WIDE_SHARES = (0.1, 0.2, 0.7)
+# Of what a robust fit spends on the start; of the rest: tail, curvature of short and of long rows,
+# second moment, means.
+START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
+REST = {
+    "tail_share": 0.08,
+    "curvature_share": 0.03,
+    "long_share": 0.02,
+    "moment_share": 0.05,
+    "mean_share": 0.01,
+}
+WIDE = 0.662
 
 
 def least_squares_descent(
@@ -109,6 +121,135 @@ def least_squares_descent(
     return Release(run.fit(), budget, (*ASSUMPTIONS, TAIL_ASSUMPTION))
 
 
+@dataclass(frozen=True)
+class LeastSquaresSettings:
+    r"""Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
+
+    .. math::
+        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
+        + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
+        + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
+
+    The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
+    is for the histogram of products from which the clip and the allowance for bias come,
+    `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
+    shortened to where its noise is small, and long ones at more length. `moment_share` and
+    `mean_share` are for the second moment of clipped gradients, and for the two traces.
+    `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it.
+    """
+
+    clip_width: float = 1.0
+    warm_up_steps: int = 4
+    gram_rounds: int = 3
+    norm_share: float = 0.01
+    gram_share: float = 0.07
+    scale_share: float = 0.02
+    warm_up_share: float = 0.048
+    tail_share: float = 0.08
+    curvature_share: float = 0.03
+    long_share: float = 0.02
+    moment_share: float = 0.05
+    mean_share: float = 0.01
+
+    def __post_init__(self) -> None:
+        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
+        for name in ("warm_up_steps", "gram_rounds"):
+            require_count(name, getattr(self, name))
+        for name in _SHARES:
+            require_number(name, getattr(self, name), above=0, below=1)
+        if not self.final_share > 0:
+            raise ValueError(
+                "norm_share and the other shares must leave something for the wide steps, got "
+                f"{1 - self.final_share:g} of the budget before them"
+            )
+
+    @property
+    def steps(self) -> int:
+        return self.warm_up_steps + len(WIDE_SHARES)
+
+    @property
+    def gram_shares(self) -> list[float]:
+        """`gram_share` by rounds, the later the more."""
+        return round_shares(self.gram_share, self.gram_rounds)
+
+    @property
+    def final_share(self) -> float:
+        return 1.0 - sum(getattr(self, name) for name in _SHARES)
+
+    @property
+    def wide_shares(self) -> tuple[float, ...]:
+        return tuple(part * self.final_share for part in WIDE_SHARES)
+
+    @property
+    def wide_sizes(self) -> tuple[float, ...]:
+        """a_k = f_k/(f_1 + ... + f_k): the noise of one step that had the whole share."""
+        sizes = np.array(WIDE_SHARES) / np.cumsum(WIDE_SHARES)
+        return tuple(float(size) for size in sizes)
+
+
+def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
+    """Settings whose start follows that of a robust fit, with the rest in proportion."""
+    require_instance("settings", settings, HuberSettings)
+    start = {name: part * getattr(settings, name) for name, part in START.items()}
+    left = 1.0 - settings.norm_share - sum(start.values())
+    whole = sum(REST.values()) + WIDE
+    return LeastSquaresSettings(
+        clip_width=settings.clip_width,
+        warm_up_steps=settings.warm_up_steps,
+        gram_rounds=settings.gram_rounds,
+        norm_share=settings.norm_share,
+        **{name: round(share, 12) for name, share in start.items()},
+        **{name: round(part / whole * left, 12) for name, part in REST.items()},
+    )
+
+
+def default_least_squares_settings(
+    *, sample_size: int, dimension: int, budget: Budget
+) -> LeastSquaresSettings:
+    """Settings from what is public, with the start of `default_settings`."""
+    return with_start_of(
+        default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
+    )
+
+
+@dataclass(frozen=True)
+class LeastSquaresFit:
+    """Everything that `least_squares_descent` releases."""
+
+    iterates: FloatArray  # (T, p), in the units of the rows, warm-up and wide steps
+    start: FloatArray  # (p,), the last iterate of the warm-up: that of a robust fit
+    start_variance: float  # of its private noise along a whitened coordinate
+    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
+    step_matrices: FloatArray  # (3, p, p), a_k S of the wide steps, in φ = W⁻¹θ
+    gradient_noise_stds: FloatArray  # (3,), of their mean clipped gradients
+    clip_norm: float  # C of the wide steps, √p times a width of `tail`
+    cap: float  # R₂ and R₁: what rows are shortened to in gradients, and in A₁
+    short_cap: float
+    residual_scale: float  # after the warm-up
+    tail: ProductTail  # of q/√p at the start
+    gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
+    centre: NoisyValue | None  # mean row (p,), where there is an intercept
+    # A₁ and A₂, (p, p): second moments of rows that are not clipped, shortened to R₁ and R₂.
+    curvature: NoisyValue
+    long_curvature: NoisyValue
+    second_moment: NoisyValue  # B, mean square of the clipped gradient, (p, p)
+    mean_curvature: NoisyValue  # tr(A₁)/p and tr(B)/p at the last iterate
+    mean_square: NoisyValue
+    sample_size: float  # what sums were divided by
+    settings: LeastSquaresSettings
+    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
+
+    @property
+    def parameters(self) -> FloatArray:
+        """θ_T, shape (p,)."""
+        return self.iterates[-1]
+
+    @property
+    def clip_width(self) -> float:
+        """C/√p, in the units of `tail`."""
+        return self.clip_norm / float(np.sqrt(self.parameters.size))
+
+
 @dataclass
 class _Run:
     """One fit: the order in which the data are asked, and with what share."""
@@ -138,9 +279,7 @@ class _Run:
         tail = self._tail(start, whitening, scale, cap)
         clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
         caps = {"clip_norm": float(clip_norm), "cap": cap}
-        first = least_squares_sums.first_sums(
-            self.records, start, whitening, **caps, short_cap=short_cap
-        )
+        first = record_sums.first_sums(self.records, start, whitening, **caps, short_cap=short_cap)
         curvature = self.shares.semidefinite(
             "curvature", settings.curvature_share, first.short, short_cap**2, n
         )
@@ -155,7 +294,7 @@ class _Run:
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
-                total = least_squares_sums.product_gradient_sum(
+                total = record_sums.product_gradient_sum(
                     self.records, path.theta, whitening, **caps
                 )
             gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
@@ -189,9 +328,7 @@ class _Run:
         self, theta: FloatArray, whitening: FloatArray, scale: float, cap: float
     ) -> ProductTail:
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=len(theta))
-        counts = least_squares_sums.product_histogram(
-            self.records, theta, whitening, edges, cap=cap
-        )
+        counts = record_sums.product_histogram(self.records, theta, whitening, edges, cap=cap)
         noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
         return ProductTail(edges, noisy, self.sample_size)
 
@@ -211,9 +348,7 @@ class _Run:
         caps: dict[str, float],
     ) -> tuple[NoisyValue, NoisyValue, NoisyValue]:
         settings, n, p, shares = self.settings, self.sample_size, len(theta), self.shares
-        found = least_squares_sums.last_sums(
-            self.records, theta, whitening, **caps, short_cap=short_cap
-        )
+        found = record_sums.last_sums(self.records, theta, whitening, **caps, short_cap=short_cap)
         square, half = caps["clip_norm"] ** 2, settings.mean_share / 2
         what = "means for intervals"
         return (
@@ -257,3 +392,6 @@ def _variance(path: Path) -> float:
         if np.any(matrix)
     ]
     return kept[-1] if kept else 0.0
+
+
+_SHARES = ("norm_share", *START, *REST)

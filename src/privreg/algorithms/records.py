@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,11 @@ from privreg.algorithms.samples import (
     ArraySamples,
     Chunk,
     Samples,
+    WeightedChunk,
+    WeightedSamples,
     as_samples,
     row_norms,
 )
-from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples
-from privreg.algorithms.white_rows import WhiteRows, white_rows
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.privacy.persons import require_names
 from privreg.validation import (
@@ -313,3 +313,34 @@ def _shaped(found: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     if np.shape(found) != shape:
         raise ValueError(f"part must give arrays of shape {shape}, got {np.shape(found)}")
     return found
+
+
+class WhiteRows(NamedTuple):
+    """Rows z = Wᵀx (rows, p), ‖z‖² and ‖z‖ (rows,), computed from these very numbers.
+
+    `roots` are those of the rows' weights where a clip must know a record's own residual.
+    """
+
+    rows: Rows
+    squares: Rows
+    norms: Rows
+    roots: Rows | None = None
+
+    def block(self, which: slice) -> WhiteRows:
+        return WhiteRows(self.rows[which], self.squares[which], self.norms[which])
+
+
+def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -> WhiteRows:
+    """Rows Wᵀx in the precision of the features, in `out` where its shape and precision are theirs.
+
+    A pass over a file whose every block asked for memory of its own would wait for the system.
+    At an identity, with which every whitening starts, they are the features themselves.
+    """
+    if whitening[0, 0] == 1 and np.array_equal(whitening, np.eye(len(whitening))):
+        squares = np.einsum("ij,ij->i", features, features)
+        return WhiteRows(features, squares, np.sqrt(squares))
+    if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
+        out = None
+    rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    return WhiteRows(rows, squares, np.sqrt(squares))

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms import huber_sums
+from privreg.algorithms import record_sums
 from privreg.algorithms.huber_scales import (
     length_cap,
     length_edges,
@@ -18,7 +18,7 @@ from privreg.algorithms.huber_scales import (
     scale_is_hidden,
     white_cap,
 )
-from privreg.algorithms.record_gradients import LARGEST
+from privreg.algorithms.record_sums import LARGEST
 from privreg.algorithms.records import Records
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget
 from privreg.algorithms.whitening import Whitening, whiten
@@ -122,14 +122,14 @@ class Start:
         counts = shares.histogram(
             "centre and length of rows",
             settings.norm_share / (2 if self.intercept else 1),
-            huber_sums.length_histogram(records, whitening, lengths),
+            record_sums.length_histogram(records, whitening, lengths),
         )
         cap = length_cap(
             counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
         )
         for number, share in enumerate(settings.gram_shares):
             cap = self.white_cap(share) if number else cap
-            total = huber_sums.gram_sum(records, whitening, cap=cap)
+            total = record_sums.gram_sum(records, whitening, cap=cap)
             gram = shares.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
             last = whiten(gram)
             whitening = moderate(whitening @ last.root)
@@ -194,7 +194,7 @@ class Start:
         mean = self.shares.vector(
             "centre and length of rows",
             self.settings.norm_share / 2,
-            huber_sums.row_sum(self.records),
+            record_sums.row_sum(self.records),
             self.records.feature_norm,
             self.sample_size,
         )
@@ -211,7 +211,7 @@ class Start:
             (place,) = np.nonzero(at.clip_norms == clip_norm)
             if place.size:
                 return at.gradients[place[0]]
-        return huber_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
+        return record_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
 
     def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
         edges = scale_edges(self.records.label_bound)
@@ -225,10 +225,10 @@ class Start:
 
     def _residuals(self, theta: FloatArray, whitening: FloatArray, edges: FloatArray) -> FloatArray:
         if self.records.held:
-            return huber_sums.residual_histogram(self.records, theta, whitening, edges)
+            return record_sums.residual_histogram(self.records, theta, whitening, edges)
         # To read the rows takes longer than to sum them for every clip that the next step may have.
         clips = np.array([self.clip_norm(scale) for scale in scale_candidates(edges)])
-        found = huber_sums.residual_sums(self.records, theta, whitening, edges, clip_norms=clips)
+        found = record_sums.residual_sums(self.records, theta, whitening, edges, clip_norms=clips)
         self._at = SumsAt(theta, clips, found.gradients)
         return found.counts
 

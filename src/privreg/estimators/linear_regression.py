@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from privreg.algorithms.records import Persons, require_groups
-from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.samples import ArraySamples, WeightedSamples, weight_roots
 from privreg.algorithms.split_budget import require_budget
-from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
 from privreg.estimators.bounds import declared
 from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.fitted_regression import FittedRegression

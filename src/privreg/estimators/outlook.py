@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privreg.algorithms.huber_settings import best_clip_width
+from privreg.algorithms.huber_descent import best_clip_width
 from privreg.methods.method import Method, require_method
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import CAREFUL, PrivateRegression

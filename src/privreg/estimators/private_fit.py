@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privreg.algorithms.adassp import Bounds
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.huber_descent import HuberFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import private_count

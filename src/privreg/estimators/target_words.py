@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.huber_descent import HuberFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.inference.least_squares_intervals import robust_difference
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.inference.robust_gain import robust_gain

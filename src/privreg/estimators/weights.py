@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.huber_descent import HuberFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.estimators.bounds import LARGEST, NARROWEST
 from privreg.estimators.unquoted import unquoted
 from privreg.methods.method import Method, require_method

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc
 
 from privreg.algorithms.huber_scales import scale_is_hidden
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (

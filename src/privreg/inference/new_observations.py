@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.algorithms.product_tail import ProductTail
 from privreg.inference.least_squares_intervals import UNSEEN
 from privreg.validation import require_array, require_instance, require_number

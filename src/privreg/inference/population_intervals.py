@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.huber_descent import HuberFit
 from privreg.inference.critical_values import half_widths, p_values
 from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich

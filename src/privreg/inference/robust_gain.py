@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_settings import default_settings
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.huber_descent import default_settings
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity

@@ -10,9 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.huber_descent import (
+    HuberFit,
+    HuberSettings,
+    default_settings,
+    huber_descent,
+)
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
@@ -124,7 +127,7 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
         Source
         ------
-        `privreg.algorithms.huber_settings.default_settings`.
+        `privreg.algorithms.huber_descent.default_settings`.
         """
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))

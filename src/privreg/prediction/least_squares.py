@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.huber_scales import scale_is_hidden
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.least_squares_settings import (
+from privreg.algorithms.least_squares_descent import (
     START,
+    LeastSquaresFit,
     LeastSquaresSettings,
     default_least_squares_settings,
 )

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gdtrix, ndtri, stdtrit
 
 from privreg.algorithms.huber_scales import white_cap
-from privreg.algorithms.least_squares_descent import long_cap, product_edges
-from privreg.algorithms.least_squares_settings import LeastSquaresSettings
+from privreg.algorithms.least_squares_descent import LeastSquaresSettings, long_cap, product_edges
 from privreg.immutable import frozen
 from privreg.prediction import huber
 from privreg.prediction.problem import Problem

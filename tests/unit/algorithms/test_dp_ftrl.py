@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
-from privreg.algorithms.ftrl_simulation import simulate_ftrl
+from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl, simulate_ftrl
 from privreg.algorithms.samples import ArraySamples
 from privreg.noise.streams import ToeplitzNoise
 from privreg.noise.toeplitz import (

@@ -9,6 +9,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
+from privreg.algorithms.huber_descent import HuberSettings, best_clip_width, default_settings
 from privreg.algorithms.huber_scales import (
     length_cap,
     length_edges,
@@ -19,7 +20,6 @@ from privreg.algorithms.huber_scales import (
     scale_is_hidden,
     white_cap,
 )
-from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 

@@ -15,9 +15,14 @@ from privreg.algorithms.shaped_accounting import (
     shaped_budget,
     shaped_noise_multiplier,
 )
-from privreg.algorithms.shaped_dp_ftrl import _rows_but_last, shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip, ResidualClip, ShapedMechanism
-from privreg.algorithms.shaped_settings import run_settings
+from privreg.algorithms.shaped_dp_ftrl import (
+    FixedClip,
+    ResidualClip,
+    ShapedMechanism,
+    _rows_but_last,
+    run_settings,
+    shaped_dp_ftrl,
+)
 from privreg.noise.correlations import (
     IndependentCorrelation,
     SquareRootCorrelation,

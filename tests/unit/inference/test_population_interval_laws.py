@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.huber_descent import HuberSettings, huber_descent
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.population_intervals import (
     CoefficientIntervals,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_settings import best_clip_width
+from privreg.algorithms.huber_descent import best_clip_width
 from privreg.planning.grid_edges import beyond, next_on
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run

@@ -14,7 +14,7 @@ from reproduction.engine.summaries import error_of_mean, standard_deviation, tri
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
-    from privreg.algorithms.one_pass_mechanism import Mechanism
+    from privreg.algorithms.one_pass_dpgd import Mechanism
     from privreg.privacy.budget import Budget
     from privreg.schedules import Harmonic, Polynomial
 
@@ -85,7 +85,7 @@ def run(
     parameters: Parameters, trial: Trial, theory: Dataset, spectrum: str, sample_size: int
 ) -> list[float]:
     """Final excess risk of each schedule with the chosen hyper-parameters, on shared draws."""
-    from privreg.algorithms import one_pass_together
+    from privreg.algorithms import one_pass_dpgd
     from privreg.models import LinearModel
 
     chosen = theory.sel(spectrum=spectrum, sample_size=sample_size)
@@ -101,14 +101,14 @@ def run(
     ]
     noise = {"label_noise_std": parameters.label_noise_std}
     if spectrum == "isotropic":
-        found = one_pass_together.isotropic_risk_paths_together(
+        found = one_pass_dpgd.isotropic_risk_paths_together(
             mechanisms, trial.rng, dimension=parameters.dimension, target_norm=1.0, **noise
         )
     else:
         model = LinearModel.even_target(
             setting.eigenvalues(spectrum, parameters.dimension), **noise
         )
-        found = one_pass_together.risk_paths_together(mechanisms, model, trial.rng)
+        found = one_pass_dpgd.risk_paths_together(mechanisms, model, trial.rng)
     return [risk.item() for risk in found]
 
 
@@ -153,7 +153,7 @@ def _mechanism(
     clip_constant: float,
 ) -> Mechanism:
     """Made once for all trials: the noise of 10⁶ steps takes a third of the time of a run."""
-    from privreg.algorithms.one_pass_mechanism import Mechanism
+    from privreg.algorithms.one_pass_dpgd import Mechanism
 
     return Mechanism.from_schedule(
         schedule,

@@ -150,7 +150,7 @@ def _tuned(
     rng: np.random.Generator,
 ) -> list[dict]:
     """Reported loss, initial rate and offset of each schedule."""
-    from privreg.algorithms.one_pass_together import fit_together
+    from privreg.algorithms.one_pass_dpgd import fit_together
 
     rates = parameters.initial_rates.values()
     each = [mechanism for of_schedule in candidates for mechanism in of_schedule]
