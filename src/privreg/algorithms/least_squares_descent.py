@@ -294,9 +294,7 @@ class _Run:
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
-                total = record_sums.product_gradient_sum(
-                    self.records, path.theta, whitening, **caps
-                )
+                total = record_sums.gradient_sum(self.records, path.theta, whitening, **caps)
             gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
             path.step(whitening, size * newton, gradient)
         second, mean_curvature, mean_square = self._last(path.theta, whitening, short_cap, caps)
@@ -328,7 +326,7 @@ class _Run:
         self, theta: FloatArray, whitening: FloatArray, scale: float, cap: float
     ) -> ProductTail:
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=len(theta))
-        counts = record_sums.product_histogram(self.records, theta, whitening, edges, cap=cap)
+        counts = record_sums.residual_histogram(self.records, theta, whitening, edges, cap=cap)
         noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
         return ProductTail(edges, noisy, self.sample_size)
 

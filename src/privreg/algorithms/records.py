@@ -23,15 +23,14 @@ from privreg.algorithms.samples import (
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.privacy.persons import require_names
 from privreg.validation import (
-    require_callable,
     require_count,
-    require_counts,
     require_flag,
     require_number,
 )
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
+Starts = NDArray[np.int64] | None
 # Numbers of a block whose whitened rows are at hand: few calls, and each block fits in a cache.
 NUMBERS_PER_BLOCK = 1 << 16
 # Whitened rows beyond so many bytes are computed again in every pass.
@@ -70,7 +69,7 @@ class Records(Rebuilt):
     clips_weighted: bool = False
     count: int = field(init=False)
     _rows: Chunk | WeightedChunk | None = field(init=False, repr=False)
-    _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
+    _starts: Starts = field(init=False, repr=False, default=None)
     _white: tuple[FloatArray, WhiteRows] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -106,12 +105,7 @@ class Records(Rebuilt):
         """Whether rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
-    def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
-        """Features, labels, and where in them each record starts; None where a row is a record."""
-        for chunk, starts in self._chunks():
-            yield chunk.features, chunk.labels, starts
-
-    def _chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, NDArray[np.int64] | None]]:
+    def chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
         held = self._rows
         if held is None:
             for chunk in self.samples.chunks():
@@ -120,16 +114,29 @@ class Records(Rebuilt):
             for block, inside in self._blocks(ROWS_PER_CHUNK):
                 yield _picked(held, block), inside
 
-    def white_total(
-        self, part: Callable[..., FloatArray], whitening: FloatArray, shape: tuple[int, ...]
+    def total(
+        self,
+        part: Callable[..., FloatArray],
+        shape: tuple[int, ...],
+        whitening: FloatArray | None = None,
     ) -> FloatArray:
-        """Sum over chunks of what `part(white, features, labels, starts)` gives, of this shape.
+        """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
-        Of data sets in memory the rows Wᵀx of the last W are kept, up to 128 MB.
+        Starts say where in the chunk each record starts, None where a row is a record. With a map W
+        the part is given the white rows first; of data sets in memory those of the last W are kept,
+        up to 128 MB. Samples that come in parts are read and summed by several threads, or by the
+        executor that they name, and the parts' sums are added in order: the result does not depend
+        on who sums.
         """
         held = self._rows
-        if held is None:
-            return self._total(part, shape, whitening)
+        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
+        if held is None and isinstance(self.samples, PartedSamples):
+            sums = self.samples.each_part(
+                partial(self._sum_bounded, part, shape, whitening), threads=self.threads
+            )
+            return np.asarray(sum(sums, start=np.zeros(shape)))
+        if held is None or whitening is None:
+            return self._sum(part, shape, whitening, self.chunks())
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
         result, again = np.zeros(shape), None
@@ -140,35 +147,8 @@ class Records(Rebuilt):
             else:
                 white = white_rows(features, whitening, again)
                 again = white.rows
-            white = self._with_roots(white, held, block)
-            result += _shaped(part(white, features, labels, starts), shape)
+            result += part(self._with_roots(white, held, block), features, labels, starts)
         return result
-
-    def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
-
-        Samples that come in parts are read and summed by several threads, or by the executor that
-        they name, and the parts' sums are added in order: the result does not depend on who sums.
-        """
-        require_callable("part", part)
-        shape = tuple(require_counts("shape", shape).ravel().tolist())
-        return self._total(part, shape)
-
-    def _total(
-        self,
-        part: Callable[..., FloatArray],
-        shape: tuple[int, ...],
-        whitening: FloatArray | None = None,
-    ) -> FloatArray:
-        """Sum over chunks of what `part` gives, which is told the white rows where there is W."""
-        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
-        parted = self.samples if self._rows is None else None
-        if isinstance(parted, PartedSamples):
-            sums = parted.each_part(
-                partial(self._sum_bounded, part, shape, whitening), threads=self.threads
-            )
-            return np.asarray(sum(sums, start=np.zeros(shape)))
-        return self._sum(part, shape, whitening, self._chunks())
 
     def _sum_bounded(
         self,
@@ -184,7 +164,7 @@ class Records(Rebuilt):
         part: Callable[..., FloatArray],
         shape: tuple[int, ...],
         whitening: FloatArray | None,
-        chunks: Iterable[tuple[Chunk | WeightedChunk, NDArray[np.int64] | None]],
+        chunks: Iterable[tuple[Chunk | WeightedChunk, Starts]],
     ) -> FloatArray:
         result, white = np.zeros(shape), None
         for chunk, starts in chunks:
@@ -192,7 +172,7 @@ class Records(Rebuilt):
             if whitening is not None:
                 white = white_rows(chunk.features, whitening, None if white is None else white.rows)
                 told = (self._with_roots(white, chunk),)
-            result += _shaped(part(*told, chunk.features, chunk.labels, starts), shape)
+            result += part(*told, chunk.features, chunk.labels, starts)
         return result
 
     def _with_roots(
@@ -203,7 +183,7 @@ class Records(Rebuilt):
             return white
         return white._replace(roots=chunk.roots[which])
 
-    def _blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64] | None]]:
+    def _blocks(self, most: int) -> Iterator[tuple[slice, Starts]]:
         """Consecutive rows of a data set in memory, and where in them each record starts."""
         starts, held = self._starts, self._rows
         assert held is not None
@@ -307,12 +287,6 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
     if isinstance(rows, WeightedChunk):
         return WeightedChunk(*(each[which] for each in rows))
     return Chunk(*(each[which] for each in rows))
-
-
-def _shaped(found: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    if np.shape(found) != shape:
-        raise ValueError(f"part must give arrays of shape {shape}, got {np.shape(found)}")
-    return found
 
 
 class WhiteRows(NamedTuple):

@@ -18,13 +18,14 @@ from privreg.algorithms.huber_scales import (
     scale_is_hidden,
     white_cap,
 )
-from privreg.algorithms.record_sums import LARGEST
 from privreg.algorithms.records import Records
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget
 from privreg.algorithms.whitening import Whitening, whiten
 from privreg.privacy.assumptions import SECRET_STREAM
 
 FloatArray = NDArray[np.float64]
+# Entries of parameters and whitenings up to which their products with all rows stay numbers.
+LARGEST = 1e90
 # Growth of the private residual scale beyond which a warm-up step was noise.
 EXCURSION = 1.25
 # Scale over the label bound where noise hides it: bounds hold four deviations of the label.

@@ -124,7 +124,7 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     options = {"clip_norm": clip_norm, "cap": cap}
     arguments = (records, theta, whitening)
     close = {"rtol": 1e-10, "atol": 1e-12}
-    assert_allclose(record_sums.product_gradient_sum(*arguments, **options), gradient, **close)
+    assert_allclose(record_sums.gradient_sum(*arguments, **options), gradient, **close)
     first = record_sums.first_sums(*arguments, **options, short_cap=short)
     assert_allclose(first[:2], curvatures, **close)
     assert_allclose(first.gradient, gradient, **close)
@@ -132,7 +132,7 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     assert_allclose(last.second_moment, second, **close)
     assert_allclose([last.curvature, last.square], traces, **close)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
-    counts = record_sums.product_histogram(*arguments, edges, cap=cap)
+    counts = record_sums.residual_histogram(*arguments, edges, cap=cap)
     assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
 
 
