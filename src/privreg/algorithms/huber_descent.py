@@ -230,14 +230,11 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 def best_clip_width(privacy_price: float) -> float:
     """Minimiser of `default_settings`' criterion at price K in [0.25, 2.5], widened as it says."""
-    from scipy.special import ndtr
-
-    price = require_number("privacy_price", privacy_price, least=0, most=1e100)
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
     clipped_square = inside - 2 * width * density + width**2 * (1 - inside)
-    variance = (clipped_square + price * width**2) / inside**2
+    variance = (clipped_square + privacy_price * width**2) / inside**2
     best = int(np.argmin(variance))
     widest = float(width[np.flatnonzero(variance <= WIDENING * variance[best])[-1]])
     return max(float(width[best]), min(widest, SKEWED_WIDTH))

@@ -364,18 +364,12 @@ def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) 
     It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
     row within the bounds: a larger budget shortens fewer rows, and in the end none.
     """
-    spent = LONG**2 * require_number("rho", rho, above=0, most=1e98)
-    most = min(require_number("longest", longest, least=0), 1e100)
-    return white_cap(dimension, sample_size=sample_size, rho=spent, longest=most)
+    most = min(longest, 1e100)
+    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=most)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
     """Grid of q/√p, factors √2 from half a residual scale to what labels and rows allow."""
-    limits = {"least": 1e-90, "most": 1e90}
-    scale = require_number("scale", scale, **limits)
-    label_bound = require_number("label_bound", label_bound, **limits)
-    cap = require_number("cap", cap, **limits)
-    dimension = require_count("dimension", dimension)
     lowest = LOWEST * scale
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))

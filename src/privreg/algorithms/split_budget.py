@@ -81,7 +81,6 @@ class SplitBudget(Uncopied):
         require_rng("rng", self.rng)
 
     def noise_std(self, what: str, share: float, sensitivity: float) -> float:
-        require_instance("what", what, str)
         part = require_number("share", share, least=1e-12, most=1)
         change = require_number("sensitivity", sensitivity, least=0, most=2e200)
         std = float(gaussian_noise_std(sensitivity=change, rho=part * self.budget.rho))
