@@ -26,7 +26,7 @@ from privreg.algorithms.samples import (
     rescaled,
     row_norms,
 )
-from privreg.validation import require_answer, require_array, require_instance, require_real, short
+from privreg.validation import require_answer, require_array, require_real, short
 
 FloatArray = NDArray[np.float64]
 # Beyond, the fitted values of rescaled rows would no longer be small beside rescaled labels.
@@ -62,18 +62,8 @@ def clipped_gradient_sum(
         raise ValueError(f"clip_norm must have shape {theta.shape[1:]}, got {bounds.shape}")
     if np.max(np.abs(theta)) > LARGEST_PARAMETER:
         raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
-    if not isinstance(chunks, Iterator):
-        raise ValueError(f"chunks must be an iterator of Chunk, got {type(chunks).__name__}")
-    rows = []
-    for chunk in chunks:
-        require_instance("chunks", chunk, Chunk)
-        features, labels = checked_data(chunk.features, chunk.labels)
-        if features.shape[1] != theta.shape[0]:
-            raise ValueError(
-                f"parameters must have shape ({features.shape[1]}, lanes), got {theta.shape}"
-            )
-        checked = Chunk(features, labels, chunk.norms)
-        rows.append(checked._replace(norms=row_norms(checked.features)))
+    given = [checked_data(chunk.features, chunk.labels) for chunk in chunks]
+    rows = [Chunk(features, labels, row_norms(features)) for features, labels in given]
     with np.errstate(over="ignore", invalid="ignore"):
         sums, clipped = sum_clipped(iter(rescale_chunks(rows, bounds)), theta, bounds)
     return require_answer("chunks and parameters", sums), clipped

@@ -337,7 +337,7 @@ def dp_ftrl(
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     theta = origin.copy()
     rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
-    wanted = _checked_times(times, steps)
+    wanted = _checked_steps("times", times, least=1, most=steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
@@ -410,40 +410,20 @@ def simulate_ftrl(
     0 for the start and by default the last, and averaged over time from `burn_in` on. They are
     `inf` where the iteration is unstable.
     """
-    within = {"least": -LARGEST, "most": LARGEST}
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
-    scales = np.sqrt(values)
-    eta = require_number("step_size", step_size, above=0, most=LARGEST)
-    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
-    zeta = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
-    require_number("clip_norm", clip_norm, above=0, infinite=True)
-    clip = float(require_clip_norm(clip_norm))
-    require_rng("rng", rng)
-    count, repeats = require_count("steps", steps), require_count("runs", runs)
-    first = require_count("burn_in", burn_in, least=0)
-    if first > count:
-        raise ValueError(f"burn_in must be at most steps, {count}, got {first}")
-    d = scales.size
-    start = np.zeros(d)
-    if initial_error is not None:
-        limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
-        start = require_array("initial_error", initial_error, shape=(d,), **limits)
-    coefficients = require_array("decoder", decoder, shape=(None,), **within)
-    if coefficients.size > count:
-        raise ValueError(
-            f"decoder must have at most steps, {count}, entries, got {coefficients.size}"
-        )
-    wanted = _record(record, count)
-    risks = np.zeros((repeats, wanted.size))
-    averages, clipped = np.zeros(repeats), np.zeros(repeats)
-    noise = np.zeros((count, d))
-    for run in range(repeats):
-        if sigma > 0:
-            _fill_noise(noise, coefficients, sigma, rng)
+    scales = np.sqrt(np.asarray(eigenvalues, dtype=np.float64))
+    start = np.zeros(scales.size) if initial_error is None else np.asarray(initial_error, float)
+    laws = float(label_noise_std), float(step_size), float(clip_norm)
+    wanted = _checked_steps("record", record, least=0, most=steps)
+    risks = np.zeros((runs, wanted.size))
+    averages, clipped = np.zeros(runs), np.zeros(runs)
+    noise = np.zeros((steps, scales.size))
+    for run in range(runs):
+        if gradient_noise_std > 0:
+            _fill_noise(noise, np.asarray(decoder, dtype=np.float64), gradient_noise_std, rng)
         averages[run], clips = draw_and_step(
-            rng, scales, start.copy(), zeta, eta, clip, noise, first, wanted, risks[run]
+            rng, scales, start.copy(), *laws, noise, burn_in, wanted, risks[run]
         )
-        clipped[run] = clips / count
+        clipped[run] = clips / steps
     # An unstable iteration leaves double precision, by way of opposite infinities.
     risks[np.isnan(risks)], averages[np.isnan(averages)] = inf, inf
     return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
@@ -469,19 +449,18 @@ def _noise_source(
     return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 
-def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
-    if times is None:
-        return np.array([steps], dtype=np.int64)
-    wanted = require_counts("times", times, least=1, most=steps)
-    if (
-        wanted.ndim != 1
-        or wanted.size == 0
-        or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1)
-    ):
+def _checked_steps(
+    name: str, given: ArrayLike | None, *, least: int, most: int
+) -> NDArray[np.int64]:
+    if given is None:
+        return np.array([most], dtype=np.int64)
+    steps = require_counts(name, given, least=least, most=most)
+    ends = {"prepend": least - 1, "append": most + 1}
+    if steps.ndim != 1 or steps.size == 0 or np.any(np.diff(steps, **ends) < 1):
         raise ValueError(
-            f"times must be whole numbers that increase within 1..{steps}, got {short(times)}"
+            f"{name} must be whole numbers that increase within {least}..{most}, got {short(given)}"
         )
-    return wanted
+    return steps
 
 
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
@@ -518,21 +497,6 @@ def _fill_noise(
         block *= std
         if kernel.size:
             noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
-
-
-def _record(record: ArrayLike | None, steps: int) -> NDArray[np.int64]:
-    if record is None:
-        return np.array([steps], dtype=np.int64)
-    wanted = require_counts("record", record, least=0, most=steps)
-    if (
-        wanted.ndim != 1
-        or wanted.size == 0
-        or np.any(np.diff(wanted, prepend=-1, append=steps + 1) < 1)
-    ):
-        raise ValueError(
-            f"record must be whole numbers that increase within 0..{steps}, got {short(record)}"
-        )
-    return wanted
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

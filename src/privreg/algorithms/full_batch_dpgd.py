@@ -15,7 +15,7 @@ from privreg.algorithms.clipped_gradient import (
     sum_clipped,
 )
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.algorithms.screening import ScreenedSamples, screen_rows
+from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.immutable import Rebuilt, frozen
 from privreg.noise.normals import standard_normal
 from privreg.privacy import assumptions
@@ -292,7 +292,7 @@ def full_batch_dpgd(
     if screened is not None:
         _check_clip_norm(screened, float(np.min(bounds)))
     if screened is None and screening:
-        screened = screen_rows(
+        screened = screen(
             samples,
             clip_norm=float(bounds.min()),
             step_size=step_size,

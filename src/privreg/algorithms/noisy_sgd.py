@@ -229,18 +229,8 @@ def simulate_noisy_sgd(
     penalty's gradient is clipped too.
     """
     require_instance("records", records, LinearRecords)
-    steps = _steps(step_sizes)
-    return _run(
-        records,
-        np.empty((0, 0)),
-        np.empty(0),
-        initial,
-        steps,
-        gradient_noise_stds,
-        clip_norms,
-        ridge,
-        rng,
-    )
+    steps, none = _steps(step_sizes), (np.empty((0, 0)), np.empty(0))
+    return _run(records, *none, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
 
 
 def run_noisy_sgd(
@@ -366,7 +356,6 @@ def clipped_normal_variance(clip_norm: float) -> float:
 
     .. math:: 1 - 2\bar\Phi(c) - 2c\varphi(c) + 2c^2\bar\Phi(c)
     """
-    clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
     # Beyond, nothing is left of the tail.
     if clip_norm > 40.0:
         return 1.0

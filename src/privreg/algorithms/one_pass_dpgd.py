@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -377,9 +378,7 @@ def fit_together(
                     targets,
                     runs.step_shape[block],
                     noise,
-                    runs.bounds,
-                    runs.amplitude,
-                    runs.clip_norm,
+                    *runs[2:],
                     in_range,
                     steps,
                 ):
@@ -415,11 +414,7 @@ def risk_paths_together(
         model.eigenvalues,
         np.tile(-model.target, (runs.settings, 1)),
         model.label_noise_std,
-        runs.step_shape,
-        runs.noise_shape,
-        runs.bounds,
-        runs.amplitude,
-        runs.clip_norm,
+        *runs,
         recorded,
         risk,
     )
@@ -452,19 +447,14 @@ def isotropic_risk_paths_together(
         dimension,
         target_norm**2,
         label_noise_std,
-        runs.step_shape,
-        runs.noise_shape,
-        runs.bounds,
-        runs.amplitude,
-        runs.clip_norm,
+        *runs,
         recorded,
         risk,
     )
     return [risk[part] for part in runs.parts]
 
 
-@dataclass(frozen=True)
-class _Runs:
+class _Runs(NamedTuple):
     """Several mechanisms as arrays: a column of shapes each, whose settings follow one another."""
 
     step_shape: NDArray[np.float64]
@@ -475,10 +465,6 @@ class _Runs:
 
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism]) -> _Runs:
-        if not isinstance(mechanisms, (list, tuple)) or not all(
-            isinstance(each, Mechanism) for each in mechanisms
-        ):
-            raise ValueError(f"mechanisms must be a list of Mechanism, got {short(mechanisms)}")
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
             raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")
@@ -536,9 +522,7 @@ def _fit_rows(
                     *data,
                     steps,
                     noise,
-                    runs.bounds,
-                    runs.amplitude,
-                    runs.clip_norm,
+                    *runs[2:],
                     in_range,
                     parameters,
                 )

@@ -25,7 +25,7 @@ from privreg.algorithms.clipped_gradient import (
 )
 from privreg.algorithms.samples import Chunk, Samples, as_samples, moments
 from privreg.immutable import Rebuilt, frozen
-from privreg.validation import require_array, require_count, require_frozen, require_number
+from privreg.validation import require_frozen, require_number
 
 FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
@@ -108,34 +108,6 @@ def screen(
     whole data set, which is walked once here. It does not pay where a quarter of the rows or 128 MB
     would have to be kept, or the descent diverges.
     """
-    samples = as_samples(samples)
-    clip_norm = float(require_clip_norm(require_number("clip_norm", clip_norm, **POSITIVE)))
-    step_size = require_number("step_size", step_size, above=0, most=1e50)
-    gradient_noise_std = require_number(
-        "gradient_noise_std", gradient_noise_std, least=0, most=1e50
-    )
-    return screen_rows(
-        samples,
-        clip_norm=clip_norm,
-        step_size=step_size,
-        gradient_noise_std=gradient_noise_std,
-        steps=require_count("steps", steps),
-        lanes=require_count("lanes", lanes),
-        start=require_array("start", start, shape=(samples.dimension,)),
-    )
-
-
-def screen_rows(
-    samples: Samples,
-    *,
-    clip_norm: float,
-    step_size: float,
-    gradient_noise_std: float,
-    steps: int,
-    lanes: int,
-    start: FloatArray,
-) -> ScreenedSamples | None:
-    """As `screen`, for checked numbers."""
     samples = as_samples(samples)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(

@@ -62,10 +62,8 @@ def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> f
     anon2024, Theorem 4.1. Its proof bounds the sensitivity of a node by 2ψ and then charges
     α/(2τ²) a node, which is what a sensitivity of ψ costs; `published_readings` says what holds.
     """
-    target = require_number("epsilon", epsilon, least=1e-100, most=1e100)
-    log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
-    levels = ceil(log2(require_count("steps", steps))) + 1
-    return float(sqrt(4 * levels * (log_inverse + target)) / target)
+    levels = ceil(log2(steps)) + 1
+    return float(sqrt(4 * levels * (epsilon - np.log(delta))) / epsilon)
 
 
 class PublishedReadings(NamedTuple):
@@ -86,9 +84,7 @@ def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
     ------
     anon2024, proof of Theorem 4.1: "(α, αk/τ²)-RDP", and its conversion ρ + 2√(ρ ln(1/δ)).
     """
-    target = require_number("epsilon", epsilon, least=1e-100, most=1e100)
-    log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
-    stated = target**2 / (4 * (log_inverse + target))
+    stated = epsilon**2 / (4 * (epsilon - np.log(delta)))
     budgets = np.array([stated, 2 * stated, stated / 2])
     closed = to_approximate(budgets, delta=delta)
     exact = [gaussian_epsilon(rho, delta=delta) for rho in budgets]

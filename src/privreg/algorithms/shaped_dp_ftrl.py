@@ -37,7 +37,6 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
-    require_real,
     require_rng,
 )
 
@@ -370,29 +369,18 @@ def run_settings(
     with a multiplier a setting. At most `block` settings pass over the rows together; their state
     should fit the cache. The averages (settings, d) of a setting that overflowed are `inf`.
     """
-    rows = require_array("features", features, shape=(None, None))
-    size, dimension = rows.shape
-    if size < 2:
-        raise ValueError(f"features must have at least two rows, got {size}")
-    values = require_array("labels", labels, shape=(size,))
-    norms = require_array("inverse_norms", inverse_norms, shape=(None, size), least=0)
-    count = len(norms)
-    increments = require_array("noise", noise, shape=(size - 1, dimension))
-    scale = require_array("noise_scale", noise_scale, shape=(count, dimension))
-    eta = require_real("step_size", require_array("step_size", step_size, shape=(count,)), above=0)
-    clips = require_real("clip_norm", clip_norm, above=0, infinite=True)
-    if clips.shape != (count,):
-        raise ValueError(f"clip_norm must have shape ({count},), got {clips.shape}")
+    rows, values, norms, increments, scale, eta, clips = (
+        np.asarray(each, dtype=np.float64)
+        for each in (features, labels, inverse_norms, noise, noise_scale, step_size, clip_norm)
+    )
+    (size, dimension), count = rows.shape, len(norms)
     common, weights = np.zeros((0, dimension)), np.zeros(count)
-    if (shared_noise is None) != (shared_scale is None):
-        raise ValueError("shared_noise must be given together with shared_scale, got one of them")
     if shared_noise is not None and shared_scale is not None:
-        common = require_array("shared_noise", shared_noise, shape=(size - 1, dimension))
-        weights = require_array("shared_scale", shared_scale, shape=(count,))
+        common, weights = np.asarray(shared_noise, float), np.asarray(shared_scale, float)
     averages = np.zeros((count, dimension))
     clipped = np.zeros(count)
     # Blocks of one width: a narrow rest would take nearly as long as a whole one.
-    block = ceil(count / ceil(count / require_count("block", block)))
+    block = ceil(count / ceil(count / block))
     for first in range(0, count, block):
         some = slice(first, first + block)
         width = len(eta[some])
