@@ -195,16 +195,8 @@ class FTRLMechanism(Immutable):
     def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
-        Parameters
-        ----------
-        neighbours : Neighbours
-            Replace-one or zero-out. Adding or removing a record would move the later ones to other
-            steps, which nothing here covers.
-
-        Returns
-        -------
-        float
-            `inf` without noise or without clipping.
+        It is `inf` without noise or clipping. Neighbours are replace-one or zero-out: adding or
+        removing a record would move the later ones to other steps, which nothing here covers.
         """
         change = self.sensitivity * _record_change(self.clip_norm, Neighbours(neighbours))
         if self.gradient_noise_std == 0 or isinf(change):
@@ -214,7 +206,7 @@ class FTRLMechanism(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class FTRLRun:
-    """What a run of DP-FTRL leaves.
+    """Iterates of a run of DP-FTRL.
 
     Attributes
     ----------
@@ -238,15 +230,7 @@ class FTRLRun:
     ) -> Release[FloatArray]:
         """The iterates with the budget that the mechanism spends on all of them.
 
-        Parameters
-        ----------
-        neighbours : Neighbours
-            Replace-one or zero-out.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism has no noise or no clipping.
+        Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
         relation = Neighbours(neighbours)
         budget = Budget(self.mechanism.spent(neighbours=relation), relation)
@@ -282,10 +266,6 @@ def dp_ftrl(
         θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
-
-    Returns
-    -------
-    FTRLRun
 
     Raises
     ------
@@ -378,14 +358,12 @@ def dp_ftrl(
 class FTRLRisks(NamedTuple):
     """Excess risks of independent runs, half the squared error in the norm of the covariance.
 
-    `risks`, shape (runs, len(record)), stand at the recorded steps; `averages`, shape (runs,), are
-    means over the steps from `burn_in` to the last; `clipped_fraction`, shape (runs,), is the share
-    of gradients that were clipped. None of them is a private release.
+    None of them is a private release.
     """
 
-    risks: FloatArray
-    averages: FloatArray
-    clipped_fraction: FloatArray
+    risks: FloatArray  # (runs, len(record))
+    averages: FloatArray  # (runs,), over the steps from `burn_in` to the last
+    clipped_fraction: FloatArray  # (runs,), share of gradients that were clipped
 
 
 def simulate_ftrl(

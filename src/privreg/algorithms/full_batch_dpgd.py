@@ -85,20 +85,10 @@ class FullBatchIterates(Rebuilt):
         Parameters
         ----------
         setting : int or tuple of int, optional
-            Index of the setting; may be left out where there is one only.
+            Index of the setting; may be left out where there is one only. Refused if another one
+            was released before, it has no noise, or any setting of the run has no clipping.
         neighbours : Neighbours
-            Neighbouring relation.
-
-        Returns
-        -------
-        Release
-            Of the iterates, shape (runs, len(times), p).
-
-        Raises
-        ------
-        ValueError
-            If another setting was released before, this one has no noise, any setting of the run
-            has no clipping, or the relation is add-remove and no `sample_size` was declared.
+            Neighbouring relation; add-remove needs a run whose `sample_size` was declared.
 
         Source
         ------
@@ -234,10 +224,6 @@ def full_batch_dpgd(
         is checked. The iterates agree with those of the plain pass up to rounding.
     progress : callable, optional
         Called with 1 after each step.
-
-    Returns
-    -------
-    FullBatchIterates
 
     Raises
     ------

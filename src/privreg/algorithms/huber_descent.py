@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from privreg.algorithms import record_sums
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
-from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start
+from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start, StartSettings
 from privreg.algorithms.whitening import newton_matrix
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
@@ -22,7 +23,6 @@ from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
-    require_number,
     require_rng,
 )
 
@@ -118,7 +118,7 @@ def huber_descent(
 
 
 @dataclass(frozen=True)
-class HuberSettings:
+class HuberSettings(StartSettings):
     r"""Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
 
     .. math::
@@ -154,6 +154,8 @@ class HuberSettings:
     `final_share`, what is left, goes to the final steps.
     """
 
+    end: ClassVar[str] = "final"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("moment_share",)
     clip_width: float = 1.0
     warm_up_steps: int = 4
     final_steps: int = 3
@@ -167,38 +169,12 @@ class HuberSettings:
     common_width: bool = True
 
     def __post_init__(self) -> None:
-        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
-        for name in ("warm_up_steps", "final_steps", "gram_rounds"):
-            require_count(name, getattr(self, name))
-        for name in ("norm_share", "gram_share", "scale_share", "warm_up_share", "mean_share"):
-            require_number(name, getattr(self, name), above=0, below=1)
-        require_number("moment_share", self.moment_share, least=0, below=1)
+        super().__post_init__()
         require_flag("common_width", self.common_width)
-        if not self.final_share > 0:
-            raise ValueError(
-                "norm_share and the other shares must leave something for the final steps, got "
-                f"{1 - self.final_share:g} of the budget before them"
-            )
 
     @property
     def steps(self) -> int:
         return self.warm_up_steps + self.final_steps
-
-    @property
-    def gram_shares(self) -> list[float]:
-        """`gram_share` by rounds: later ones decide, the first only prepare."""
-        return round_shares(self.gram_share, self.gram_rounds)
-
-    @property
-    def final_share(self) -> float:
-        return 1.0 - (
-            self.norm_share
-            + self.gram_share
-            + self.scale_share
-            + self.warm_up_share
-            + self.mean_share
-            + self.moment_share
-        )
 
 
 def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
@@ -238,12 +214,6 @@ def best_clip_width(privacy_price: float) -> float:
     best = int(np.argmin(variance))
     widest = float(width[np.flatnonzero(variance <= WIDENING * variance[best])[-1]])
     return max(float(width[best]), min(widest, SKEWED_WIDTH))
-
-
-def round_shares(share: float, rounds: int) -> list[float]:
-    """A share by rounds, in proportion to 1, 2, 3, ..."""
-    shares = share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
-    return [float(each) for each in shares]
 
 
 @dataclass(frozen=True)

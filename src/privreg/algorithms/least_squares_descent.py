@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from privreg.algorithms import record_sums
-from privreg.algorithms.huber_descent import HuberSettings, default_settings, round_shares
+from privreg.algorithms.huber_descent import HuberSettings, default_settings
 from privreg.algorithms.huber_scales import white_cap
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
-from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start
+from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start, StartSettings
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
@@ -25,7 +26,6 @@ from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
-    require_number,
     require_rng,
 )
 
@@ -122,7 +122,7 @@ def least_squares_descent(
 
 
 @dataclass(frozen=True)
-class LeastSquaresSettings:
+class LeastSquaresSettings(StartSettings):
     r"""Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     .. math::
@@ -138,6 +138,7 @@ class LeastSquaresSettings:
     `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it.
     """
 
+    end: ClassVar[str] = "wide"
     clip_width: float = 1.0
     warm_up_steps: int = 4
     gram_rounds: int = 3
@@ -151,30 +152,9 @@ class LeastSquaresSettings:
     moment_share: float = 0.05
     mean_share: float = 0.01
 
-    def __post_init__(self) -> None:
-        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
-        for name in ("warm_up_steps", "gram_rounds"):
-            require_count(name, getattr(self, name))
-        for name in _SHARES:
-            require_number(name, getattr(self, name), above=0, below=1)
-        if not self.final_share > 0:
-            raise ValueError(
-                "norm_share and the other shares must leave something for the wide steps, got "
-                f"{1 - self.final_share:g} of the budget before them"
-            )
-
     @property
     def steps(self) -> int:
         return self.warm_up_steps + len(WIDE_SHARES)
-
-    @property
-    def gram_shares(self) -> list[float]:
-        """`gram_share` by rounds, the later the more."""
-        return round_shares(self.gram_share, self.gram_rounds)
-
-    @property
-    def final_share(self) -> float:
-        return 1.0 - sum(getattr(self, name) for name in _SHARES)
 
     @property
     def wide_shares(self) -> tuple[float, ...]:
@@ -384,6 +364,3 @@ def _variance(path: Path) -> float:
         if np.any(matrix)
     ]
     return kept[-1] if kept else 0.0
-
-
-_SHARES = ("norm_share", *START, *REST)

@@ -97,17 +97,7 @@ class LinearRecords(Immutable):
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width.
-
-        Parameters
-        ----------
-        mean : float
-            At least -1e50 and at most 1e50.
-        half_width : float
-            At least 0 and at most 1e50.
-        target, label_noise_std, label_noise_clip
-            As for the class.
-        """
+        """Features whose coordinates are i.i.d. uniform on mean ± half_width, at most 1e50 each."""
         truth = require_array("target", target, shape=(None,))
         mean = require_number("mean", mean, least=-LARGEST, most=LARGEST)
         half_width = require_number("half_width", half_width, least=0, most=LARGEST)
@@ -136,10 +126,7 @@ class LinearRecords(Immutable):
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
         """Population risk, half the mean squared error of a fresh label, (..., d) -> (...).
 
-        Parameters
-        ----------
-        parameters : array_like, shape (..., d)
-            At least -1e100 and at most 1e100.
+        Parameters are at least -1e100 and at most 1e100.
         """
         point = require_array(
             "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
@@ -154,15 +141,7 @@ class LinearRecords(Immutable):
     def sample(
         self, count: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features of shape (count, d) and labels of shape (count,).
-
-        Parameters
-        ----------
-        count : int
-            At least 1.
-        rng : Generator
-            Source of both.
-        """
+        """Features of shape (count, d) and labels of shape (count,)."""
         count = require_count("count", count)
         require_rng("rng", rng)
         size = (count, self.dimension)
@@ -209,10 +188,6 @@ def simulate_noisy_sgd(
     ridge : float
         Penalty δ, at least 0.
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    NoisySGDRuns
 
     Guarantee
     ---------
@@ -316,20 +291,10 @@ class NoisySGDRuns(Rebuilt):
         ----------
         setting : (int, int), optional
             Indices of the noise scale and of the clipping norm; may be left out where there is one
-            of each.
+            of each. Refused if another one was released before, it has no noise, or any setting of
+            the run has no clipping.
         neighbours : Neighbours
             Replace-one or zero-out: records keep their places.
-
-        Returns
-        -------
-        Release
-            Of the iterate, shape (d,).
-
-        Raises
-        ------
-        ValueError
-            If another setting was released before, this one has no noise, or any setting of the
-            run has no clipping.
         """
         relation = Neighbours(neighbours)
         if relation is Neighbours.ADD_REMOVE:

@@ -1,4 +1,4 @@
-"""How large a model's residuals are, from public rows or privately: the scale of a clip norm."""
+"""Size of a model's residuals, from public rows or privately: the scale of a clip norm."""
 
 from __future__ import annotations
 

@@ -73,9 +73,8 @@ class ArraySamples(Immutable):
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features; integers become floats, and the values are copied to read-only
-        memory, so that the norms stay those of the rows. A table may be empty, of shape
-        (0, p).
+        Finite features, copied to read-only memory, so that the norms stay those of the rows. A
+        table may be empty, of shape (0, p).
     labels : array_like, shape (n,)
         Finite labels, empty where the features are.
 

@@ -1,4 +1,4 @@
-r"""What shaped one-pass noise guarantees, from the noise that is added.
+r"""Privacy of shaped one-pass noise, computed from the noise that is added.
 
 Node noise N(0, (τψ)²Σ) hides gradients of norm √(gᵀΣ⁻¹g) ≤ ψ. With the correlation's sensitivity
 γ (for the tree √k, k the nodes that hold a record and enter a prefix), releasing all prefixes is
@@ -78,7 +78,7 @@ class PublishedReadings(NamedTuple):
 
 
 def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
-    """What the paper's noise guarantees, whatever N: ρ = k/τ², 2k/τ² and k/(2τ²).
+    """Guarantee of the paper's noise, whatever N: ρ = k/τ², 2k/τ² and k/(2τ²).
 
     Source
     ------

@@ -72,8 +72,7 @@ def shaped_dp_ftrl(
     ---------
     `average` is ρ-zCDP with ρ = `mechanism.spent()` for data sets that differ in one replaced row,
     and `mechanism.spent(neighbours="zero-out")` for those where one row is blank in one of the two.
-    The guarantee is that of exact Gaussian noise; sampling in
-    floating point is not covered.
+    The guarantee is that of exact Gaussian noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -282,13 +281,7 @@ class ResidualClip(Immutable):
             object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
 
     def clip_norm(self, parameters: FloatArray) -> float:
-        """C l for the current parameters; `inf` where double precision does not hold it.
-
-        Parameters
-        ----------
-        parameters : array_like, shape (d,)
-            Not finite gives `inf`.
-        """
+        """C l for the current parameters (d,); `inf` where double precision does not hold it."""
         shape = (self.features.shape[1],)
         point = require_array("parameters", parameters, shape=shape, infinite=True)
         return self._scale(point)
@@ -303,7 +296,7 @@ class ResidualClip(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class ShapedRun:
-    """What a run leaves.
+    """Average of a run of DP-FTRL with shaped noise.
 
     Attributes
     ----------
@@ -330,15 +323,7 @@ class ShapedRun:
     ) -> Release[FloatArray]:
         """The average with the budget that the mechanism spends on all iterates.
 
-        Parameters
-        ----------
-        neighbours : Neighbours
-            Replace-one or zero-out.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism has no noise or no clipping.
+        Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
         public = "the rows that made the noise's shape and the clip norms are public"
         relation = Neighbours(neighbours)

@@ -1,9 +1,9 @@
-"""What private descents share: whitening, residual scales, and warm-up steps on a Huber loss."""
+"""Start of private descents: whitening, residual scales, and warm-up steps on a Huber loss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from privreg.algorithms.records import Records
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget
 from privreg.algorithms.whitening import Whitening, whiten
 from privreg.privacy.assumptions import SECRET_STREAM
+from privreg.validation import require_count, require_number
 
 FloatArray = NDArray[np.float64]
 # Entries of parameters and whitenings up to which their products with all rows stay numbers.
@@ -39,21 +40,48 @@ ASSUMPTIONS = (
 )
 
 
-class WarmUpSettings(Protocol):
-    """What the settings of a descent say of its start."""
+class StartSettings:
+    """Steps and shares of a descent: those of its start, and what is left for its end."""
+
+    clip_width: float
+    warm_up_steps: int
+    gram_rounds: int
+    norm_share: float
+    gram_share: float
+    scale_share: float
+    warm_up_share: float
+    end: ClassVar[str]
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
+        for name, value in vars(self).items():
+            if name.endswith(("_steps", "_rounds")):
+                require_count(name, value)
+            elif name in self.may_be_zero:
+                require_number(name, value, least=0, below=1)
+            elif name.endswith("_share"):
+                require_number(name, value, above=0, below=1)
+        if not self.final_share > 0:
+            raise ValueError(
+                f"norm_share and the other shares must leave something for the {self.end} steps, "
+                f"got {1 - self.final_share:g} of the budget before them"
+            )
 
     @property
-    def clip_width(self) -> float: ...
+    def gram_shares(self) -> list[float]:
+        """`gram_share` by rounds, as 1, 2, 3, ...: later ones decide, the first only prepare."""
+        rounds = self.gram_rounds
+        shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
+        return [float(each) for each in shares]
+
     @property
-    def warm_up_steps(self) -> int: ...
-    @property
-    def norm_share(self) -> float: ...
-    @property
-    def gram_shares(self) -> list[float]: ...
-    @property
-    def scale_share(self) -> float: ...
-    @property
-    def warm_up_share(self) -> float: ...
+    def final_share(self) -> float:
+        spent = 0.0
+        # `sum` rounds otherwise from Python 3.12 on.
+        for name, value in vars(self).items():
+            spent += value if name.endswith("_share") else 0.0
+        return 1.0 - spent
 
 
 class Coordinates(NamedTuple):
@@ -110,7 +138,7 @@ class Start:
 
     records: Records
     shares: SplitBudget
-    settings: WarmUpSettings
+    settings: StartSettings
     sample_size: float
     intercept: bool
     _at: SumsAt | None = None
