@@ -23,7 +23,6 @@ from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
-    require_rng,
 )
 
 FloatArray = NDArray[np.float64]
@@ -100,20 +99,19 @@ def huber_descent(
     variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
     the final steps: ours.
     """
-    require_budget(budget)
+    shares = SplitBudget(budget, rng)
     require_instance("settings", settings, HuberSettings)
-    require_rng("rng", rng)
     require_flag("intercept", intercept)
     records = Records(
         samples,
         feature_norm,
         label_bound,
         groups,
-        threads=require_count("threads", threads),
+        threads=threads,
         common_width=settings.common_width,
     )
     count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
+    run = _Run(records, shares, settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
 
 
@@ -250,28 +248,19 @@ class HuberFit:
 
 
 @dataclass
-class _Run:
+class _Run(Start):
     """One fit: the order in which the data are asked, and with what share."""
 
-    records: Records
-    shares: SplitBudget
     settings: HuberSettings
-    sample_size: float
-    intercept: bool
-
-    def __post_init__(self) -> None:
-        self.start = Start(
-            self.records, self.shares, self.settings, self.sample_size, self.intercept
-        )
 
     def fit(self) -> HuberFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, last, centre = self.start.whiten()
+        whitening, gram, last, centre = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         path = Path(np.zeros(p))
-        start, scale = self.start.warm_up(path, whitening, slope)
-        clip_norm = self.start.clip_norm(scale)
+        start, scale = self.warm_up(path, whitening, slope)
+        clip_norm = self.clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
@@ -279,7 +268,7 @@ class _Run:
             newton = newton_matrix(curvature, slope)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            self.start.huber_step(path, whitening, size * newton, scale, "final steps", share)
+            self.huber_step(path, whitening, size * newton, scale, "final steps", share)
         if settings.moment_share > 0:
             total = record_sums.second_moment_sum(
                 self.records, path.theta, whitening, clip_norm=clip_norm
@@ -312,7 +301,7 @@ class _Run:
 
     def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
         share = self.settings.moment_share / 2
-        cap = self.start.white_cap(share)
+        cap = self.white_cap(share)
         total = record_sums.curvature_sum(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )

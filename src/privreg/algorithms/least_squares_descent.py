@@ -15,7 +15,7 @@ from privreg.algorithms.huber_scales import white_cap
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget
 from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start, StartSettings
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.privacy.budget import Budget
@@ -23,10 +23,8 @@ from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
-    require_count,
     require_flag,
     require_instance,
-    require_rng,
 )
 
 FloatArray = NDArray[np.float64]
@@ -103,21 +101,20 @@ def least_squares_descent(
     Bias-aware intervals: Armstrong and Kolesár (2018). Clip from a private histogram, products and
     steps: ours.
     """
-    require_budget(budget)
+    shares = SplitBudget(budget, rng)
     require_instance("settings", settings, LeastSquaresSettings)
-    require_rng("rng", rng)
     require_flag("intercept", intercept)
     records = Records(
         samples,
         feature_norm,
         label_bound,
         groups,
-        threads=require_count("threads", threads),
+        threads=threads,
         common_width=True,
         clips_weighted=True,
     )
     count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
+    run = _Run(records, shares, settings, count, bool(intercept))
     return Release(run.fit(), budget, (*ASSUMPTIONS, TAIL_ASSUMPTION))
 
 
@@ -231,24 +228,19 @@ class LeastSquaresFit:
 
 
 @dataclass
-class _Run:
+class _Run(Start):
     """One fit: the order in which the data are asked, and with what share."""
 
-    records: Records
-    shares: SplitBudget
     settings: LeastSquaresSettings
-    sample_size: float
-    intercept: bool
 
     def fit(self) -> LeastSquaresFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        begin = Start(self.records, self.shares, settings, n, self.intercept)
-        whitening, gram, _, centre = begin.whiten()
+        whitening, gram, _, centre = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         path = Path(np.zeros(p))
-        scale = begin.warm_up(path, whitening, slope).end
+        scale = self.warm_up(path, whitening, slope).end
         start, start_variance = path.theta, _variance(path)
-        short_cap = begin.white_cap(settings.curvature_share)
+        short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
             sample_size=n,
