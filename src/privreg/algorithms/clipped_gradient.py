@@ -6,8 +6,9 @@ one-pass clipping of the residuals in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numba as nb
@@ -109,21 +110,20 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[C
 
 
 @dataclass(frozen=True)
-class _RescaledSamples:
+class WalkedSamples:
+    """The rows that `walk` makes of the chunks of other samples."""
+
     _norms_are_own: ClassVar[bool] = True
     samples: Samples
-    clip_norm: FloatArray
-
-    @property
-    def sample_size(self) -> int:
-        return self.samples.sample_size
+    sample_size: int
+    walk: Callable[[Iterator[Chunk]], Iterable[Chunk]]
 
     @property
     def dimension(self) -> int:
         return self.samples.dimension
 
     def chunks(self) -> Iterator[Chunk]:
-        return iter(rescale_chunks(self.samples.chunks(), self.clip_norm))
+        return iter(self.walk(self.samples.chunks()))
 
 
 def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
@@ -132,7 +132,8 @@ def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples
-    return _RescaledSamples(samples, clip_norm)
+    rescale = partial(rescale_chunks, clip_norm=clip_norm)
+    return WalkedSamples(samples, samples.sample_size, rescale)
 
 
 def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:

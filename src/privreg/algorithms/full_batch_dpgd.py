@@ -255,8 +255,17 @@ def full_batch_dpgd(
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     require_rng("rng", rng)
-    if isinstance(screening, ScreenedSamples):
-        samples = _screened_samples(screening, samples)
+    screened = screening if isinstance(screening, ScreenedSamples) else None
+    if screened is not None:
+        if not screened.is_of(samples):
+            raise ValueError("screening must be of these samples, got one of others")
+        if screened.clip_norm > bounds.min():
+            raise ValueError(
+                f"screening must be at a bound of at most {bounds.min():g}, the smallest in "
+                f"clip_norm, got {screened.clip_norm:g}"
+            )
+        # What was screened knows what rows it gave.
+        samples = screened.samples
     samples = as_samples(samples)
     rows, p = samples.sample_size, samples.dimension
     # Which relation it is for is said at the release, which asks for a declared number itself.
@@ -274,9 +283,6 @@ def full_batch_dpgd(
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip_norm = bounds.repeat(runs)
     scale = step_size * noise.reshape(1, settings, 1)
-    screened = screening if isinstance(screening, ScreenedSamples) else None
-    if screened is not None:
-        _check_clip_norm(screened, float(np.min(bounds)))
     if screened is None and screening:
         screened = screen(
             samples,
@@ -325,21 +331,6 @@ def full_batch_dpgd(
         _declared_size=None if sample_size is None else n,
         _settings=OneOfMany(bounds.shape),
     )
-
-
-def _screened_samples(screened: ScreenedSamples, samples: Samples) -> Samples:
-    """What was screened, which knows what rows it gave, if that is these samples."""
-    if not screened.is_of(samples):
-        raise ValueError("screening must be of these samples, got one of others")
-    return screened.samples
-
-
-def _check_clip_norm(screened: ScreenedSamples, smallest: float) -> None:
-    if screened.clip_norm > smallest:
-        raise ValueError(
-            f"screening must be at a bound of at most {smallest:g}, the smallest in clip_norm, "
-            f"got {screened.clip_norm:g}"
-        )
 
 
 def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:

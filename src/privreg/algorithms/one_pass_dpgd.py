@@ -442,15 +442,7 @@ def isotropic_risk_paths_together(
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, rng, record)
     risk = np.empty((runs.settings, len(recorded)))
-    kernels.isotropic_steps(
-        rng,
-        dimension,
-        target_norm**2,
-        label_noise_std,
-        *runs,
-        recorded,
-        risk,
-    )
+    kernels.isotropic_steps(rng, dimension, target_norm**2, label_noise_std, *runs, recorded, risk)
     return [risk[part] for part in runs.parts]
 
 

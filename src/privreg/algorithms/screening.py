@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.clipped_gradient import (
     LARGEST_PARAMETER,
+    WalkedSamples,
     require_clip_norm,
     rescale_samples,
     sum_clipped,
@@ -180,28 +181,13 @@ def _set_sums(
         object.__setattr__(screened, name, value)
 
 
-@dataclass(frozen=True)
-class _Pilot:
-    """The first chunks of a data set, all of a small one."""
-
-    _norms_are_own: ClassVar[bool] = True
-    samples: Samples
-
-    @property
-    def sample_size(self) -> int:
-        return min(self.samples.sample_size, PILOT_ROWS)
-
-    @property
-    def dimension(self) -> int:
-        return self.samples.dimension
-
-    def chunks(self) -> Iterator[Chunk]:
-        left = self.sample_size
-        for features, labels, norms in self.samples.chunks():
-            yield Chunk(features[:left], labels[:left], norms[:left])
-            left -= labels.size
-            if left <= 0:
-                return
+def _first_rows(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    left = PILOT_ROWS
+    for features, labels, norms in chunks:
+        yield Chunk(features[:left], labels[:left], norms[:left])
+        left -= labels.size
+        if left <= 0:
+            return
 
 
 def _tube(
@@ -213,7 +199,9 @@ def _tube(
     lanes: int,
     start: FloatArray,
 ) -> tuple[float, FloatArray]:
-    pilot = samples if samples.sample_size <= PILOT_ROWS else _Pilot(samples)
+    pilot = samples
+    if samples.sample_size > PILOT_ROWS:
+        pilot = WalkedSamples(samples, PILOT_ROWS, _first_rows)
     covariance, moment = (total / pilot.sample_size for total in moments(pilot))
     if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
         return np.inf, start[None]

@@ -458,7 +458,9 @@ def _adaptive(
                 kept[step] = (
                     mechanism.noise_multiplier * largest * covariance.root_multiply(normals)
                 )
-                taken_back, forgotten = _terms(mechanism.correlation, step)
+                terms = mechanism.correlation.increment_terms(step)
+                assert terms is not None
+                taken_back, forgotten = terms
                 move = move + kept[step]
                 for earlier in taken_back:
                     move -= kept[earlier]
@@ -467,12 +469,6 @@ def _adaptive(
             parameters = parameters - step_size * move
             total += parameters
     return total, clipped, largest
-
-
-def _terms(correlation: Correlation, step: int) -> tuple[list[int], list[int]]:
-    terms = correlation.increment_terms(step)
-    assert terms is not None
-    return terms
 
 
 def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
