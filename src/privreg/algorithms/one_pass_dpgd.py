@@ -457,6 +457,9 @@ class _Runs(NamedTuple):
 
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism]) -> _Runs:
+        # A mechanism has checked that its noise keeps its budget.
+        if not all(isinstance(each, Mechanism) for each in mechanisms):
+            raise ValueError(f"mechanisms must be a list of Mechanism, got {short(mechanisms)}")
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
             raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")
