@@ -18,8 +18,7 @@ from time import perf_counter
 import numpy as np
 
 from privreg.algorithms.samples import Chunk
-from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import (
     NoiseCovariance,

@@ -28,10 +28,10 @@ from privreg.algorithms.noisy_sgd import simulate_noisy_sgd as simulate_noisy_sg
 from privreg.algorithms.ols import ols as ols
 from privreg.algorithms.samples import ArraySamples as ArraySamples
 from privreg.algorithms.samples import GaussianSamples as GaussianSamples
+from privreg.algorithms.shaped_dp_ftrl import FixedClip as FixedClip
+from privreg.algorithms.shaped_dp_ftrl import ResidualClip as ResidualClip
+from privreg.algorithms.shaped_dp_ftrl import ShapedMechanism as ShapedMechanism
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl as shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip as FixedClip
-from privreg.algorithms.shaped_mechanism import ResidualClip as ResidualClip
-from privreg.algorithms.shaped_mechanism import ShapedMechanism as ShapedMechanism
 from privreg.algorithms.sound_adassp import sound_adassp as sound_adassp
 from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd as sound_full_batch_dpgd
 from privreg.auditing import audit as audit

@@ -27,21 +27,12 @@ for_compiled_callers: Any = intrinsic
 def inner_product(
     typing_context: Any, first: Any, second: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
-    r"""Inner product of two vectors in a fixed order.
+    r"""Inner product of two C-contiguous vectors of one length, unchecked, in a fixed order.
 
     .. math:: \sum_{l<16} s_l,\qquad s_l = \sum_{j:\,16j+l<n} a_{16j+l}b_{16j+l}
 
     Products are rounded before they are added. The sum of a lane runs upwards; then the lanes are
     added in halves, l and l + 8 first.
-
-    Parameters
-    ----------
-    first, second : ndarray of float, shape (n,)
-        C-contiguous and of one length, which is not checked.
-
-    Returns
-    -------
-    float
     """
     if not (_is_row(first) and _is_row(second)):
         return None
@@ -52,16 +43,7 @@ def inner_product(
 def multiply_add(
     typing_context: Any, first: Any, second: Any, added: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
-    r"""The number ab + c, rounded once: with c = -fl(ab) what rounding took from a product.
-
-    Parameters
-    ----------
-    first, second, added : float
-
-    Returns
-    -------
-    float
-    """
+    """The number ab + c, rounded once: with c = -fl(ab) what rounding took from a product."""
     if {first, second, added} != {types.float64}:
         return None
     return types.float64(first, second, added), _rounded_once

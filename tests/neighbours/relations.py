@@ -21,11 +21,10 @@ from privreg.algorithms import (
 from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.least_squares_settings import LeastSquaresSettings
+from privreg.algorithms.huber_descent import HuberSettings
+from privreg.algorithms.least_squares_descent import LeastSquaresSettings
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.noise import discrete
 from privreg.noise.correlations import TreeCorrelation

@@ -7,9 +7,12 @@ import pytest
 from scipy import stats
 
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
-from privreg.algorithms.shaped_settings import run_settings
+from privreg.algorithms.shaped_dp_ftrl import (
+    FixedClip,
+    ShapedMechanism,
+    run_settings,
+    shaped_dp_ftrl,
+)
 from privreg.noise.correlations import (
     IndependentCorrelation,
     SquareRootCorrelation,

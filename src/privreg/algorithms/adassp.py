@@ -32,22 +32,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums(Immutable):
-    """Sums over the data after clipping to the bounds; several fits can share them. Not private.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data, walked once and not kept.
-    bounds : Bounds
-        Longer rows are shortened and larger labels clipped to them.
-
-    Attributes
-    ----------
-    gram : ndarray, shape (p, p)
-        XᵀX.
-    moment : ndarray, shape (p,)
-        Xᵀy.
-    """
+    """Sums XᵀX and Xᵀy over rows shortened and labels clipped to the bounds. Not private."""
 
     not_private: ClassVar[bool] = True
     samples: InitVar[Samples]
@@ -151,19 +136,9 @@ def largest_epsilon(delta: float) -> float:
 
     .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
 
-    Parameters
-    ----------
-    delta : float
-        δ in (0, 1).
-
     Source
     ------
     The closed-form conversion of ρ = ε² / (6 L), solved for ε.
-
-    Examples
-    --------
-    >>> round(largest_epsilon(1e-5), 1)
-    19.2
     """
     delta = require_number("delta", delta, above=0, below=1)
     log_term = np.log(6) - np.log(delta)
@@ -261,17 +236,6 @@ def adassp_zcdp(
     As `adassp` with :math:`s = \sqrt{3 / (2\rho)}` and the eigenvalue's shift
     :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound of probability β.
 
-    Parameters
-    ----------
-    samples, bounds, rng, ridge_failure
-        As in `adassp`.
-    budget : Budget
-        Budget ρ and its neighbouring relation.
-
-    Returns
-    -------
-    ndarray, shape (p,)
-
     Guarantee
     ---------
     The estimate keeps the budget under its relation if the bounds are a priori: it is a function of
@@ -303,18 +267,6 @@ def release(
     ridge_failure: float = 0.05,
 ) -> Release[FloatArray]:
     """`adassp_zcdp` with its budget and what it rests on.
-
-    Parameters
-    ----------
-    samples, bounds, budget, ridge_failure
-        As in `adassp_zcdp`; the budget is finite.
-    noise : Secret or Seeded
-        Where the noise comes from.
-
-    Returns
-    -------
-    Release
-        Of the estimate, shape (p,).
 
     Guarantee
     ---------

@@ -6,8 +6,9 @@ one-pass clipping of the residuals in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numba as nb
@@ -26,7 +27,7 @@ from privreg.algorithms.samples import (
     rescaled,
     row_norms,
 )
-from privreg.validation import require_answer, require_array, require_instance, require_real, short
+from privreg.validation import require_answer, require_array, require_real, short
 
 FloatArray = NDArray[np.float64]
 # Beyond, the fitted values of rescaled rows would no longer be small beside rescaled labels.
@@ -36,7 +37,7 @@ LARGEST_PARAMETER = 1e40
 def clipped_gradient_sum(
     chunks: Iterator[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    r"""Negative sum of clipped gradients, and how many were clipped.
+    r"""Negative sum (p, lanes) of clipped gradients at (p, lanes), and the number (lanes,) clipped.
 
     .. math::
         -\sum_i \mathrm{CLIP}_\gamma\big(-\mathbf x_i r_i\big)
@@ -44,22 +45,7 @@ def clipped_gradient_sum(
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
     The right-hand side is the negative gradient of a sum of Huber losses, one width a row; it needs
-    no n × p array of gradients.
-
-    Parameters
-    ----------
-    chunks : iterator of Chunk
-        The data, finite; may be empty.
-    parameters : array_like, shape (p, lanes)
-        One parameter vector θ a column, at most 1e40 in size.
-    clip_norm : array_like, shape (lanes,)
-        Largest gradient norm γ, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
-
-    Returns
-    -------
-    sums : ndarray, shape (p, lanes)
-    clipped : ndarray, shape (lanes,)
-        Number of rows whose gradient was longer than γ. A non-private diagnostic.
+    no n × p array of gradients. The number of clipped rows is a non-private diagnostic.
 
     Guarantee
     ---------
@@ -77,18 +63,8 @@ def clipped_gradient_sum(
         raise ValueError(f"clip_norm must have shape {theta.shape[1:]}, got {bounds.shape}")
     if np.max(np.abs(theta)) > LARGEST_PARAMETER:
         raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
-    if not isinstance(chunks, Iterator):
-        raise ValueError(f"chunks must be an iterator of Chunk, got {type(chunks).__name__}")
-    rows = []
-    for chunk in chunks:
-        require_instance("chunks", chunk, Chunk)
-        features, labels = checked_data(chunk.features, chunk.labels)
-        if features.shape[1] != theta.shape[0]:
-            raise ValueError(
-                f"parameters must have shape ({features.shape[1]}, lanes), got {theta.shape}"
-            )
-        checked = Chunk(features, labels, chunk.norms)
-        rows.append(checked._replace(norms=row_norms(checked.features)))
+    given = [checked_data(chunk.features, chunk.labels) for chunk in chunks]
+    rows = [Chunk(features, labels, row_norms(features)) for features, labels in given]
     with np.errstate(over="ignore", invalid="ignore"):
         sums, clipped = sum_clipped(iter(rescale_chunks(rows, bounds)), theta, bounds)
     return require_answer("chunks and parameters", sums), clipped
@@ -134,21 +110,20 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[C
 
 
 @dataclass(frozen=True)
-class _RescaledSamples:
+class WalkedSamples:
+    """The rows that `walk` makes of the chunks of other samples."""
+
     _norms_are_own: ClassVar[bool] = True
     samples: Samples
-    clip_norm: FloatArray
-
-    @property
-    def sample_size(self) -> int:
-        return self.samples.sample_size
+    sample_size: int
+    walk: Callable[[Iterator[Chunk]], Iterable[Chunk]]
 
     @property
     def dimension(self) -> int:
         return self.samples.dimension
 
     def chunks(self) -> Iterator[Chunk]:
-        return iter(rescale_chunks(self.samples.chunks(), self.clip_norm))
+        return iter(self.walk(self.samples.chunks()))
 
 
 def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
@@ -157,19 +132,12 @@ def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples
-    return _RescaledSamples(samples, clip_norm)
+    rescale = partial(rescale_chunks, clip_norm=clip_norm)
+    return WalkedSamples(samples, samples.sample_size, rescale)
 
 
 def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms that products with rescaled rows can hold, or infinite ones.
-
-    Parameters
-    ----------
-    clip_norm : array_like
-        At least 1e-50 and at most 1e50; or `inf`.
-    name : str
-        What the caller calls them.
-    """
+    """Clipping norms that products with rescaled rows can hold, or infinite ones."""
     bounds = require_real(name, clip_norm, least=SHORTEST, infinite=True)
     beyond = bounds[bounds > LONGEST]
     if beyond.size and not np.all(np.isinf(beyond)):

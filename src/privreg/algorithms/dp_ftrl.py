@@ -10,11 +10,14 @@ visited in their own order, the same in every epoch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, inf, isinf
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.clipped_gradient import (
@@ -22,12 +25,17 @@ from privreg.algorithms.clipped_gradient import (
     require_clip_norm,
     rescale_samples,
 )
-from privreg.algorithms.dp_ftrl_kernels import step_rows
-from privreg.algorithms.dp_ftrl_sensitivity import LARGEST, _sensitivity
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable
+from privreg.noise.inverse import require_inverse
 from privreg.noise.normals import standard_normal
-from privreg.noise.streams import ToeplitzNoise
+from privreg.noise.sensitivity import (
+    fixed_order_sensitivity,
+    multi_participation_bound,
+    multi_participation_sensitivity,
+    single_participation_sensitivity,
+)
+from privreg.noise.streams import ToeplitzNoise, correlate_noise
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
@@ -45,6 +53,14 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+# Above this many steps the matrix of a Toeplitz encoder is not built.
+DENSE_STEPS = 4096
+# Steps, norms and noise up to here stay far from overflow in every product.
+LARGEST = 1e50
+# What the encoder's error may add to a sensitivity without being added: 16 ulp.
+ROUNDING = 2.0**-48
+# Columns of noise transformed at once: the transform of a column is twice its size, and complex.
+COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +195,8 @@ class FTRLMechanism(Immutable):
     def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
-        Parameters
-        ----------
-        neighbours : Neighbours
-            Replace-one or zero-out. Adding or removing a record would move the later ones to other
-            steps, which nothing here covers.
-
-        Returns
-        -------
-        float
-            `inf` without noise or without clipping.
+        It is `inf` without noise or clipping. Neighbours are replace-one or zero-out: adding or
+        removing a record would move the later ones to other steps, which nothing here covers.
         """
         change = self.sensitivity * _record_change(self.clip_norm, Neighbours(neighbours))
         if self.gradient_noise_std == 0 or isinf(change):
@@ -198,7 +206,7 @@ class FTRLMechanism(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class FTRLRun:
-    """What a run of DP-FTRL leaves.
+    """Iterates of a run of DP-FTRL.
 
     Attributes
     ----------
@@ -222,15 +230,7 @@ class FTRLRun:
     ) -> Release[FloatArray]:
         """The iterates with the budget that the mechanism spends on all of them.
 
-        Parameters
-        ----------
-        neighbours : Neighbours
-            Replace-one or zero-out.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism has no noise or no clipping.
+        Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
         relation = Neighbours(neighbours)
         budget = Budget(self.mechanism.spent(neighbours=relation), relation)
@@ -266,10 +266,6 @@ def dp_ftrl(
         θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
-
-    Returns
-    -------
-    FTRLRun
 
     Raises
     ------
@@ -321,7 +317,7 @@ def dp_ftrl(
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     theta = origin.copy()
     rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
-    wanted = _checked_times(times, steps)
+    wanted = _checked_steps("times", times, least=1, most=steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
@@ -359,6 +355,58 @@ def dp_ftrl(
     return FTRLRun(released, wanted, share, mechanism)
 
 
+class FTRLRisks(NamedTuple):
+    """Excess risks of independent runs, half the squared error in the norm of the covariance.
+
+    None of them is a private release.
+    """
+
+    risks: FloatArray  # (runs, len(record))
+    averages: FloatArray  # (runs,), over the steps from `burn_in` to the last
+    clipped_fraction: FloatArray  # (runs,), share of gradients that were clipped
+
+
+def simulate_ftrl(
+    eigenvalues: ArrayLike,
+    *,
+    step_size: float,
+    decoder: ArrayLike,
+    gradient_noise_std: float,
+    steps: int,
+    rng: np.random.Generator,
+    label_noise_std: float = 0.0,
+    clip_norm: float = inf,
+    initial_error: ArrayLike | None = None,
+    burn_in: int = 0,
+    record: ArrayLike | None = None,
+    runs: int = 1,
+) -> FTRLRisks:
+    r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
+
+    `decoder` holds coefficients β of `privreg.noise.toeplitz`, and what is missing of it is 0;
+    `initial_error` is θ_0 - θ* in the eigenbasis. Risks are recorded after the steps in `record`,
+    0 for the start and by default the last, and averaged over time from `burn_in` on. They are
+    `inf` where the iteration is unstable.
+    """
+    scales = np.sqrt(np.asarray(eigenvalues, dtype=np.float64))
+    start = np.zeros(scales.size) if initial_error is None else np.asarray(initial_error, float)
+    laws = float(label_noise_std), float(step_size), float(clip_norm)
+    wanted = _checked_steps("record", record, least=0, most=steps)
+    risks = np.zeros((runs, wanted.size))
+    averages, clipped = np.zeros(runs), np.zeros(runs)
+    noise = np.zeros((steps, scales.size))
+    for run in range(runs):
+        if gradient_noise_std > 0:
+            _fill_noise(noise, np.asarray(decoder, dtype=np.float64), gradient_noise_std, rng)
+        averages[run], clips = draw_and_step(
+            rng, scales, start.copy(), *laws, noise, burn_in, wanted, risks[run]
+        )
+        clipped[run] = clips / steps
+    # An unstable iteration leaves double precision, by way of opposite infinities.
+    risks[np.isnan(risks)], averages[np.isnan(averages)] = inf, inf
+    return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
+
+
 def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
     if neighbours is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -379,16 +427,141 @@ def _noise_source(
     return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 
-def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
-    if times is None:
-        return np.array([steps], dtype=np.int64)
-    wanted = require_counts("times", times, least=1, most=steps)
-    if (
-        wanted.ndim != 1
-        or wanted.size == 0
-        or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1)
-    ):
+def _checked_steps(
+    name: str, given: ArrayLike | None, *, least: int, most: int
+) -> NDArray[np.int64]:
+    if given is None:
+        return np.array([most], dtype=np.int64)
+    steps = require_counts(name, given, least=least, most=most)
+    ends = {"prepend": least - 1, "append": most + 1}
+    if steps.ndim != 1 or steps.size == 0 or np.any(np.diff(steps, **ends) < 1):
         raise ValueError(
-            f"times must be whole numbers that increase within 1..{steps}, got {short(times)}"
+            f"{name} must be whole numbers that increase within {least}..{most}, got {short(given)}"
         )
-    return wanted
+    return steps
+
+
+def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+    encoder, column_error = require_inverse("decoder", decoder)
+    # So that squares of its entries can be summed.
+    encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
+    gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
+    # A record moves a sum of one column an epoch, each wrong by this much at most.
+    error = epochs * column_error
+    return float(gamma if error <= ROUNDING * gamma else gamma + error)
+
+
+def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+    if epochs == 1:
+        return single_participation_sensitivity(encoder)
+    if encoder.ndim == 1:
+        if np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
+            measure = multi_participation_sensitivity
+        elif encoder.size > DENSE_STEPS:
+            measure = multi_participation_bound
+        else:
+            measure = fixed_order_sensitivity
+        return measure(encoder, participations=epochs, separation=steps_per_epoch)
+    return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
+
+
+def _fill_noise(
+    noise: FloatArray, decoder: FloatArray, std: float, rng: np.random.Generator
+) -> None:
+    steps, d = noise.shape
+    kernel = np.trim_zeros(decoder, "b")
+    for left in range(0, d, COLUMNS):
+        block = standard_normal(rng, (steps, min(COLUMNS, d - left)))
+        block *= std
+        if kernel.size:
+            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def step_rows(  # type: ignore[no-untyped-def]
+    features,
+    labels,
+    norms,
+    noise,
+    theta,
+    gradient,
+    progress,
+    step_sizes,
+    ridge,
+    clip_norm,
+    batch_size,
+    epoch_ends,
+    times,
+    released,
+):
+    """Take in rows; after each full batch, and after the last of an epoch, make a step.
+
+    `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
+    and gradients clipped; `noise` has a row for each step that these rows complete.
+    """
+    rows, dimension = features.shape
+    used = 0
+    for i in range(rows):
+        residual = -labels[i]
+        for j in range(dimension):
+            residual += features[i, j] * theta[j]
+        if abs(residual) * norms[i] > clip_norm:
+            residual = math.copysign(clip_norm / norms[i], residual)
+            progress[3] += 1
+        for j in range(dimension):
+            gradient[j] += residual * features[i, j]
+        progress[1] += 1
+        if progress[1] == batch_size or (epoch_ends and i == rows - 1):
+            step = progress[0]
+            eta = step_sizes[step]
+            for j in range(dimension):
+                mean = gradient[j] / batch_size
+                theta[j] -= eta * (mean + ridge * theta[j] + noise[used, j])
+                gradient[j] = 0.0
+            used += 1
+            progress[0] = step + 1
+            progress[1] = 0
+            if progress[2] < len(times) and times[progress[2]] == step + 1:
+                released[progress[2]] = theta
+                progress[2] += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draw_and_step(  # type: ignore[no-untyped-def]
+    rng, scales, error, label_noise_std, step_size, clip_norm, noise, first_averaged, record, risks
+):
+    """Fresh Gaussian rows, given noise; returns the mean risk from `first_averaged` on, and clips.
+
+    `error` is θ - θ*; `risks` receives the excess risk after the steps in `record`.
+    """
+    steps, dimension = noise.shape
+    sample = np.empty(dimension)
+    total, clipped, slot = 0.0, 0, 0
+    for step in range(steps + 1):
+        if step > 0:
+            residual, squared = 0.0, 0.0
+            for j in range(dimension):
+                sample[j] = scales[j] * rng.standard_normal()
+                squared += sample[j] * sample[j]
+                residual += sample[j] * error[j]
+            residual -= label_noise_std * rng.standard_normal()
+            norm = math.sqrt(squared)
+            if abs(residual) * norm > clip_norm:
+                residual = math.copysign(clip_norm / norm, residual)
+                clipped += 1
+            for j in range(dimension):
+                error[j] -= step_size * (residual * sample[j] + noise[step - 1, j])
+        wanted = slot < len(record) and record[slot] == step
+        if wanted or step >= first_averaged:
+            risk = 0.0
+            for j in range(dimension):
+                move = scales[j] * error[j]
+                risk += move * move
+            risk *= 0.5
+            if wanted:
+                risks[slot] = risk
+                slot += 1
+            if step >= first_averaged:
+                total += risk
+    averaged = steps + 1 - first_averaged
+    return (total / averaged if averaged > 0 else math.nan), clipped

@@ -15,7 +15,7 @@ from privreg.algorithms.clipped_gradient import (
     sum_clipped,
 )
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.algorithms.screening import ScreenedSamples, screen_rows
+from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.immutable import Rebuilt, frozen
 from privreg.noise.normals import standard_normal
 from privreg.privacy import assumptions
@@ -85,20 +85,10 @@ class FullBatchIterates(Rebuilt):
         Parameters
         ----------
         setting : int or tuple of int, optional
-            Index of the setting; may be left out where there is one only.
+            Index of the setting; may be left out where there is one only. Refused if another one
+            was released before, it has no noise, or any setting of the run has no clipping.
         neighbours : Neighbours
-            Neighbouring relation.
-
-        Returns
-        -------
-        Release
-            Of the iterates, shape (runs, len(times), p).
-
-        Raises
-        ------
-        ValueError
-            If another setting was released before, this one has no noise, any setting of the run
-            has no clipping, or the relation is add-remove and no `sample_size` was declared.
+            Neighbouring relation; add-remove needs a run whose `sample_size` was declared.
 
         Source
         ------
@@ -235,10 +225,6 @@ def full_batch_dpgd(
     progress : callable, optional
         Called with 1 after each step.
 
-    Returns
-    -------
-    FullBatchIterates
-
     Raises
     ------
     ValueError
@@ -269,8 +255,17 @@ def full_batch_dpgd(
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     require_rng("rng", rng)
-    if isinstance(screening, ScreenedSamples):
-        samples = _screened_samples(screening, samples)
+    screened = screening if isinstance(screening, ScreenedSamples) else None
+    if screened is not None:
+        if not screened.is_of(samples):
+            raise ValueError("screening must be of these samples, got one of others")
+        if screened.clip_norm > bounds.min():
+            raise ValueError(
+                f"screening must be at a bound of at most {bounds.min():g}, the smallest in "
+                f"clip_norm, got {screened.clip_norm:g}"
+            )
+        # What was screened knows what rows it gave.
+        samples = screened.samples
     samples = as_samples(samples)
     rows, p = samples.sample_size, samples.dimension
     # Which relation it is for is said at the release, which asks for a declared number itself.
@@ -288,11 +283,8 @@ def full_batch_dpgd(
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip_norm = bounds.repeat(runs)
     scale = step_size * noise.reshape(1, settings, 1)
-    screened = screening if isinstance(screening, ScreenedSamples) else None
-    if screened is not None:
-        _check_clip_norm(screened, float(np.min(bounds)))
     if screened is None and screening:
-        screened = screen_rows(
+        screened = screen(
             samples,
             clip_norm=float(bounds.min()),
             step_size=step_size,
@@ -339,21 +331,6 @@ def full_batch_dpgd(
         _declared_size=None if sample_size is None else n,
         _settings=OneOfMany(bounds.shape),
     )
-
-
-def _screened_samples(screened: ScreenedSamples, samples: Samples) -> Samples:
-    """What was screened, which knows what rows it gave, if that is these samples."""
-    if not screened.is_of(samples):
-        raise ValueError("screening must be of these samples, got one of others")
-    return screened.samples
-
-
-def _check_clip_norm(screened: ScreenedSamples, smallest: float) -> None:
-    if screened.clip_norm > smallest:
-        raise ValueError(
-            f"screening must be at a bound of at most {smallest:g}, the smallest in clip_norm, "
-            f"got {screened.clip_norm:g}"
-        )
 
 
 def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:

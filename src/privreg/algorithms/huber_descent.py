@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms import huber_sums
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms import record_sums
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
-from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start
+from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start, StartSettings
 from privreg.algorithms.whitening import newton_matrix
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import shared_sample_size
+from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
-    require_rng,
 )
 
 FloatArray = NDArray[np.float64]
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
+# Inverse of the noise in a second moment, relative to its mean, from which a sandwich is worth it.
+MOMENT_PRICE = 8.0
+# Best width under exponential errors at any price: a clip that ends at the steep side of their
+# density.
+SKEWED_WIDTH = 1.09
+# Variance under Gaussian noise that a wider clip may cost.
+WIDENING = 1.01
 
 
 def huber_descent(
@@ -61,53 +66,22 @@ def huber_descent(
     steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
     the noise of one that had the budget of all.
 
-    Parameters
-    ----------
-    samples : Samples
-        Rows (x, y).
-    feature_norm : float
-        Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
-    label_bound : float
-        Largest absolute label, in [1e-50, 1e50]; larger ones are clipped, and scales are looked for
-        below 4 times it.
-    budget : Budget
-        Budget ρ in [1e-20, 1e20], and its neighbouring relation.
-    settings : HuberSettings
-        Chosen without looking at the data: `PrivateRegression.default`, or a plan.
-    rng : Generator
-        Source of the noise.
-    groups : array_like, shape (n,), optional
-        The person whose row it is: neighbours then differ in all rows of one person, whose summed
-        gradient is clipped. Every row is a person of its own by default.
-    sample_size : float, optional
-        What sums are divided by, at least 1 and at most 1e15: a number of records that is public or
-        was released before (`private_count`). By default the number of records, which replace-one
-        and zero-out neighbours share; add-remove ones do not, and must be given it.
-    intercept : bool
-        Whether the first column is one of ones, 0 in a blank record; the others are then centred by
-        their private means.
-    threads : int
-        Threads that read samples which come in parts, such as a file's.
-
-    Returns
-    -------
-    Release of HuberFit
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range.
+    Rows and labels are bounded as `Records` says. Sums are divided by `sample_size`, which is
+    public or was released before (`private_count`), or else by the number of records, where
+    neighbours share it. With an intercept the first column is one of ones, 0 in a blank record, and
+    the others are centred by their private means.
 
     Guarantee
     ---------
-    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation. Proof: it is a function of
-    `sample_size` and of Gaussian mechanisms, each of which may depend on the earlier ones' outputs
-    and on nothing else of the data, and their budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7
-    and 2.3). A blank record, of a person one whose rows are all blank, has features and label 0,
-    and so a first entry of 0 with an intercept, too. Every map of rows here is linear, Wᵀ0 = 0: it
-    adds 0 to every sum and is in no count, as if it were absent. What a record adds to a sum is
-    bounded whatever its first entry is. One record moves, by the relation (replace-one; add-remove
-    and zero-out),
+    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
+    settings are chosen without looking at the data. With `groups` neighbours differ in all rows of
+    one person. Proof: the fit is a function of `sample_size` and of Gaussian mechanisms, each of
+    which may depend on the earlier ones' outputs and on nothing else of the data, and their budgets
+    add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). A blank record, of a person
+    one whose rows are all blank, has features and label 0, and so a first entry of 0 with an
+    intercept, too. Every map of rows here is linear, Wᵀ0 = 0: it adds 0 to every sum and is in no
+    count, as if it were absent. What a record adds to a sum is bounded whatever its first entry is.
+    One record moves, by the relation (replace-one; add-remove and zero-out),
 
     - a histogram by one count: √2; 1;
     - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
@@ -125,46 +99,168 @@ def huber_descent(
     variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
     the final steps: ours.
     """
-    require_budget(budget)
+    shares = SplitBudget(budget, rng)
     require_instance("settings", settings, HuberSettings)
-    require_rng("rng", rng)
     require_flag("intercept", intercept)
     records = Records(
         samples,
         feature_norm,
         label_bound,
         groups,
-        threads=require_count("threads", threads),
+        threads=threads,
         common_width=settings.common_width,
     )
     count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
+    run = _Run(records, shares, settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
 
 
-@dataclass
-class _Run:
-    """One fit: the order in which the data are asked, and with what share."""
+@dataclass(frozen=True)
+class HuberSettings(StartSettings):
+    r"""Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
 
-    records: Records
-    shares: SplitBudget
-    settings: HuberSettings
-    sample_size: float
-    intercept: bool
+    .. math::
+        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
+        + \rho_{\text{warm-up}} + \rho_{\text{means}} + \rho_{\text{moments}} + \rho_{\text{final}}
+
+    Parameters
+    ----------
+    clip_width : float
+        Width w of the clip in units of the residual scale, in [1e-3, 1e3]: a record of typical
+        length is clipped beyond w robust standard deviations. About 1 where privacy decides; wider
+        where the sample does.
+    warm_up_steps : int
+        Steps at full length that only have to come near; each takes the residual scale anew.
+    final_steps : int
+        Steps K that are averaged: step k has length 1/k.
+    gram_rounds : int
+        Rounds of the private Gram matrix; each whitens for the next, which lowers the noise in thin
+        directions.
+    norm_share, gram_share, scale_share, warm_up_share, mean_share : float
+        Shares of ρ for the rows' typical length, the Gram matrix, the residual scales, the warm-up
+        steps, and the two means that intervals need; each in (0, 1).
+    moment_share : float
+        Share for the two second moments of the clipped gradient, with which intervals hold under
+        errors whose size depends on the features; in [0, 1). Without it intervals take errors to
+        be independent of the features.
+    common_width : bool
+        How a gradient is bounded. False: the residual of a row of length ‖z‖ is clipped to γ/‖z‖.
+        True: every residual is clipped to γ/√p, and rows longer than √p are shortened to it, so
+        that slopes keep their target under skewed errors that do not depend on the features.
+        Without effect on records of several rows.
+
+    `final_share`, what is left, goes to the final steps.
+    """
+
+    end: ClassVar[str] = "final"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("moment_share",)
+    clip_width: float = 1.0
+    warm_up_steps: int = 4
+    final_steps: int = 3
+    gram_rounds: int = 3
+    norm_share: float = 0.01
+    gram_share: float = 0.10
+    scale_share: float = 0.04
+    warm_up_share: float = 0.10
+    mean_share: float = 0.02
+    moment_share: float = 0.10
+    common_width: bool = True
 
     def __post_init__(self) -> None:
-        self.start = Start(
-            self.records, self.shares, self.settings, self.sample_size, self.intercept
-        )
+        super().__post_init__()
+        require_flag("common_width", self.common_width)
+
+    @property
+    def steps(self) -> int:
+        return self.warm_up_steps + self.final_steps
+
+
+def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
+    r"""Settings from what is public: the number of records and features, and the budget.
+
+    The clip minimises the variance of a coefficient under Gaussian noise, sampling and privacy
+    together, in units of the sampling variance of least squares:
+
+    .. math::
+        w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + K w^2}{\Pr(|\xi| \le w)^2},
+        \qquad K = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
+
+    with Δ = 2 under replace-one and 1 under the other relations. Where it is narrower than what
+    skewed errors would have, 1.09 scales, it is widened up to that as long as it costs at most 1 %
+    of the variance under Gaussian noise; exponential errors gain ten times that. Where the noise of
+    the second moments would hide what they are for, their share goes to the Gram matrix.
+    """
+    n = require_count("sample_size", sample_size)
+    p = require_count("dimension", dimension)
+    require_budget(budget)
+    settings = HuberSettings()
+    root = np.sqrt(settings.moment_share / 2 * budget.rho)
+    if n * root < MOMENT_PRICE * (1.2 * p + 3):
+        settings = replace(settings, gram_share=0.16, moment_share=0.0)
+    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
+    price = change**2 * p / (2 * n * budget.rho * settings.final_share)
+    return replace(settings, clip_width=best_clip_width(price))
+
+
+def best_clip_width(privacy_price: float) -> float:
+    """Minimiser of `default_settings`' criterion at price K in [0.25, 2.5], widened as it says."""
+    width = np.geomspace(0.25, 2.5, 200)
+    inside = 2 * ndtr(width) - 1
+    density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
+    clipped_square = inside - 2 * width * density + width**2 * (1 - inside)
+    variance = (clipped_square + privacy_price * width**2) / inside**2
+    best = int(np.argmin(variance))
+    widest = float(width[np.flatnonzero(variance <= WIDENING * variance[best])[-1]])
+    return max(float(width[best]), min(widest, SKEWED_WIDTH))
+
+
+@dataclass(frozen=True)
+class HuberFit:
+    """Everything that `huber_descent` releases: the iterates and what their law needs."""
+
+    iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
+    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
+    step_matrices: FloatArray  # (T, p, p), S_t, in whitened coordinates φ = W⁻¹θ
+    gradient_noise_stds: FloatArray  # (T,), λ_t of the mean clipped gradient
+    clip_norm: float  # γ of the final steps, w √p times their residual scale
+    residual_scale: float
+    start_scale: float  # residual scale at the start: it bounds how far that may have been away
+    # Second moment (p, p) of the rows in the coordinates of the last round, the root that took it
+    # to those of W, and how much of its deviation from the identity was kept.
+    gram: NoisyValue
+    last_root: FloatArray
+    gram_weight: float
+    # Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened coordinates.
+    curvature: NoisyValue | None
+    second_moment: NoisyValue | None
+    mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
+    mean_square: NoisyValue
+    sample_size: float  # what sums were divided by
+    symmetric: bool  # whether A is: not where a record has several rows
+    settings: HuberSettings
+    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
+    centre: NoisyValue | None = None  # mean row (p,), where there is an intercept
+
+    @property
+    def parameters(self) -> FloatArray:
+        """θ_T, shape (p,)."""
+        return self.iterates[-1]
+
+
+@dataclass
+class _Run(Start):
+    """One fit: the order in which the data are asked, and with what share."""
+
+    settings: HuberSettings
 
     def fit(self) -> HuberFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, last, centre = self.start.whiten()
+        whitening, gram, last, centre = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         path = Path(np.zeros(p))
-        start, scale = self.start.warm_up(path, whitening, slope)
-        clip_norm = self.start.clip_norm(scale)
+        start, scale = self.warm_up(path, whitening, slope)
+        clip_norm = self.clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
@@ -172,9 +268,9 @@ class _Run:
             newton = newton_matrix(curvature, slope)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            self.start.huber_step(path, whitening, size * newton, scale, "final steps", share)
+            self.huber_step(path, whitening, size * newton, scale, "final steps", share)
         if settings.moment_share > 0:
-            total = huber_sums.second_moment_sum(
+            total = record_sums.second_moment_sum(
                 self.records, path.theta, whitening, clip_norm=clip_norm
             )
             second = self.shares.semidefinite(
@@ -205,8 +301,8 @@ class _Run:
 
     def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
         share = self.settings.moment_share / 2
-        cap = self.start.white_cap(share)
-        total = huber_sums.curvature_sum(
+        cap = self.white_cap(share)
+        total = record_sums.curvature_sum(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )
         release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
@@ -218,7 +314,7 @@ class _Run:
         p, share = len(theta), self.settings.mean_share / 2
         affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.shares.budget.rho)
         cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
-        curvature, square = huber_sums.traces(
+        curvature, square = record_sums.traces(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )
         return (

@@ -1,4 +1,4 @@
-"""Scales from noisy histograms on geometric grids: no bound is tight, and none is needed to be."""
+"""Scales from noisy histograms on geometric grids: bounds may be loose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privreg.immutable import frozen
-from privreg.validation import require_array, require_count, require_number, short
 
 FloatArray = NDArray[np.float64]
 SCALE_BINS = 34
@@ -23,42 +22,29 @@ LONGEST = 20.0
 
 def scale_edges(label_bound: float) -> FloatArray:
     """Grid of residual scales, 4 label bounds and 34 factors √2 down from there."""
-    bound = require_number("label_bound", label_bound, least=1e-100, most=1e100)
-    return bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
+    return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
 
 
 def length_edges(feature_norm: float) -> FloatArray:
     """Grid of row lengths, quarter powers of 2 from below 1/256 to 2 times the declared bound."""
-    bound = require_number("feature_norm", feature_norm, least=1e-100, most=1e100)
-    return bound * 2.0 ** (np.arange(-32, 5) / 4)
+    return feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
 
 
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length at which a whitened row is shortened for a second moment that costs rho.
 
     It is chosen from public numbers alone: as long as the noise allows, so that few rows are
-    shortened, and a little over the typical length otherwise.
-
-    Parameters
-    ----------
-    dimension : int
-    sample_size, rho : float
-        More than 0 and at most 1e100.
-    longest : float
-        Length that bounds allow a row, at least 0 and at most 1e100: the cap grows up to it with
-        the budget, and up to √(20p) where that is more.
+    shortened, and a little over the typical length otherwise. It grows with the budget up to
+    `longest`, the length that bounds allow a row, and up to √(20p) where that is more.
     """
-    p = require_count("dimension", dimension)
-    most = max(LONGEST * p, require_number("longest", longest, least=0, most=1e100) ** 2)
-    n = require_number("sample_size", sample_size, above=0, most=1e100)
-    affordable = 0.2 / sqrt(2 * p) * n * sqrt(require_number("rho", rho, above=0, most=1e100))
-    return sqrt(min(max(affordable, 1.2 * p + 3), most))
+    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
+    most = max(LONGEST * dimension, longest**2)
+    return sqrt(min(max(affordable, 1.2 * dimension + 3), most))
 
 
 def scale_candidates(edges: FloatArray) -> FloatArray:
     """All that `residual_scale` can find on a grid, increasing; edges as there."""
-    ends = _require_scale_edges(edges)
-    return np.asarray(ends[-1] * _normal_masses(tuple((ends / ends[-1]).tolist()))[0])
+    return np.asarray(edges[-1] * _normal_masses(tuple((edges / edges[-1]).tolist()))[0])
 
 
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:
@@ -69,28 +55,12 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
     The noise of bins that a scale does not reach enters every candidate alike, so that the whole
-    grid costs no accuracy; outliers lie in such bins.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (bins,)
-        Noisy counts h.
-    edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, two or more, increasing and in [1e-100, 1e101].
-    sample_size : float
-        n, at least 1e-9 and at most 1e100.
-
-    Returns
-    -------
-    float
-        Between the second and the last edge.
+    grid costs no accuracy; outliers lie in such bins. Edges are the upper ends of all bins but the
+    last; the scale is between the second and the last of them.
     """
-    ends = _require_scale_edges(edges)
-    found = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
-    n = require_number("sample_size", sample_size, least=1e-9, most=1e100)
-    candidates, mass = _normal_masses(tuple((ends / ends[-1]).tolist()))
-    score = mass @ (found / n) - 0.5 * np.sum(mass**2, axis=1)
-    return float(ends[-1] * candidates[np.argmax(score)])
+    candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
+    score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
+    return float(edges[-1] * candidates[np.argmax(score)])
 
 
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
@@ -99,16 +69,8 @@ def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     The right scale leads a distant one by ‖p - p'‖²/2, about 0.18, through noise of
     ‖p - p'‖ s/n, about 0.6 s/n; among some 17 distant ones the largest draw is near 2 of these,
     and 3.5 leave a margin: s/n of 0.085.
-
-    Parameters
-    ----------
-    noise_std : float
-        Noise s of a count, at least 0 and at most 1e100.
-    sample_size : float
-        n, more than 0 and at most 1e100.
     """
-    std = require_number("noise_std", noise_std, least=0, most=1e100)
-    return std > HIDDEN * require_number("sample_size", sample_size, above=0, most=1e100)
+    return noise_std > HIDDEN * sample_size
 
 
 def length_cap(
@@ -118,44 +80,13 @@ def length_cap(
 
     Where the noise is more than that tenth, so many may exceed it as the noise cannot hide; the
     largest length where it hides all of them.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (bins,)
-        Noisy counts.
-    edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, increasing and in [1e-100, 1e101]; the last is the
-        largest length.
-    noise_std : float
-        Noise of a count, at least 0 and at most 1e100.
-    sample_size : float
-        At least 1e-9 and at most 1e100.
     """
-    ends = require_edges(edges)
-    seen = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
-    std = require_number("noise_std", noise_std, least=0, most=1e100)
-    n = require_number("sample_size", sample_size, least=1e-9, most=1e100)
-    above = np.cumsum(seen[::-1])[::-1]
+    above = np.cumsum(counts[::-1])[::-1]
     # above[k] counts lengths over edges[k - 1]; the last bin is empty by the records' bound.
-    noise = 2 * std * np.sqrt(np.arange(len(seen), 0, -1))
-    found = np.flatnonzero(above > np.maximum(QUANTILE_ABOVE * n, noise))
+    noise = 2 * noise_std * np.sqrt(np.arange(len(counts), 0, -1))
+    found = np.flatnonzero(above > np.maximum(QUANTILE_ABOVE * sample_size, noise))
     # Nothing seen: too long a cap costs noise, too short a one would stretch the rows for good.
-    return float(ends[min(int(found[-1]), len(ends) - 1)]) if found.size else float(ends[-1])
-
-
-def require_edges(edges: FloatArray) -> FloatArray:
-    """Upper ends of bins, increasing and in [1e-100, 1e101]."""
-    ends = require_array("edges", edges, shape=(None,), least=1e-100, most=1e101)
-    if not np.all(ends[1:] > ends[:-1]):
-        raise ValueError(f"edges must be increasing, got {short(ends)}")
-    return ends
-
-
-def _require_scale_edges(edges: FloatArray) -> FloatArray:
-    ends = require_edges(edges)
-    if ends.size < 2:
-        raise ValueError(f"edges must be two or more, got {ends.size}")
-    return ends
+    return float(edges[min(int(found[-1]), len(edges) - 1)] if found.size else edges[-1])
 
 
 @lru_cache(maxsize=4)

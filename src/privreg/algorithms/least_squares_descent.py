@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms import least_squares_sums
+from privreg.algorithms import record_sums
+from privreg.algorithms.huber_descent import HuberSettings, default_settings
 from privreg.algorithms.huber_scales import white_cap
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.least_squares_settings import LeastSquaresSettings
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
-from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget
+from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start, StartSettings
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
-    require_count,
     require_flag,
     require_instance,
-    require_number,
-    require_rng,
 )
 
 FloatArray = NDArray[np.float64]
@@ -39,6 +36,19 @@ TAIL_ASSUMPTION = (
     "intervals take the tail of residuals times row lengths to go on as where the noise lets it "
     "be seen, no heavier than a power law"
 )
+# Of the wide steps' budget, by steps: the last one decides, the others leave little of the start.
+WIDE_SHARES = (0.1, 0.2, 0.7)
+# Of what a robust fit spends on the start; of the rest: tail, curvature of short and of long rows,
+# second moment, means.
+START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
+REST = {
+    "tail_share": 0.08,
+    "curvature_share": 0.03,
+    "long_share": 0.02,
+    "moment_share": 0.05,
+    "mean_share": 0.01,
+}
+WIDE = 0.662
 
 
 def least_squares_descent(
@@ -60,53 +70,21 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx and residuals r at θ_{k-1}. The start is that of `huber_descent`, warm-up steps on
-    a Huber loss; C comes from a private histogram of q and balances the bias that a clip leaves
-    against the noise that it costs. Where no product is clipped and no row longer than R, the
-    steps end at least squares, whatever the law of the errors is.
-
-    Parameters
-    ----------
-    samples : Samples
-        Rows (x, y).
-    feature_norm : float
-        Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
-    label_bound : float
-        Largest absolute label, in [1e-50, 1e50]; larger ones are clipped.
-    budget : Budget
-        Budget ρ in [1e-20, 1e20], and its neighbouring relation.
-    settings : LeastSquaresSettings
-        Chosen without looking at the data: `default_least_squares_settings`.
-    rng : Generator
-        Source of the noise.
-    groups : array_like, shape (n,), optional
-        The person whose row it is: neighbours then differ in all rows of one person, whose summed
-        gradient is clipped. Every row is a person of its own by default.
-    sample_size : float, optional
-        What sums are divided by, at least 1 and at most 1e15, as in `huber_descent`.
-    intercept : bool
-        Whether the first column is one of ones, 0 in a blank record; the others are then centred by
-        their private means.
-    threads : int
-        Threads that read samples which come in parts, such as a file's.
-
-    Returns
-    -------
-    Release of LeastSquaresFit
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range.
+    with z = Wᵀx and residuals r at θ_{k-1}. Arguments and start are those of `huber_descent`, with
+    warm-up steps on a Huber loss; C comes from a private histogram of q and balances the bias that
+    a clip leaves against the noise that it costs. Where no product is clipped and no row longer
+    than R, the steps end at least squares, whatever the law of the errors is.
 
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
-    relation. Proof: it is a function of `sample_size` and of Gaussian mechanisms, each of which may
-    depend on the earlier ones' outputs and on nothing else of the data; their shares of ρ are fixed
-    beforehand and add up to it (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition of
-    μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). The start is that of `huber_descent`, and so are the
-    bounds. One record moves, by the relation (replace-one; add-remove and zero-out),
+    relation, if the bounds and the settings are chosen without looking at the data. With `groups`
+    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
+    of Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing
+    else of the data; their shares of ρ are fixed beforehand and add up to it (Dong, Roth and Su
+    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). The start
+    is that of `huber_descent`, and so are the bounds. One record moves, by the relation
+    (replace-one; add-remove and zero-out),
 
     - the histogram of products by one count: √2; 1;
     - A₁, A₂ and B, sums of positive semi-definite matrices of Frobenius norms at most R₁², R² and
@@ -123,43 +101,146 @@ def least_squares_descent(
     Bias-aware intervals: Armstrong and Kolesár (2018). Clip from a private histogram, products and
     steps: ours.
     """
-    require_budget(budget)
+    shares = SplitBudget(budget, rng)
     require_instance("settings", settings, LeastSquaresSettings)
-    require_rng("rng", rng)
     require_flag("intercept", intercept)
     records = Records(
         samples,
         feature_norm,
         label_bound,
         groups,
-        threads=require_count("threads", threads),
+        threads=threads,
         common_width=True,
         clips_weighted=True,
     )
     count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
+    run = _Run(records, shares, settings, count, bool(intercept))
     return Release(run.fit(), budget, (*ASSUMPTIONS, TAIL_ASSUMPTION))
 
 
+@dataclass(frozen=True)
+class LeastSquaresSettings(StartSettings):
+    r"""Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
+
+    .. math::
+        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
+        + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
+        + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
+
+    The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
+    is for the histogram of products from which the clip and the allowance for bias come,
+    `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
+    shortened to where its noise is small, and long ones at more length. `moment_share` and
+    `mean_share` are for the second moment of clipped gradients, and for the two traces.
+    `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it.
+    """
+
+    end: ClassVar[str] = "wide"
+    clip_width: float = 1.0
+    warm_up_steps: int = 4
+    gram_rounds: int = 3
+    norm_share: float = 0.01
+    gram_share: float = 0.07
+    scale_share: float = 0.02
+    warm_up_share: float = 0.048
+    tail_share: float = 0.08
+    curvature_share: float = 0.03
+    long_share: float = 0.02
+    moment_share: float = 0.05
+    mean_share: float = 0.01
+
+    @property
+    def steps(self) -> int:
+        return self.warm_up_steps + len(WIDE_SHARES)
+
+    @property
+    def wide_shares(self) -> tuple[float, ...]:
+        return tuple(part * self.final_share for part in WIDE_SHARES)
+
+    @property
+    def wide_sizes(self) -> tuple[float, ...]:
+        """a_k = f_k/(f_1 + ... + f_k): the noise of one step that had the whole share."""
+        sizes = np.array(WIDE_SHARES) / np.cumsum(WIDE_SHARES)
+        return tuple(float(size) for size in sizes)
+
+
+def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
+    """Settings whose start follows that of a robust fit, with the rest in proportion."""
+    require_instance("settings", settings, HuberSettings)
+    start = {name: part * getattr(settings, name) for name, part in START.items()}
+    left = 1.0 - settings.norm_share - sum(start.values())
+    whole = sum(REST.values()) + WIDE
+    return LeastSquaresSettings(
+        clip_width=settings.clip_width,
+        warm_up_steps=settings.warm_up_steps,
+        gram_rounds=settings.gram_rounds,
+        norm_share=settings.norm_share,
+        **{name: round(share, 12) for name, share in start.items()},
+        **{name: round(part / whole * left, 12) for name, part in REST.items()},
+    )
+
+
+def default_least_squares_settings(
+    *, sample_size: int, dimension: int, budget: Budget
+) -> LeastSquaresSettings:
+    """Settings from what is public, with the start of `default_settings`."""
+    return with_start_of(
+        default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
+    )
+
+
+@dataclass(frozen=True)
+class LeastSquaresFit:
+    """Everything that `least_squares_descent` releases."""
+
+    iterates: FloatArray  # (T, p), in the units of the rows, warm-up and wide steps
+    start: FloatArray  # (p,), the last iterate of the warm-up: that of a robust fit
+    start_variance: float  # of its private noise along a whitened coordinate
+    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
+    step_matrices: FloatArray  # (3, p, p), a_k S of the wide steps, in φ = W⁻¹θ
+    gradient_noise_stds: FloatArray  # (3,), of their mean clipped gradients
+    clip_norm: float  # C of the wide steps, √p times a width of `tail`
+    cap: float  # R₂ and R₁: what rows are shortened to in gradients, and in A₁
+    short_cap: float
+    residual_scale: float  # after the warm-up
+    tail: ProductTail  # of q/√p at the start
+    gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
+    centre: NoisyValue | None  # mean row (p,), where there is an intercept
+    # A₁ and A₂, (p, p): second moments of rows that are not clipped, shortened to R₁ and R₂.
+    curvature: NoisyValue
+    long_curvature: NoisyValue
+    second_moment: NoisyValue  # B, mean square of the clipped gradient, (p, p)
+    mean_curvature: NoisyValue  # tr(A₁)/p and tr(B)/p at the last iterate
+    mean_square: NoisyValue
+    sample_size: float  # what sums were divided by
+    settings: LeastSquaresSettings
+    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
+
+    @property
+    def parameters(self) -> FloatArray:
+        """θ_T, shape (p,)."""
+        return self.iterates[-1]
+
+    @property
+    def clip_width(self) -> float:
+        """C/√p, in the units of `tail`."""
+        return self.clip_norm / float(np.sqrt(self.parameters.size))
+
+
 @dataclass
-class _Run:
+class _Run(Start):
     """One fit: the order in which the data are asked, and with what share."""
 
-    records: Records
-    shares: SplitBudget
     settings: LeastSquaresSettings
-    sample_size: float
-    intercept: bool
 
     def fit(self) -> LeastSquaresFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        begin = Start(self.records, self.shares, settings, n, self.intercept)
-        whitening, gram, _, centre = begin.whiten()
+        whitening, gram, _, centre = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         path = Path(np.zeros(p))
-        scale = begin.warm_up(path, whitening, slope).end
+        scale = self.warm_up(path, whitening, slope).end
         start, start_variance = path.theta, _variance(path)
-        short_cap = begin.white_cap(settings.curvature_share)
+        short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
             sample_size=n,
@@ -170,9 +251,7 @@ class _Run:
         tail = self._tail(start, whitening, scale, cap)
         clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
         caps = {"clip_norm": float(clip_norm), "cap": cap}
-        first = least_squares_sums.first_sums(
-            self.records, start, whitening, **caps, short_cap=short_cap
-        )
+        first = record_sums.first_sums(self.records, start, whitening, **caps, short_cap=short_cap)
         curvature = self.shares.semidefinite(
             "curvature", settings.curvature_share, first.short, short_cap**2, n
         )
@@ -187,9 +266,7 @@ class _Run:
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
-                total = least_squares_sums.product_gradient_sum(
-                    self.records, path.theta, whitening, **caps
-                )
+                total = record_sums.gradient_sum(self.records, path.theta, whitening, **caps)
             gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
             path.step(whitening, size * newton, gradient)
         second, mean_curvature, mean_square = self._last(path.theta, whitening, short_cap, caps)
@@ -221,9 +298,7 @@ class _Run:
         self, theta: FloatArray, whitening: FloatArray, scale: float, cap: float
     ) -> ProductTail:
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=len(theta))
-        counts = least_squares_sums.product_histogram(
-            self.records, theta, whitening, edges, cap=cap
-        )
+        counts = record_sums.residual_histogram(self.records, theta, whitening, edges, cap=cap)
         noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
         return ProductTail(edges, noisy, self.sample_size)
 
@@ -243,9 +318,7 @@ class _Run:
         caps: dict[str, float],
     ) -> tuple[NoisyValue, NoisyValue, NoisyValue]:
         settings, n, p, shares = self.settings, self.sample_size, len(theta), self.shares
-        found = least_squares_sums.last_sums(
-            self.records, theta, whitening, **caps, short_cap=short_cap
-        )
+        found = record_sums.last_sums(self.records, theta, whitening, **caps, short_cap=short_cap)
         square, half = caps["clip_norm"] ** 2, settings.mean_share / 2
         what = "means for intervals"
         return (
@@ -260,36 +333,15 @@ class _Run:
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
     """Length R at which a row is shortened in gradients.
 
-    It is as long as the noise of the curvature of long rows allows, up to the longest row within
-    the bounds: a larger budget shortens fewer rows, and in the end none.
-
-    Parameters
-    ----------
-    dimension : int
-    sample_size, rho : float
-        As for `white_cap`, ρ at most 1e98; it is that of the curvature of long rows.
-    longest : float
-        Length that bounds allow a whitened row, at least 0; beyond 1e100 it is that.
+    It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
+    row within the bounds: a larger budget shortens fewer rows, and in the end none.
     """
-    spent = LONG**2 * require_number("rho", rho, above=0, most=1e98)
-    most = min(require_number("longest", longest, least=0), 1e100)
-    return white_cap(dimension, sample_size=sample_size, rho=spent, longest=most)
+    most = min(longest, 1e100)
+    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=most)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
-    """Grid of q/√p, factors √2 from half a residual scale to what labels and rows allow.
-
-    Parameters
-    ----------
-    scale, label_bound, cap : float
-        Residual scale, largest label and largest row, each in [1e-90, 1e90].
-    dimension : int
-    """
-    limits = {"least": 1e-90, "most": 1e90}
-    scale = require_number("scale", scale, **limits)
-    label_bound = require_number("label_bound", label_bound, **limits)
-    cap = require_number("cap", cap, **limits)
-    dimension = require_count("dimension", dimension)
+    """Grid of q/√p, factors √2 from half a residual scale to what labels and rows allow."""
     lowest = LOWEST * scale
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from math import erfc, exp, inf, pi, sqrt
 from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
 from privreg.algorithms.clipped_gradient import require_clip_norm
-from privreg.algorithms.noisy_sgd_kernel import one_pass
-from privreg.algorithms.noisy_sgd_runs import NoisySGDRuns
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
-from privreg.immutable import Immutable
+from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.noise.normals import standard_normal
+from privreg.privacy import assumptions
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.one_of_many import OneOfMany
-from privreg.privacy.release import Diagnostic
+from privreg.privacy.release import Diagnostic, Release
+from privreg.sums import inner_product
 from privreg.validation import (
     require_answer,
     require_array,
@@ -32,6 +36,8 @@ from privreg.validation import (
 
 # Steps, norms and noise up to here stay far from overflow in every intermediate.
 LARGEST = 1e50
+# Below this share of its parts a sum of squares is formed again, coordinate by coordinate.
+CANCELLED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +97,7 @@ class LinearRecords(Immutable):
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width.
-
-        Parameters
-        ----------
-        mean : float
-            At least -1e50 and at most 1e50.
-        half_width : float
-            At least 0 and at most 1e50.
-        target, label_noise_std, label_noise_clip
-            As for the class.
-        """
+        """Features whose coordinates are i.i.d. uniform on mean ± half_width, at most 1e50 each."""
         truth = require_array("target", target, shape=(None,))
         mean = require_number("mean", mean, least=-LARGEST, most=LARGEST)
         half_width = require_number("half_width", half_width, least=0, most=LARGEST)
@@ -130,10 +126,7 @@ class LinearRecords(Immutable):
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
         """Population risk, half the mean squared error of a fresh label, (..., d) -> (...).
 
-        Parameters
-        ----------
-        parameters : array_like, shape (..., d)
-            At least -1e100 and at most 1e100.
+        Parameters are at least -1e100 and at most 1e100.
         """
         point = require_array(
             "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
@@ -148,15 +141,7 @@ class LinearRecords(Immutable):
     def sample(
         self, count: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features of shape (count, d) and labels of shape (count,).
-
-        Parameters
-        ----------
-        count : int
-            At least 1.
-        rng : Generator
-            Source of both.
-        """
+        """Features of shape (count, d) and labels of shape (count,)."""
         count = require_count("count", count)
         require_rng("rng", rng)
         size = (count, self.dimension)
@@ -204,10 +189,6 @@ def simulate_noisy_sgd(
         Penalty δ, at least 0.
     rng : numpy.random.Generator
 
-    Returns
-    -------
-    NoisySGDRuns
-
     Guarantee
     ---------
     With a finite c and σ > 0, for data sets that differ in one replaced record at a fixed
@@ -223,18 +204,8 @@ def simulate_noisy_sgd(
     penalty's gradient is clipped too.
     """
     require_instance("records", records, LinearRecords)
-    steps = _steps(step_sizes)
-    return _run(
-        records,
-        np.empty((0, 0)),
-        np.empty(0),
-        initial,
-        steps,
-        gradient_noise_stds,
-        clip_norms,
-        ridge,
-        rng,
-    )
+    steps, none = _steps(step_sizes), (np.empty((0, 0)), np.empty(0))
+    return _run(records, *none, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
 
 
 def run_noisy_sgd(
@@ -275,17 +246,81 @@ def run_noisy_sgd(
     return _run(records, rows, targets, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
 
 
+@dataclass(frozen=True, eq=False)
+class NoisySGDRuns(Rebuilt):
+    """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
+
+    Attributes
+    ----------
+    iterate : ndarray, shape (S, C, d)
+        The last iterates, for studies; `release` hands out that of one setting.
+    risk : Diagnostic of ndarray, shape (S, C, n + 1)
+        Population risk before the first step and after each.
+    clipped_fraction : Diagnostic of ndarray, shape (S, C)
+        Share of the n gradients that were longer than the clipping norm.
+    gradient_noise_stds : ndarray, shape (S,)
+    clip_norms : ndarray, shape (C,)
+    """
+
+    iterate: NDArray[np.float64]
+    risk: Diagnostic[NDArray[np.float64]]
+    clipped_fraction: Diagnostic[NDArray[np.float64]]
+    gradient_noise_stds: NDArray[np.float64]
+    clip_norms: NDArray[np.float64]
+    _settings: OneOfMany = field(repr=False)
+
+    def __post_init__(self) -> None:
+        # A release is accounted with these numbers.
+        for name in ("gradient_noise_stds", "clip_norms"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def release(
+        self,
+        setting: tuple[int, int] | None = None,
+        *,
+        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    ) -> Release[NDArray[np.float64]]:
+        r"""The last iterate of one setting, with what all its iterates together cost.
+
+        .. math:: \rho = 2c^2/\sigma^2
+
+        for replace-one neighbours, and for zero-out ones too, since the gradient of a blank still
+        holds the penalty's.
+
+        Parameters
+        ----------
+        setting : (int, int), optional
+            Indices of the noise scale and of the clipping norm; may be left out where there is one
+            of each. Refused if another one was released before, it has no noise, or any setting of
+            the run has no clipping.
+        neighbours : Neighbours
+            Replace-one or zero-out: records keep their places.
+        """
+        relation = Neighbours(neighbours)
+        if relation is Neighbours.ADD_REMOVE:
+            raise ValueError(
+                "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more "
+                "would move the later ones to other steps"
+            )
+        if not np.all(np.isfinite(self.clip_norms)):
+            # A record that nothing clips can end the run, and with it every other setting.
+            raise ValueError(
+                "setting must be of a run with finite clip_norms throughout for a release"
+            )
+        index = self._settings.take(setting)
+        noise = float(self.gradient_noise_stds[index[0]])
+        norm = float(self.clip_norms[index[1]])
+        if not noise > 0:
+            raise ValueError(f"setting must have noise for a release, got {noise:g}")
+        budget = Budget(2 * (norm / noise) ** 2, relation)
+        return Release(self.iterate[index], budget, assumptions.USUAL)
+
+
 def clipped_normal_variance(clip_norm: float) -> float:
     r"""Variance of a standard normal that is set to ±c beyond ±c.
 
     .. math:: 1 - 2\bar\Phi(c) - 2c\varphi(c) + 2c^2\bar\Phi(c)
-
-    Parameters
-    ----------
-    clip_norm : float
-        c, more than 0; `inf` gives 1.
     """
-    clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
     # Beyond, nothing is left of the tail.
     if clip_norm > 40.0:
         return 1.0
@@ -385,3 +420,103 @@ def _rescaled(
             "most 1e110 where a gradient is not clipped, got others"
         )
     return found.features, found.labels
+
+
+@njit(cache=True, nogil=True)
+def one_pass(
+    rng: np.random.Generator,
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    uniform: bool,
+    mean: NDArray[np.float64],
+    std: NDArray[np.float64],
+    target: NDArray[np.float64],
+    label_noise_std: float,
+    label_noise_clip: float,
+    label_noise_square: float,
+    step_sizes: NDArray[np.float64],
+    gradient_noise_stds: NDArray[np.float64],
+    clip_norms: NDArray[np.float64],
+    ridge: float,
+    iterate: NDArray[np.float64],
+    risk: NDArray[np.float64],
+    clipped: NDArray[np.float64],
+    in_range: bool,
+) -> bool:
+    """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
+
+    A setting is a noise and a norm, all norms at the first noise first.
+
+    Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
+    in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
+    whose gradient was longer than the norm.
+
+    Returns whether all rows and labels are in the range of `is_within_range`, which is not
+    looked at if `in_range` says so; where not, nothing has been drawn or written.
+    """
+    settings, dimension = iterate.shape
+    given = rows.shape[0] > 0
+    if given and not in_range:
+        for k in range(step_sizes.size):
+            square = inner_product(rows[k], rows[k])
+            if not (1e-100 <= square <= 1e100 and abs(labels[k]) <= 1e110):
+                return False
+    noise_std, clip_norm = np.empty(settings), np.empty(settings)
+    for s in range(settings):
+        noise_std[s] = gradient_noise_stds[s // clip_norms.size]
+        clip_norm[s] = clip_norms[s % clip_norms.size]
+    width = math.sqrt(3.0)
+    row = np.empty(dimension)
+    noise = np.empty(dimension)
+    error, scaled = np.empty(dimension), np.empty(dimension)
+    for k in range(step_sizes.size):
+        label = 0.0
+        if given:
+            for i in range(dimension):
+                row[i] = rows[k, i]
+            label = labels[k]
+        else:
+            if uniform:
+                for i in range(dimension):
+                    row[i] = mean[i] + std[i] * width * (2.0 * rng.random() - 1.0)
+            else:
+                for i in range(dimension):
+                    row[i] = mean[i] + std[i] * rng.standard_normal()
+            draw = rng.standard_normal()
+            label = label_noise_std * max(-label_noise_clip, min(label_noise_clip, draw))
+            label += inner_product(row, target)
+        square = inner_product(row, row)
+        for i in range(dimension):
+            noise[i] = rng.standard_normal()
+        step = step_sizes[k]
+        for s in range(settings):
+            x = iterate[s]
+            fitted = inner_product(row, x)
+            residual = fitted - label
+            scale = 1.0
+            if clip_norm[s] < math.inf:
+                pulled = residual * residual * square
+                held = ridge * ridge * inner_product(x, x)
+                total = pulled + 2.0 * ridge * residual * fitted + held
+                if not total > CANCELLED * (pulled + held):
+                    # What is left of two parts that cancel has lost digits; a gradient that is
+                    # taken for a shorter one would pass unclipped.
+                    total = 0.0
+                    for i in range(dimension):
+                        part = residual * row[i] + ridge * x[i]
+                        total += part * part
+                norm = math.sqrt(total)
+                if norm > clip_norm[s]:
+                    scale = clip_norm[s] / norm
+                    clipped[s] += 1
+            shrink = 1.0 - step * scale * ridge
+            pull = step * scale * residual
+            kick = step * noise_std[s]
+            for i in range(dimension):
+                x[i] = shrink * x[i] - pull * row[i] - kick * noise[i]
+                error[i] = x[i] - target[i]
+                scaled[i] = std[i] * error[i]
+            along = inner_product(mean, error)
+            spread = inner_product(scaled, scaled)
+            risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_square)
+    return True

@@ -46,10 +46,6 @@ class LeastSquares:
         level : float
             Coverage ℓ in (0, 1), exact for Gaussian label noise and fixed features.
 
-        Returns
-        -------
-        ndarray, shape (p,)
-
         Source
         ------
         brown2024, section 4.2 (the dashed line of Figures 6 and 11). Private intervals there cover
@@ -66,10 +62,6 @@ def ols(samples: Samples) -> LeastSquares:
     ----------
     samples : Samples
         Data with more rows than features; two passes, one for the Gram matrix, one for residuals.
-
-    Returns
-    -------
-    LeastSquares
 
     Raises
     ------

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privreg.algorithms.huber_scales import require_edges
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.immutable import Rebuilt, frozen
 from privreg.theory.bias_aware import bias_aware_quantile
-from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # What is assumed of the tail: standard deviation of the second difference of log counts where they
@@ -40,19 +38,8 @@ class ProductTail(Rebuilt):
     power laws, straight lines in these bins, continue. Within bins log counts are linear. What lies
     where counts drown in noise is assumed by that, and not bounded.
 
-    Parameters
-    ----------
-    edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, factors √2 apart, five or more.
-    counts : NoisyValue
-        Noisy counts (bins,), in [-1e100, 1e100].
-    sample_size : float
-        n, at least 1 and at most 1e100.
-
-    Attributes
-    ----------
-    smoothed : ndarray, shape (bins,)
-        e^η; the first bin, which reaches to 0, keeps its own count.
+    `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
+    e^η, but for the first bin, which reaches to 0 and keeps its own count.
     """
 
     edges: FloatArray
@@ -64,15 +51,9 @@ class ProductTail(Rebuilt):
     _shares: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        ends = frozen(require_edges(self.edges))
-        if ends.size < 5:
-            raise ValueError(f"edges must be five or more, got {ends.size}")
-        noisy = require_instance("counts", self.counts, NoisyValue)
-        counts = require_array(
-            "counts", noisy.value, shape=(ends.size + 1,), least=-1e100, most=1e100
-        )
-        n = require_number("sample_size", self.sample_size, least=1, most=1e100)
-        log_counts, covariance = _smooth(counts[1:], noise_std=noisy.noise_std, sample_size=n)
+        ends, counts, std = self.edges, self.counts.value, self.counts.noise_std
+        n = self.sample_size
+        log_counts, covariance = _smooth(counts[1:], noise_std=std, sample_size=n)
         smoothed = np.concatenate([[np.clip(counts[0], 0.0, n)], np.exp(log_counts)])
         slopes = np.gradient(log_counts)
         places = (np.arange(PARTS) + 0.5) / PARTS
@@ -86,27 +67,24 @@ class ProductTail(Rebuilt):
             "_shares": weights,
         }.items():
             object.__setattr__(self, name, frozen(array))
-        object.__setattr__(self, "counts", NoisyValue(frozen(counts), noisy.noise_std))
+        object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
         """m₁: mean of (q/√p - t)₊ at t = `width`, and a quarter of its own deviation more."""
-        t = require_number("width", width, least=0, most=1e100)
-        by_bin = np.sum(self._shares * np.maximum(self._points - t, 0.0), axis=1)
+        by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
         return float(gradient.sum()) + CAUTION * deviation
 
     def mean_square(self, width: float) -> float:
         """m₂: mean of min(q/√p, t)²."""
-        t = require_number("width", width, least=0, most=1e100)
-        by_bin = np.sum(self._shares * np.minimum(self._points, t) ** 2, axis=1)
-        first = min(self.edges[0], t) ** 2 / 3 * self.smoothed[0]
+        by_bin = np.sum(self._shares * np.minimum(self._points, width) ** 2, axis=1)
+        first = min(self.edges[0], width) ** 2 / 3 * self.smoothed[0]
         return float((by_bin @ self.smoothed[1:] + first) / self.sample_size)
 
     def share_beyond(self, width: float) -> float:
         """Share of the records with q/√p more than t, those that the clip touches."""
-        t = require_number("width", width, least=0, most=1e100)
-        by_bin = np.sum(self._shares * (self._points > t), axis=1)
+        by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     @property
@@ -116,18 +94,11 @@ class ProductTail(Rebuilt):
         return float(self.edges[last]) if last >= 0 else 0.0
 
     def best_width(self, *, noise: float) -> float:
-        r"""Clip t of the shortest interval, its allowance for bias included.
+        r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
-
-        Parameters
-        ----------
-        noise : float
-            ν, standard deviation of the private noise of a coefficient at t = 1, more than 0 and
-            at most 1e100.
         """
-        scale = require_number("noise", noise, above=0, most=1e100)
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
         beyond = np.maximum(points[None] - grid[:, None, None], 0.0)
@@ -138,7 +109,7 @@ class ProductTail(Rebuilt):
         bias = LEAN * (gradient.sum(axis=1) + CAUTION * deviation)
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
-        std = np.sqrt(second / self.sample_size**2 + (scale * grid) ** 2)
+        std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
         length = bias_aware_quantile(np.minimum(bias / std, 1e100)) * std
         return float(grid[np.argmin(length)])
 

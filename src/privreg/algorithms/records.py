@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,23 +15,22 @@ from privreg.algorithms.samples import (
     ArraySamples,
     Chunk,
     Samples,
+    WeightedChunk,
+    WeightedSamples,
     as_samples,
     row_norms,
 )
-from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples
-from privreg.algorithms.white_rows import WhiteRows, white_rows
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.privacy.persons import require_names
 from privreg.validation import (
-    require_callable,
     require_count,
-    require_counts,
     require_flag,
     require_number,
 )
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
+Starts = NDArray[np.int64] | None
 # Numbers of a block whose whitened rows are at hand: few calls, and each block fits in a cache.
 NUMBERS_PER_BLOCK = 1 << 16
 # Whitened rows beyond so many bytes are computed again in every pass.
@@ -54,26 +53,11 @@ class PartedSamples(Protocol):
 class Records(Rebuilt):
     """A data set as records of bounded rows.
 
-    Parameters
-    ----------
-    samples : Samples
-        The rows; longer ones than `feature_norm` are shortened together with their labels, then
-        labels are clipped to `label_bound`. Each row is changed by itself.
-    feature_norm, label_bound : float
-        Largest length of a row and largest absolute label, each in [1e-50, 1e50].
-    groups : array_like, shape (n,), optional
-        Whose row it is, for data sets in memory; every row is a record of its own by default.
-    threads : int
-        Threads that read and sum samples which come in parts.
-    common_width : bool
-        Whether all rows clip at the same residual, and long ones count less instead.
-    clips_weighted : bool
-        Whether that residual is the one of the weighted row, √w r; that of the record by default.
-
-    Attributes
-    ----------
-    count : int
-        Number of records.
+    Longer rows than `feature_norm` are shortened together with their labels, then labels are
+    clipped to `label_bound`; each row is changed by itself. `groups` (n,) says whose row it is, for
+    data sets in memory; every row is a record of its own by default. With `common_width` all rows
+    clip at the same residual, and long ones count less instead; with `clips_weighted` that residual
+    is the one of the weighted row, √w r, and not that of the record.
     """
 
     samples: Samples
@@ -85,7 +69,7 @@ class Records(Rebuilt):
     clips_weighted: bool = False
     count: int = field(init=False)
     _rows: Chunk | WeightedChunk | None = field(init=False, repr=False)
-    _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
+    _starts: Starts = field(init=False, repr=False, default=None)
     _white: tuple[FloatArray, WhiteRows] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -121,12 +105,7 @@ class Records(Rebuilt):
         """Whether rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
-    def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
-        """Features, labels, and where in them each record starts; None where a row is a record."""
-        for chunk, starts in self._chunks():
-            yield chunk.features, chunk.labels, starts
-
-    def _chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, NDArray[np.int64] | None]]:
+    def chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
         held = self._rows
         if held is None:
             for chunk in self.samples.chunks():
@@ -135,25 +114,29 @@ class Records(Rebuilt):
             for block, inside in self._blocks(ROWS_PER_CHUNK):
                 yield _picked(held, block), inside
 
-    def white_total(
-        self, part: Callable[..., FloatArray], whitening: FloatArray, shape: tuple[int, ...]
+    def total(
+        self,
+        part: Callable[..., FloatArray],
+        shape: tuple[int, ...],
+        whitening: FloatArray | None = None,
     ) -> FloatArray:
-        """Sum over chunks of what `part(white, features, labels, starts)` gives.
+        """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
-        Of data sets in memory the rows Wᵀx of the last W are kept, up to 128 MB.
-
-        Parameters
-        ----------
-        part : callable
-            Of `WhiteRows`, and of a chunk as in `total`.
-        whitening : ndarray, shape (p, p)
-            W.
-        shape : tuple of int
-            Of what it gives.
+        Starts say where in the chunk each record starts, None where a row is a record. With a map W
+        the part is given the white rows first; of data sets in memory those of the last W are kept,
+        up to 128 MB. Samples that come in parts are read and summed by several threads, or by the
+        executor that they name, and the parts' sums are added in order: the result does not depend
+        on who sums.
         """
         held = self._rows
-        if held is None:
-            return self._total(part, shape, whitening)
+        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
+        if held is None and isinstance(self.samples, PartedSamples):
+            sums = self.samples.each_part(
+                partial(self._sum_bounded, part, shape, whitening), threads=self.threads
+            )
+            return np.asarray(sum(sums, start=np.zeros(shape)))
+        if held is None or whitening is None:
+            return self._sum(part, shape, whitening, self.chunks())
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
         result, again = np.zeros(shape), None
@@ -164,41 +147,8 @@ class Records(Rebuilt):
             else:
                 white = white_rows(features, whitening, again)
                 again = white.rows
-            white = self._with_roots(white, held, block)
-            result += _shaped(part(white, features, labels, starts), shape)
+            result += part(self._with_roots(white, held, block), features, labels, starts)
         return result
-
-    def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """Sum over chunks of what `part(features, labels, starts)` gives.
-
-        Samples that come in parts are read and summed by several threads, or by the executor that
-        they name, and the parts' sums are added in order: the result does not depend on who sums.
-
-        Parameters
-        ----------
-        part : callable
-        shape : tuple of int
-            Of what it gives.
-        """
-        require_callable("part", part)
-        shape = tuple(require_counts("shape", shape).ravel().tolist())
-        return self._total(part, shape)
-
-    def _total(
-        self,
-        part: Callable[..., FloatArray],
-        shape: tuple[int, ...],
-        whitening: FloatArray | None = None,
-    ) -> FloatArray:
-        """Sum over chunks of what `part` gives, which is told the white rows where there is W."""
-        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
-        parted = self.samples if self._rows is None else None
-        if isinstance(parted, PartedSamples):
-            sums = parted.each_part(
-                partial(self._sum_bounded, part, shape, whitening), threads=self.threads
-            )
-            return np.asarray(sum(sums, start=np.zeros(shape)))
-        return self._sum(part, shape, whitening, self._chunks())
 
     def _sum_bounded(
         self,
@@ -214,7 +164,7 @@ class Records(Rebuilt):
         part: Callable[..., FloatArray],
         shape: tuple[int, ...],
         whitening: FloatArray | None,
-        chunks: Iterable[tuple[Chunk | WeightedChunk, NDArray[np.int64] | None]],
+        chunks: Iterable[tuple[Chunk | WeightedChunk, Starts]],
     ) -> FloatArray:
         result, white = np.zeros(shape), None
         for chunk, starts in chunks:
@@ -222,7 +172,7 @@ class Records(Rebuilt):
             if whitening is not None:
                 white = white_rows(chunk.features, whitening, None if white is None else white.rows)
                 told = (self._with_roots(white, chunk),)
-            result += _shaped(part(*told, chunk.features, chunk.labels, starts), shape)
+            result += part(*told, chunk.features, chunk.labels, starts)
         return result
 
     def _with_roots(
@@ -233,7 +183,7 @@ class Records(Rebuilt):
             return white
         return white._replace(roots=chunk.roots[which])
 
-    def _blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64] | None]]:
+    def _blocks(self, most: int) -> Iterator[tuple[slice, Starts]]:
         """Consecutive rows of a data set in memory, and where in them each record starts."""
         starts, held = self._starts, self._rows
         assert held is not None
@@ -301,18 +251,8 @@ class Records(Rebuilt):
 class Persons(Immutable):
     """Whose row each is, looked at once; a row without a name is an error.
 
-    Parameters
-    ----------
-    groups : array_like, shape (rows,)
-        Names or numbers of one kind that can be ordered, `inf` among them, none missing, as
-        `require_names` tells them apart; empty without rows.
-    rows : int
-        Number of rows; 0 with empty groups.
-
-    Attributes
-    ----------
-    codes : ndarray, shape (rows,)
-        The same persons as numbers from 0 on.
+    `groups` (rows,) holds names or numbers of one kind that can be ordered, as `require_names`
+    tells them apart; `codes` (rows,) are the same persons as numbers from 0 on.
     """
 
     groups: InitVar[ArrayLike]
@@ -335,14 +275,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of so many rows; those that were looked at before are not looked at again.
-
-    Parameters
-    ----------
-    groups : array_like, shape (rows,), or Persons
-    rows : int
-        Number of rows.
-    """
+    """Persons of so many rows; those that were looked at before are not looked at again."""
     if not isinstance(groups, Persons):
         return Persons(groups, rows)
     if len(groups.codes) != rows:
@@ -356,7 +289,32 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
     return Chunk(*(each[which] for each in rows))
 
 
-def _shaped(found: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    if np.shape(found) != shape:
-        raise ValueError(f"part must give arrays of shape {shape}, got {np.shape(found)}")
-    return found
+class WhiteRows(NamedTuple):
+    """Rows z = Wᵀx (rows, p), ‖z‖² and ‖z‖ (rows,), computed from these very numbers.
+
+    `roots` are those of the rows' weights where a clip must know a record's own residual.
+    """
+
+    rows: Rows
+    squares: Rows
+    norms: Rows
+    roots: Rows | None = None
+
+    def block(self, which: slice) -> WhiteRows:
+        return WhiteRows(self.rows[which], self.squares[which], self.norms[which])
+
+
+def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -> WhiteRows:
+    """Rows Wᵀx in the precision of the features, in `out` where its shape and precision are theirs.
+
+    A pass over a file whose every block asked for memory of its own would wait for the system.
+    At an identity, with which every whitening starts, they are the features themselves.
+    """
+    if whitening[0, 0] == 1 and np.array_equal(whitening, np.eye(len(whitening))):
+        squares = np.einsum("ij,ij->i", features, features)
+        return WhiteRows(features, squares, np.sqrt(squares))
+    if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
+        out = None
+    rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    return WhiteRows(rows, squares, np.sqrt(squares))

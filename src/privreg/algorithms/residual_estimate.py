@@ -1,4 +1,4 @@
-"""How large a model's residuals are, from public rows or privately: the scale of a clip norm."""
+"""Size of a model's residuals, from public rows or privately: the scale of a clip norm."""
 
 from __future__ import annotations
 
@@ -23,18 +23,7 @@ def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: Ar
 
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
 
-    Parameters
-    ----------
-    features : array_like, shape (m, d)
-    labels : array_like, shape (m,)
-        Public rows: nothing hides them.
-    parameters : array_like, shape (d,)
-        w.
-
-    Returns
-    -------
-    float
-        l; its square estimates twice ‖w - w*‖²_H + σ².
+    Its square estimates twice ‖w - w*‖²_H + σ².
 
     Source
     ------
@@ -57,44 +46,19 @@ def private_residual_scale(
     failure_probability: float,
     rng: np.random.Generator,
 ) -> float:
-    r"""Private version: the fullest dyadic bin of group means, by a stability histogram (Option 2).
+    """Private version: the fullest dyadic bin of group means, by a stability histogram (Option 2).
 
     The squared residuals are split into groups; a bin [2^k, 2^(k+1)) that holds a share of the
     group means gets Laplace noise of scale 2/(εg) for g groups, and only a noisy share of at least
-    2 ln(2/δ)/(εg) + 1/g counts.
-
-    Parameters
-    ----------
-    features : array_like, shape (m, d)
-    labels : array_like, shape (m,)
-        Private rows, none of which is used elsewhere.
-    parameters : array_like, shape (d,)
-        w.
-    epsilon : float
-        ε of this one call, at least 1e-100.
-    delta : float
-        δ of this one call, at least 1e-150 and less than 1.
-    failure_probability : float
-        Chance of a wrong bin that is accepted, at least 1e-150 and less than 1.
-    rng : Generator
-        Source of the noise.
-
-    Returns
-    -------
-    float
-        √(2 b) for the upper end b of the bin, so that its square is 2 to 4 times the mean of a
-        typical group; 0 if the group means are 0, `inf` if they are beyond double precision or if
-        no bin is full enough to be named.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer rows than `private_groups_needed`: the histogram would be noise.
+    2 ln(2/δ)/(εg) + 1/g counts. The scale is √(2 b) for the upper end b of the bin, so that its
+    square is 2 to 4 times the mean of a typical group; 0 if the group means are 0, `inf` if they
+    are beyond double precision or if no bin is full enough to be named. Fewer rows than
+    `private_groups_needed` are refused: the histogram would be noise.
 
     Guarantee
     ---------
-    The estimate is (ε, δ)-DP for replacing one of these rows: one group's mean moves from one bin
-    to another, which changes two shares by 1/g each.
+    The estimate is (ε, δ)-DP for replacing one of these rows, none of which is used elsewhere: one
+    group's mean moves from one bin to another, which changes two shares by 1/g each.
 
     Source
     ------
@@ -127,25 +91,7 @@ def private_residual_scale(
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
-    r"""Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉.
-
-    Parameters
-    ----------
-    epsilon : float
-        ε of one call, at least 1e-100.
-    delta : float
-        δ of one call, at least 1e-150 and less than 1.
-    failure_probability : float
-        β, at least 1e-150 and less than 1.
-
-    Examples
-    --------
-    A thousand steps at (1, 1e-5) in total leave each call an ε of 0.003:
-
-    >>> share = private_share(epsilon=1.0, delta=1e-5, calls=1000)
-    >>> private_groups_needed(epsilon=share[0], delta=share[1], failure_probability=0.01)
-    59296
-    """
+    """Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉."""
     share = require_number("epsilon", epsilon, least=1e-100)
     small = require_number("delta", delta, least=1e-150, below=1)
     chance = require_number("failure_probability", failure_probability, least=1e-150, below=1)

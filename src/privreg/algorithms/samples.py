@@ -24,6 +24,7 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
+    require_real,
     require_rows,
 )
 
@@ -32,6 +33,8 @@ ROWS_PER_CHUNK = 1024
 # Between these lengths no product of a clipped step leaves double precision.
 SHORTEST, LONGEST = 1e-50, 1e50
 LARGEST_LABEL = 1e110
+# Shares of the bound below which a weight counts as 0: roots stay far from the ends of precision.
+NEGLIGIBLE = 1e-30
 
 
 class Chunk(NamedTuple):
@@ -70,9 +73,8 @@ class ArraySamples(Immutable):
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features; integers become floats, and the values are copied to read-only
-        memory, so that the norms stay those of the rows. A table may be empty, of shape
-        (0, p).
+        Finite features, copied to read-only memory, so that the norms stay those of the rows. A
+        table may be empty, of shape (0, p).
     labels : array_like, shape (n,)
         Finite labels, empty where the features are.
 
@@ -242,16 +244,8 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 def as_samples(samples: Samples) -> Samples:
     """The data set with norms that can be relied on, or an error for what is none.
 
-    Parameters
-    ----------
-    samples : Samples
-        The library's own, which are returned as they are, or those of others.
-
-    Returns
-    -------
-    Samples
-        Those of others raise ValueError in a pass whose rows are not finite, of other shapes or
-        numbers than said, or not those of the first whole pass.
+    Samples of others raise ValueError in a pass whose rows are not finite, of other shapes or
+    numbers than said, or not those of the first whole pass.
     """
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
@@ -270,17 +264,7 @@ def checked_data(
     sample_size: int | None = None,
     dimension: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, p) and labels (n,), finite and in double precision.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, p)
-        Integers or floats; a table may be empty, of shape (0, p), unless n is required.
-    labels : array_like, shape (n,)
-        Integers or floats, empty where the features are.
-    sample_size, dimension : int, optional
-        Required n and p.
-    """
+    """Features (n, p) and labels (n,), finite and double; n may be 0 unless required."""
     if sample_size is None:
         rows = require_rows("features", features, dimension=dimension)
     else:
@@ -335,3 +319,48 @@ def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
     """Whether `rescaled` would change none of the rows."""
     inside = ((norms >= SHORTEST) & (norms <= LONGEST)) | (norms == 0)
     return bool(np.all(inside) and np.max(np.abs(labels), initial=0.0) <= LARGEST_LABEL)
+
+
+class WeightedChunk(NamedTuple):
+    """Some weighted rows as in `Chunk`, with the roots (rows,) that they have been multiplied by.
+
+    Records that know the roots can clip a residual as the record has it.
+    """
+
+    features: FloatArray
+    labels: FloatArray
+    norms: FloatArray
+    roots: FloatArray
+
+
+@dataclass(frozen=True)
+class WeightedSamples(ArraySamples):
+    r"""A data set in memory whose rows have been weighted, with their roots √w̃ (n,) in [0, 1].
+
+    .. math::
+        (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
+
+    Least squares of such rows is weighted least squares, and a row of weight 0 is one of zeros. The
+    intercept's entry has been multiplied as well.
+    """
+
+    _norms_are_own: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
+    roots: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        roots = require_array("roots", self.roots, shape=self.labels.shape, least=0, most=1)
+        object.__setattr__(self, "roots", frozen(roots))
+
+
+def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
+    r"""Roots of weights relative to their bound W, each of its own record alone.
+
+    .. math:: \sqrt{\mathrm{clip}(w, 0, W)/W}
+
+    Weights below 1e-30 W count as 0.
+    """
+    bound = require_number("bound", bound, least=1e-15, most=1e15)
+    shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound
+    return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.clipped_gradient import (
     LARGEST_PARAMETER,
+    WalkedSamples,
     require_clip_norm,
     rescale_samples,
     sum_clipped,
 )
 from privreg.algorithms.samples import Chunk, Samples, as_samples, moments
 from privreg.immutable import Rebuilt, frozen
-from privreg.validation import require_array, require_count, require_frozen, require_number
+from privreg.validation import require_frozen, require_number
 
 FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
@@ -38,32 +39,9 @@ POSITIVE = {"above": 0.0, "infinite": True}
 class ScreenedSamples(Rebuilt):
     """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
 
-    Parameters
-    ----------
-    samples : Samples
-        The data set to screen, walked once.
-    centres : array_like, shape (points, p)
-        Centre path by step, at least -1e40 and at most 1e40; the last point stands for all later
-        steps.
-    radius : float
-        Radius R of the tube, at least 0 and at most 1e40.
-    clip_norm : float
-        Clipping bound that no row of the sums reaches, at least 1e-50 and at most 1e50, or `inf`;
-        smaller ones are refused.
-
-    Attributes
-    ----------
-    gram : ndarray, shape (p, p)
-        Σ x xᵀ over the rows that cannot clip.
-    moment : ndarray, shape (p,)
-        Σ x y over the same rows.
-    kept : Chunk
-        The rows that might clip.
-
-    Raises
-    ------
-    ValueError
-        If a quarter of the rows or 128 MB would have to be kept.
+    `centres` (points, p) is that path by step; its last point stands for all later steps. No row of
+    the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches `clip_norm`; `kept` are the
+    other rows. Samples of which a quarter of the rows or 128 MB would have to be kept are refused.
     """
 
     not_private: ClassVar[bool] = True
@@ -123,59 +101,14 @@ def screen(
     lanes: int,
     start: FloatArray,
 ) -> ScreenedSamples | None:
-    """Screen a data set for gradient descent with Gaussian noise.
+    """Screen a data set for gradient descent with Gaussian noise; None where that does not pay.
 
     The centre path is noiseless, unclipped descent on the first 65,536 rows; the radius covers the
     noise of all lanes and steps with probability 0.999, and what those rows leave unknown of the
     others. Neither choice affects correctness, only how often the caller must fall back to the
-    whole data set, which is walked once here.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    clip_norm : float
-        Smallest clipping bound in use; `inf` makes every row linear.
-    step_size, gradient_noise_std : float
-        Step size η and noise λ of the descent.
-    steps, lanes : int
-        Number of steps and of parameter vectors.
-    start : ndarray, shape (p,)
-        Starting point.
-
-    Returns
-    -------
-    ScreenedSamples or None
-        None where a quarter of the rows or 128 MB would have to be kept, or the descent diverges.
+    whole data set, which is walked once here. It does not pay where a quarter of the rows or 128 MB
+    would have to be kept, or the descent diverges.
     """
-    samples = as_samples(samples)
-    clip_norm = float(require_clip_norm(require_number("clip_norm", clip_norm, **POSITIVE)))
-    step_size = require_number("step_size", step_size, above=0, most=1e50)
-    gradient_noise_std = require_number(
-        "gradient_noise_std", gradient_noise_std, least=0, most=1e50
-    )
-    return screen_rows(
-        samples,
-        clip_norm=clip_norm,
-        step_size=step_size,
-        gradient_noise_std=gradient_noise_std,
-        steps=require_count("steps", steps),
-        lanes=require_count("lanes", lanes),
-        start=require_array("start", start, shape=(samples.dimension,)),
-    )
-
-
-def screen_rows(
-    samples: Samples,
-    *,
-    clip_norm: float,
-    step_size: float,
-    gradient_noise_std: float,
-    steps: int,
-    lanes: int,
-    start: FloatArray,
-) -> ScreenedSamples | None:
-    """As `screen`, for checked numbers."""
     samples = as_samples(samples)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
@@ -248,28 +181,13 @@ def _set_sums(
         object.__setattr__(screened, name, value)
 
 
-@dataclass(frozen=True)
-class _Pilot:
-    """The first chunks of a data set, all of a small one."""
-
-    _norms_are_own: ClassVar[bool] = True
-    samples: Samples
-
-    @property
-    def sample_size(self) -> int:
-        return min(self.samples.sample_size, PILOT_ROWS)
-
-    @property
-    def dimension(self) -> int:
-        return self.samples.dimension
-
-    def chunks(self) -> Iterator[Chunk]:
-        left = self.sample_size
-        for features, labels, norms in self.samples.chunks():
-            yield Chunk(features[:left], labels[:left], norms[:left])
-            left -= labels.size
-            if left <= 0:
-                return
+def _first_rows(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    left = PILOT_ROWS
+    for features, labels, norms in chunks:
+        yield Chunk(features[:left], labels[:left], norms[:left])
+        left -= labels.size
+        if left <= 0:
+            return
 
 
 def _tube(
@@ -281,7 +199,9 @@ def _tube(
     lanes: int,
     start: FloatArray,
 ) -> tuple[float, FloatArray]:
-    pilot = samples if samples.sample_size <= PILOT_ROWS else _Pilot(samples)
+    pilot = samples
+    if samples.sample_size > PILOT_ROWS:
+        pilot = WalkedSamples(samples, PILOT_ROWS, _first_rows)
     covariance, moment = (total / pilot.sample_size for total in moments(pilot))
     if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
         return np.inf, start[None]

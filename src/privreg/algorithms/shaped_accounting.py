@@ -1,4 +1,4 @@
-r"""What shaped one-pass noise guarantees, from the noise that is added.
+r"""Privacy of shaped one-pass noise, computed from the noise that is added.
 
 Node noise N(0, (τψ)²Σ) hides gradients of norm √(gᵀΣ⁻¹g) ≤ ψ. With the correlation's sensitivity
 γ (for the tree √k, k the nodes that hold a record and enter a prefix), releasing all prefixes is
@@ -24,34 +24,13 @@ from privreg.validation import require_count, require_instance, require_number
 
 
 def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
-    r"""Least noise multiplier τ at which all iterates of one pass keep a budget, sγ/√(2ρ).
-
-    Parameters
-    ----------
-    budget : Budget
-        For replace-one or zero-out neighbours.
-    correlation : Correlation
-        Of the noise over the steps.
-    steps : int
-        Number N of gradients, public.
-
-    Returns
-    -------
-    float
-        τ: a node's noise over the clip norm, both in the norm of Σ⁻¹.
+    """Least noise multiplier τ at which all iterates of one pass keep a budget, sγ/√(2ρ).
 
     Guarantee
     ---------
-    Releasing every prefix sum of gradients clipped at ψ with node noise τψ keeps the budget, and
-    so do the iterates that depend on them, also where ψ follows earlier iterates and public rows
-    and a node takes the largest ψ so far.
-
-    Examples
-    --------
-    >>> from privreg.noise.correlations import TreeCorrelation
-    >>> budget = Budget.approximate(1.0, 1e-5)
-    >>> round(shaped_noise_multiplier(budget, correlation=TreeCorrelation(), steps=1000), 2)
-    25.58
+    Releasing every prefix sum of gradients clipped at ψ with node noise τψ keeps the budget, for
+    replace-one or zero-out neighbours, and so do the iterates that depend on them, also where ψ
+    follows earlier iterates and public rows and a node takes the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -65,17 +44,7 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        τ, at least 1e-100 and at most 1e100.
-    correlation, steps
-        As for `shaped_noise_multiplier`.
-    neighbours : Neighbours
-        Replace-one or zero-out.
-    """
+    """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
     multiplier = require_number("noise_multiplier", noise_multiplier, least=1e-100, most=1e100)
     relation = Neighbours(neighbours)
     ratio = _sensitivity(relation, correlation, steps) / multiplier
@@ -88,28 +57,17 @@ def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> f
     .. math:: \tau^2 = \frac{4\bar k(\ln(1/\delta)+\varepsilon)}{\varepsilon^2},
         \qquad \bar k = \lceil\log_2 N\rceil + 1
 
-    Parameters
-    ----------
-    epsilon : float
-        The target ε, at least 1e-100 and at most 1e100.
-    delta : float
-        The target δ, in (0, 1).
-    steps : int
-        N.
-
     Source
     ------
     anon2024, Theorem 4.1. Its proof bounds the sensitivity of a node by 2ψ and then charges
     α/(2τ²) a node, which is what a sensitivity of ψ costs; `published_readings` says what holds.
     """
-    target = require_number("epsilon", epsilon, least=1e-100, most=1e100)
-    log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
-    levels = ceil(log2(require_count("steps", steps))) + 1
-    return float(sqrt(4 * levels * (log_inverse + target)) / target)
+    levels = ceil(log2(steps)) + 1
+    return float(sqrt(4 * levels * (epsilon - np.log(delta))) / epsilon)
 
 
 class PublishedReadings(NamedTuple):
-    """ε at the paper's τ, by what the proof's steps say and by what holds."""
+    """ε at the paper's τ by the paper's conversion, and exactly for one Gaussian mechanism."""
 
     stated: float
     replace_one: float
@@ -120,33 +78,13 @@ class PublishedReadings(NamedTuple):
 
 
 def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
-    r"""What the paper's noise guarantees, whatever N: ρ = k/τ², 2k/τ² and k/(2τ²).
-
-    Parameters
-    ----------
-    epsilon : float
-        What the paper promises, at least 1e-100 and at most 1e100.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    PublishedReadings
-        ε by the paper's conversion ρ + 2√(ρ ln(1/δ)), and exactly for one Gaussian mechanism.
-
-    Examples
-    --------
-    >>> found = published_readings(epsilon=1.0, delta=1e-5)
-    >>> [round(value, 3) for value in found[:3]]
-    [0.979, 1.396, 0.688]
+    """Guarantee of the paper's noise, whatever N: ρ = k/τ², 2k/τ² and k/(2τ²).
 
     Source
     ------
-    anon2024, proof of Theorem 4.1: "(α, αk/τ²)-RDP".
+    anon2024, proof of Theorem 4.1: "(α, αk/τ²)-RDP", and its conversion ρ + 2√(ρ ln(1/δ)).
     """
-    target = require_number("epsilon", epsilon, least=1e-100, most=1e100)
-    log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
-    stated = target**2 / (4 * (log_inverse + target))
+    stated = epsilon**2 / (4 * (epsilon - np.log(delta)))
     budgets = np.array([stated, 2 * stated, stated / 2])
     closed = to_approximate(budgets, delta=delta)
     exact = [gaussian_epsilon(rho, delta=delta) for rho in budgets]

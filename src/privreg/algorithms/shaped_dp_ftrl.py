@@ -10,23 +10,31 @@ independent noise makes it DP-SGD, Σ = I the usual algorithms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf, isinf
 
 import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
 
-from privreg.algorithms.clipped_gradient import rescale_samples
+from privreg.algorithms.clipped_gradient import require_clip_norm, rescale_samples
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
-from privreg.algorithms.shaped_mechanism import LARGEST, FixedClip, ResidualClip, ShapedMechanism
+from privreg.algorithms.shaped_accounting import shaped_budget, shaped_noise_multiplier
+from privreg.immutable import Immutable, Rebuilt
 from privreg.noise.correlations import Correlation
+from privreg.noise.covariance import NoiseCovariance
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Diagnostic, Release
+from privreg.ranges import short
 from privreg.validation import (
     FloatArray,
+    require_array,
+    require_count,
+    require_frozen,
     require_instance,
     require_number,
     require_rng,
@@ -34,51 +42,8 @@ from privreg.validation import (
 
 # Rows taken at once: noise for all of them is held.
 _ROWS = 32
-
-
-@dataclass(frozen=True, eq=False)
-class ShapedRun:
-    """What a run leaves.
-
-    Attributes
-    ----------
-    average : ndarray, shape (d,)
-        The average iterate, which `release` hands out; all `inf` for a run that overflowed.
-    diverged : bool
-        Whether it did.
-    clipped_fraction : Diagnostic of float
-        Share of clipped gradients, computed without noise.
-    largest_clip_norm : float
-        Largest ψ used, a function of the iterates and of public rows.
-    mechanism : ShapedMechanism
-        What made it.
-    """
-
-    average: FloatArray
-    diverged: bool
-    clipped_fraction: Diagnostic[float]
-    largest_clip_norm: float
-    mechanism: ShapedMechanism
-
-    def release(
-        self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
-    ) -> Release[FloatArray]:
-        """The average with the budget that the mechanism spends on all iterates.
-
-        Parameters
-        ----------
-        neighbours : Neighbours
-            Replace-one or zero-out.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism has no noise or no clipping.
-        """
-        public = "the rows that made the noise's shape and the clip norms are public"
-        relation = Neighbours(neighbours)
-        budget = Budget(self.mechanism.spent(neighbours=relation), relation)
-        return Release(self.average, budget, (*assumptions.USUAL, public))
+# Steps, norms and noise up to here stay far from overflow in every product.
+LARGEST = 1e50
 
 
 def shaped_dp_ftrl(
@@ -107,8 +72,7 @@ def shaped_dp_ftrl(
     ---------
     `average` is ρ-zCDP with ρ = `mechanism.spent()` for data sets that differ in one replaced row,
     and `mechanism.spent(neighbours="zero-out")` for those where one row is blank in one of the two.
-    The guarantee is that of exact Gaussian noise; sampling in
-    floating point is not covered.
+    The guarantee is that of exact Gaussian noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -162,6 +126,268 @@ def shaped_dp_ftrl(
     average = np.full(dimension, inf) if diverged else total / size
     share = Diagnostic(clipped / (size - 1), "share of clipped gradients")
     return ShapedRun(average, diverged, share, largest, mechanism)
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedMechanism(Rebuilt):
+    r"""Everything that decides the privacy of a run, and nothing else.
+
+    Parameters
+    ----------
+    covariance : NoiseCovariance
+        Σ, made without the private rows.
+    correlation : Correlation
+        Of the noise over the steps: the tree, independent, or the damped square root.
+    clipping : FixedClip or ResidualClip
+        Where gradients are clipped.
+    noise_multiplier : float
+        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-50 and at most 1e50; or 0, which
+        adds none and promises nothing.
+    sample_size : int
+        Number N of rows, public; at least 2. The last row enters no released iterate.
+
+    Guarantee
+    ---------
+    The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`,
+    for replace-one neighbours by default. It is computed from the noise that is added: N - 1
+    gradients, and for the tree only the nodes that enter a prefix. Rows used by `ResidualClip`
+    and by Σ are public and not covered.
+
+    Source
+    ------
+    anon2024, Algorithm 1; the accounting is that of `shaped_budget`, since the constant of its
+    Theorem 4.1 covers zero-out but not replace-one neighbours.
+    """
+
+    covariance: NoiseCovariance
+    correlation: Correlation
+    clipping: FixedClip | ResidualClip
+    noise_multiplier: float
+    sample_size: int
+
+    def __post_init__(self) -> None:
+        require_count("sample_size", self.sample_size, least=2)
+        require_instance("covariance", self.covariance, NoiseCovariance)  # type: ignore[type-abstract]
+        require_instance("correlation", self.correlation, Correlation)  # type: ignore[type-abstract]
+        multiplier = require_number(
+            "noise_multiplier", self.noise_multiplier, least=0, most=LARGEST
+        )
+        if 0 < multiplier < 1 / LARGEST:
+            raise ValueError(
+                f"noise_multiplier must be 0 or at least {1 / LARGEST:g}, got {multiplier}"
+            )
+        object.__setattr__(self, "noise_multiplier", multiplier)
+        if not isinstance(self.clipping, (FixedClip, ResidualClip)):
+            raise ValueError(
+                f"clipping must be a FixedClip or a ResidualClip, got {short(self.clipping)}"
+            )
+        if isinstance(self.clipping, FixedClip):
+            if isinf(self.clipping.clip_norm) and multiplier > 0:
+                raise ValueError("clip_norm must be finite where noise is added, got inf")
+        elif self.correlation.increment_terms(1) is None:
+            raise ValueError(
+                "clipping must be FixedClip where noise is correlated over all steps, "
+                "got ResidualClip: its scale would change inside the correlation"
+            )
+        elif self.clipping.features.shape[1] != self.covariance.dimension:
+            raise ValueError(
+                f"features of the clipping must have {self.covariance.dimension} columns, "
+                f"got {self.clipping.features.shape[1]}"
+            )
+
+    @classmethod
+    def for_budget(
+        cls,
+        budget: Budget,
+        *,
+        covariance: NoiseCovariance,
+        correlation: Correlation,
+        clipping: FixedClip | ResidualClip,
+        sample_size: int,
+    ) -> ShapedMechanism:
+        """The least noise at which all iterates together keep a budget.
+
+        Parameters
+        ----------
+        budget : Budget
+            For replace-one or zero-out neighbours.
+        covariance, correlation, clipping, sample_size
+            Those of the class.
+        """
+        steps = require_count("sample_size", sample_size, least=2) - 1
+        multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=steps)
+        return cls(covariance, correlation, clipping, multiplier, sample_size)
+
+    def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
+        """zCDP budget of releasing all iterates; `inf` without noise."""
+        if self.noise_multiplier == 0:
+            return inf
+        return shaped_budget(
+            self.noise_multiplier,
+            correlation=self.correlation,
+            steps=self.sample_size - 1,
+            neighbours=neighbours,
+        ).rho
+
+
+@dataclass(frozen=True)
+class FixedClip:
+    """Clipping at one norm ψ, chosen without looking at the private rows.
+
+    Parameters
+    ----------
+    clip_norm : float
+        ψ in the norm of Σ⁻¹, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
+    """
+
+    clip_norm: float
+
+    def __post_init__(self) -> None:
+        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
+        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualClip(Immutable):
+    r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
+
+    Noise takes the largest ψ so far. The loop feeds back: more noise makes larger residuals, which
+    make a larger ψ, and beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) it runs away.
+
+    Parameters
+    ----------
+    per_residual : float
+        C, at least 1e-50 and at most 1e50: a bound on the inverse norm of a feature vector.
+    features : array_like, shape (m, d)
+        At least -1e50 and at most 1e50.
+    labels : array_like, shape (m,)
+        At least -1e50 and at most 1e50: public rows with labels, which nothing hides.
+
+    Source
+    ------
+    anon2024, Algorithm 1, lines 4 to 7, and Algorithm 2, Option 1.
+    """
+
+    per_residual: float
+    features: FloatArray
+    labels: FloatArray
+
+    def __post_init__(self) -> None:
+        within = {"least": -LARGEST, "most": LARGEST}
+        require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
+        features = require_array("features", self.features, shape=(None, None), **within)
+        labels = require_array("labels", self.labels, shape=(len(features),), **within)
+        for name, array in {"features": features, "labels": labels}.items():
+            object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
+
+    def clip_norm(self, parameters: FloatArray) -> float:
+        """C l for the current parameters (d,); `inf` where double precision does not hold it."""
+        shape = (self.features.shape[1],)
+        point = require_array("parameters", parameters, shape=shape, infinite=True)
+        return self._scale(point)
+
+    def _scale(self, parameters: FloatArray) -> float:
+        """The same for numbers that a run has made, which may be NaN."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = self.features @ parameters - self.labels
+            scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
+        return scale if np.isfinite(scale) else inf
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedRun:
+    """Average of a run of DP-FTRL with shaped noise.
+
+    Attributes
+    ----------
+    average : ndarray, shape (d,)
+        The average iterate, which `release` hands out; all `inf` for a run that overflowed.
+    diverged : bool
+        Whether it did.
+    clipped_fraction : Diagnostic of float
+        Share of clipped gradients, computed without noise.
+    largest_clip_norm : float
+        Largest ψ used, a function of the iterates and of public rows.
+    mechanism : ShapedMechanism
+        What made it.
+    """
+
+    average: FloatArray
+    diverged: bool
+    clipped_fraction: Diagnostic[float]
+    largest_clip_norm: float
+    mechanism: ShapedMechanism
+
+    def release(
+        self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Release[FloatArray]:
+        """The average with the budget that the mechanism spends on all iterates.
+
+        Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
+        """
+        public = "the rows that made the noise's shape and the clip norms are public"
+        relation = Neighbours(neighbours)
+        budget = Budget(self.mechanism.spent(neighbours=relation), relation)
+        return Release(self.average, budget, (*assumptions.USUAL, public))
+
+
+def run_settings(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    inverse_norms: ArrayLike,
+    noise: ArrayLike,
+    noise_scale: ArrayLike,
+    step_size: ArrayLike,
+    clip_norm: ArrayLike,
+    shared_noise: ArrayLike | None = None,
+    shared_scale: ArrayLike | None = None,
+    block: int = 64,
+) -> tuple[FloatArray, Diagnostic[FloatArray]]:
+    """Average iterates of many settings over the same rows and noise, with fixed clip norms.
+
+    It is the loop of `shaped_dp_ftrl` for studies that compare settings; each setting by itself has
+    that function's law, but their comparison is not private. `inverse_norms` (settings, N) are
+    √(xᵀΣ⁻¹x) under each setting's Σ; `noise` (N - 1, d) are increments of standard normal noise in
+    the chosen correlation, which `noise_scale` (settings, d) multiplies: τψ times the root of a
+    diagonal Σ. `shared_noise` (N - 1, d) is a second part, the low-rank one of `PublicCovariance`,
+    with a multiplier a setting. At most `block` settings pass over the rows together; their state
+    should fit the cache. The averages (settings, d) of a setting that overflowed are `inf`.
+    """
+    rows, values, norms, increments, scale, eta, clips = (
+        np.asarray(each, dtype=np.float64)
+        for each in (features, labels, inverse_norms, noise, noise_scale, step_size, clip_norm)
+    )
+    (size, dimension), count = rows.shape, len(norms)
+    common, weights = np.zeros((0, dimension)), np.zeros(count)
+    if shared_noise is not None and shared_scale is not None:
+        common, weights = np.asarray(shared_noise, float), np.asarray(shared_scale, float)
+    averages = np.zeros((count, dimension))
+    clipped = np.zeros(count)
+    # Blocks of one width: a narrow rest would take nearly as long as a whole one.
+    block = ceil(count / ceil(count / block))
+    for first in range(0, count, block):
+        some = slice(first, first + block)
+        width = len(eta[some])
+        total = np.zeros((dimension, width))
+        hits = np.zeros(width)
+        step_rows(
+            rows[:-1],
+            values,
+            np.ascontiguousarray(norms[some].T),
+            increments,
+            common,
+            np.ascontiguousarray((eta[some, None] * scale[some]).T),
+            eta[some] * weights[some],
+            eta[some],
+            clips[some],
+            np.zeros((dimension, width)),
+            total,
+            hits,
+        )
+        averages[some], clipped[some] = total.T / size, hits / (size - 1)
+    averages[~np.all(np.isfinite(averages), axis=1)] = inf
+    return averages, Diagnostic(clipped, "share of clipped gradients")
 
 
 def _fixed(
@@ -232,7 +458,9 @@ def _adaptive(
                 kept[step] = (
                     mechanism.noise_multiplier * largest * covariance.root_multiply(normals)
                 )
-                taken_back, forgotten = _terms(mechanism.correlation, step)
+                terms = mechanism.correlation.increment_terms(step)
+                assert terms is not None
+                taken_back, forgotten = terms
                 move = move + kept[step]
                 for earlier in taken_back:
                     move -= kept[earlier]
@@ -243,12 +471,6 @@ def _adaptive(
     return total, clipped, largest
 
 
-def _terms(correlation: Correlation, step: int) -> tuple[list[int], list[int]]:
-    terms = correlation.increment_terms(step)
-    assert terms is not None
-    return terms
-
-
 def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Small blocks of rows; the last row of all enters no iterate that is averaged."""
     left = samples.sample_size - 1
@@ -257,3 +479,62 @@ def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
             rows = slice(first, min(first + _ROWS, left))
             yield features[rows], labels[rows]
         left -= len(features)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def step_rows(  # type: ignore[no-untyped-def]
+    features,
+    labels,
+    norms,
+    noise,
+    shared_noise,
+    noise_scale,
+    shared_scale,
+    step_size,
+    clip_norm,
+    parameters,
+    total,
+    clipped,
+):
+    """One step a row for every setting; the iterates after each step are added to `total`.
+
+    `parameters`, `total` and `noise_scale` have shape (d, settings), so that the innermost loop is
+    over settings and no sum changes its order. `noise` (rows, d) is scaled by coordinate and
+    setting, `shared_noise` (rows or 0, d) by setting alone. `norms` (rows, settings) are the
+    features' inverse norms.
+    """
+    rows, dimension = features.shape
+    settings = parameters.shape[1]
+    shared = shared_noise.shape[0] > 0
+    prediction = np.zeros(settings)
+    move = np.zeros(settings)
+    for i in range(dimension):
+        for s in range(settings):
+            prediction[s] += features[0, i] * parameters[i, s]
+    for t in range(rows):
+        for s in range(settings):
+            residual = prediction[s] - labels[t]
+            if abs(residual) * norms[t, s] > clip_norm[s]:
+                residual = math.copysign(clip_norm[s] / norms[t, s], residual)
+                clipped[s] += 1
+            move[s] = step_size[s] * residual
+            prediction[s] = 0.0
+        following = min(t + 1, rows - 1)
+        for i in range(dimension):
+            row, running, scale = parameters[i], total[i], noise_scale[i]
+            here, ahead, increment = features[t, i], features[following, i], noise[t, i]
+            if shared:
+                common = shared_noise[t, i]
+                for s in range(settings):
+                    value = (
+                        row[s] - shared_scale[s] * common - move[s] * here - scale[s] * increment
+                    )
+                    row[s] = value
+                    running[s] += value
+                    prediction[s] += ahead * value
+            else:
+                for s in range(settings):
+                    value = row[s] - move[s] * here - scale[s] * increment
+                    row[s] = value
+                    running[s] += value
+                    prediction[s] += ahead * value

@@ -30,11 +30,7 @@ FloatArray = NDArray[np.float64]
 class NoisyValue:
     """A private statistic and the standard deviation of the noise in it.
 
-    Attributes
-    ----------
-    value : ndarray
-        A symmetric matrix has the noise of `symmetric_noise`, everything else independent noise.
-    noise_std : float
+    A symmetric matrix has the noise of `symmetric_noise`, everything else independent noise.
     """
 
     value: FloatArray
@@ -52,15 +48,6 @@ def require_budget(budget: Budget) -> Budget:
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
     """A number of records under any of the relations, at least 1 so that sums can be divided by it.
 
-    Parameters
-    ----------
-    count : int
-        The number itself, at least 0.
-    budget : Budget
-        ρ in [1e-20, 1e20].
-    rng : Generator
-        Source of the noise.
-
     Guarantee
     ---------
     ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
@@ -76,27 +63,8 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
 class SplitBudget(Uncopied):
     """Gaussian mechanisms that share one budget, and a list of what was spent on what.
 
-    Parameters
-    ----------
-    budget : Budget
-        The whole, ρ in [1e-20, 1e20]; shares are parts of it.
-    rng : Generator
-        Source of the noise.
-
-    Notes
-    -----
-    The methods take
-
-    what : str
-        What the share is spent on.
-    share : float
-        In [1e-12, 1].
-    counts, total : ndarray
-        The sum over records, at least -1e250 and at most 1e250.
-    bound, sensitivity : float
-        Largest norm of a record's part of it, at least 0 and at most 1e200.
-    n : float
-        What the sum is divided by, at least 1e-9 and at most 1e100.
+    The methods take what the share is spent on, the share, a sum over records, the largest norm of
+    a record's part of it, and the number that the sum is divided by.
 
     Guarantee
     ---------
@@ -113,7 +81,6 @@ class SplitBudget(Uncopied):
         require_rng("rng", self.rng)
 
     def noise_std(self, what: str, share: float, sensitivity: float) -> float:
-        require_instance("what", what, str)
         part = require_number("share", share, least=1e-12, most=1)
         change = require_number("sensitivity", sensitivity, least=0, most=2e200)
         std = float(gaussian_noise_std(sensitivity=change, rho=part * self.budget.rho))

@@ -1,14 +1,14 @@
-"""What private descents share: whitening, residual scales, and warm-up steps on a Huber loss."""
+"""Start of private descents: whitening, residual scales, and warm-up steps on a Huber loss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms import huber_sums
+from privreg.algorithms import record_sums
 from privreg.algorithms.huber_scales import (
     length_cap,
     length_edges,
@@ -18,13 +18,15 @@ from privreg.algorithms.huber_scales import (
     scale_is_hidden,
     white_cap,
 )
-from privreg.algorithms.record_gradients import LARGEST
 from privreg.algorithms.records import Records
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget
 from privreg.algorithms.whitening import Whitening, whiten
 from privreg.privacy.assumptions import SECRET_STREAM
+from privreg.validation import require_count, require_number
 
 FloatArray = NDArray[np.float64]
+# Entries of parameters and whitenings up to which their products with all rows stay numbers.
+LARGEST = 1e90
 # Growth of the private residual scale beyond which a warm-up step was noise.
 EXCURSION = 1.25
 # Scale over the label bound where noise hides it: bounds hold four deviations of the label.
@@ -38,21 +40,48 @@ ASSUMPTIONS = (
 )
 
 
-class WarmUpSettings(Protocol):
-    """What the settings of a descent say of its start."""
+class StartSettings:
+    """Steps and shares of a descent: those of its start, and what is left for its end."""
+
+    clip_width: float
+    warm_up_steps: int
+    gram_rounds: int
+    norm_share: float
+    gram_share: float
+    scale_share: float
+    warm_up_share: float
+    end: ClassVar[str]
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
+        for name, value in vars(self).items():
+            if name.endswith(("_steps", "_rounds")):
+                require_count(name, value)
+            elif name in self.may_be_zero:
+                require_number(name, value, least=0, below=1)
+            elif name.endswith("_share"):
+                require_number(name, value, above=0, below=1)
+        if not self.final_share > 0:
+            raise ValueError(
+                f"norm_share and the other shares must leave something for the {self.end} steps, "
+                f"got {1 - self.final_share:g} of the budget before them"
+            )
 
     @property
-    def clip_width(self) -> float: ...
+    def gram_shares(self) -> list[float]:
+        """`gram_share` by rounds, as 1, 2, 3, ...: later ones decide, the first only prepare."""
+        rounds = self.gram_rounds
+        shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
+        return [float(each) for each in shares]
+
     @property
-    def warm_up_steps(self) -> int: ...
-    @property
-    def norm_share(self) -> float: ...
-    @property
-    def gram_shares(self) -> list[float]: ...
-    @property
-    def scale_share(self) -> float: ...
-    @property
-    def warm_up_share(self) -> float: ...
+    def final_share(self) -> float:
+        spent = 0.0
+        # `sum` rounds otherwise from Python 3.12 on.
+        for name, value in vars(self).items():
+            spent += value if name.endswith("_share") else 0.0
+        return 1.0 - spent
 
 
 class Coordinates(NamedTuple):
@@ -109,7 +138,7 @@ class Start:
 
     records: Records
     shares: SplitBudget
-    settings: WarmUpSettings
+    settings: StartSettings
     sample_size: float
     intercept: bool
     _at: SumsAt | None = None
@@ -122,14 +151,14 @@ class Start:
         counts = shares.histogram(
             "centre and length of rows",
             settings.norm_share / (2 if self.intercept else 1),
-            huber_sums.length_histogram(records, whitening, lengths),
+            record_sums.length_histogram(records, whitening, lengths),
         )
         cap = length_cap(
             counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
         )
         for number, share in enumerate(settings.gram_shares):
             cap = self.white_cap(share) if number else cap
-            total = huber_sums.gram_sum(records, whitening, cap=cap)
+            total = record_sums.gram_sum(records, whitening, cap=cap)
             gram = shares.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
             last = whiten(gram)
             whitening = moderate(whitening @ last.root)
@@ -138,13 +167,7 @@ class Start:
     def warm_up(self, path: Path, whitening: FloatArray, slope: float) -> Scales:
         """Steps at full length with a narrow clip; those that were noise are taken back.
 
-        Parameters
-        ----------
-        path : Path
-            Which the steps are added to.
-        whitening : ndarray, shape (p, p)
-        slope : float
-            Share of whole gradients under Gaussian residuals.
+        `slope` is the share of whole gradients under Gaussian residuals.
         """
         settings, p = self.settings, len(path.theta)
         # Residuals at 0 are labels.
@@ -200,7 +223,7 @@ class Start:
         mean = self.shares.vector(
             "centre and length of rows",
             self.settings.norm_share / 2,
-            huber_sums.row_sum(self.records),
+            record_sums.row_sum(self.records),
             self.records.feature_norm,
             self.sample_size,
         )
@@ -217,7 +240,7 @@ class Start:
             (place,) = np.nonzero(at.clip_norms == clip_norm)
             if place.size:
                 return at.gradients[place[0]]
-        return huber_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
+        return record_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
 
     def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
         edges = scale_edges(self.records.label_bound)
@@ -231,10 +254,10 @@ class Start:
 
     def _residuals(self, theta: FloatArray, whitening: FloatArray, edges: FloatArray) -> FloatArray:
         if self.records.held:
-            return huber_sums.residual_histogram(self.records, theta, whitening, edges)
+            return record_sums.residual_histogram(self.records, theta, whitening, edges)
         # To read the rows takes longer than to sum them for every clip that the next step may have.
         clips = np.array([self.clip_norm(scale) for scale in scale_candidates(edges)])
-        found = huber_sums.residual_sums(self.records, theta, whitening, edges, clip_norms=clips)
+        found = record_sums.residual_sums(self.records, theta, whitening, edges, clip_norms=clips)
         self._at = SumsAt(theta, clips, found.gradients)
         return found.counts
 

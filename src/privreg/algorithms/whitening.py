@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import inverse_root, noise_edge, shrink_to_identity
-from privreg.validation import require_array, require_flag, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # Least curvature along a direction, over the mean, that steps take it to have; and deviations of
@@ -26,7 +25,7 @@ class Whitening(NamedTuple):
 
 def whiten(gram: NoisyValue) -> Whitening:
     """Inverse root of a noisy second moment, shrunk by its known noise and floored at its edge."""
-    p = len(require_instance("gram", gram, NoisyValue).value)
+    p = len(gram.value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
     # Shrinkage leaves a share of the noise; below its edge an eigenvalue is noise.
@@ -38,16 +37,10 @@ def whiten(gram: NoisyValue) -> Whitening:
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
     """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean.
 
-    Parameters
-    ----------
-    curvature : NoisyValue
-    slope : float
-        Its mean under Gaussian residuals, more than 0 and at most 1.
+    `slope` is that mean under Gaussian residuals, in (0, 1].
     """
-    p = len(require_instance("curvature", curvature, NoisyValue).value)
-    slope = require_number("slope", slope, above=0, most=1)
     matrix = (curvature.value + curvature.value.T) / 2
-    mean = float(np.clip(np.trace(matrix) / p, 0.25 * slope, 1.5))
+    mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25 * slope, 1.5))
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     root = inverse_root(shrunk.matrix, floor=0.3 * mean)
     return root @ root
@@ -56,20 +49,15 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
 
-    Parameters
-    ----------
-    curvature : NoisyValue
-        Of at most 1 along typical directions: rows that a clip leaves alone.
-    thin : bool
-        Whether directions that are seen to be thinner than a fifth of the mean stay so: steps must
-        not be longer than that, intervals along such directions are.
+    With `thin`, directions that are seen to be thinner than a fifth of the mean stay so: steps must
+    not be longer than that, intervals along such directions are.
     """
-    matrix = require_instance("curvature", curvature, NoisyValue).value
+    matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25, 1.5))
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     values, vectors = np.linalg.eigh(shrunk.matrix)
     least = np.full(len(values), THIN * mean)
-    if require_flag("thin", thin):
+    if thin:
         # The target is a multiple of the identity: the noisy matrix has the same eigenvectors.
         seen = np.einsum("ij,ik,kj->j", vectors, matrix, vectors)
         margin = max(SEEN * curvature.noise_std, 1e-9 * mean)
@@ -78,32 +66,20 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
 
 
 def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
-    r"""A curvature raised to that of longer rows, along directions in which it is seen to be more.
+    r"""A curvature A raised to that of longer rows, A₂, where that is seen to be more.
 
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
-    for eigenvectors v of A, and for those of A₂ with eigenvalue λ.
-
-    Parameters
-    ----------
-    curvature : ndarray, shape (p, p)
-        A, symmetric, of entries up to 1e100.
-    longer : NoisyValue
-        A₂, with noise s₂.
-    caution : float
-        Deviations s₂ below what is seen up to which A is raised, at least 0 and at most 1e100.
+    for eigenvectors v of A, and for those of A₂ with eigenvalue λ. A is raised up to `caution`
+    deviations s₂ below what is seen.
     """
-    found = require_instance("longer", longer, NoisyValue)
-    caution = require_number("caution", caution, least=0, most=1e100)
-    shape = found.value.shape
-    curvature = require_array("curvature", curvature, shape=shape, least=-1e100, most=1e100)
-    std = found.noise_std
-    edge = 1.05 + noise_edge(len(found.value), noise_std=std)
-    first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(found.value)
+    std = longer.noise_std
+    edge = 1.05 + noise_edge(len(curvature), noise_std=std)
+    first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(longer.value)
     lifted = np.array(curvature)
     for direction in first.T:
-        seen = float(direction @ found.value @ direction)
+        seen = float(direction @ longer.value @ direction)
         if seen - 1.5 * std > float(direction @ curvature @ direction):
             lifted = _lifted_along(lifted, direction, seen - caution * std)
     for value, direction in zip(second.eigenvalues, second.eigenvectors.T, strict=True):

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_array, validate_data
 
 from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.records import Persons, require_groups
-from privreg.algorithms.samples import ArraySamples, Samples
+from privreg.algorithms.samples import ArraySamples, Samples, WeightedSamples, weight_roots
 from privreg.algorithms.split_budget import private_count, require_budget
-from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
 from privreg.estimators.bounds import LARGEST, NARROWEST, Frame, declared
 from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.fitted_regression import FittedRegression

@@ -15,9 +15,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_settings import best_clip_width
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.huber_descent import HuberFit, best_clip_width
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.estimators.bounds import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law

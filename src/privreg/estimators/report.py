@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.huber_descent import HuberFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.estimators.summary import Part, escape
 from privreg.estimators.table_quality import TableQuality
 from privreg.inference.least_squares_intervals import robust_difference, robust_gain

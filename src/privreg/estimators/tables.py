@@ -22,8 +22,13 @@ import numpy as np
 from joblib import wrap_non_picklable_objects
 from numpy.typing import NDArray
 
-from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples, weight_roots
+from privreg.algorithms.samples import (
+    ArraySamples,
+    Chunk,
+    WeightedChunk,
+    WeightedSamples,
+    weight_roots,
+)
 from privreg.estimators.bounds import Frame, require_column
 from privreg.estimators.columns import Categories, Cells, Numbers, is_text, value_type
 from privreg.estimators.csv_table import SEPARATORS, CSVTable

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr
 
+from privreg.algorithms.huber_descent import default_settings
 from privreg.algorithms.huber_scales import scale_is_hidden
-from privreg.algorithms.huber_settings import default_settings
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.algorithms.product_tail import ProductTail
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.inference.population_intervals import (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
-from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.huber_descent import HuberFit
 from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 from privreg.theory.bias_aware import bias_aware_quantile
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.huber_descent import HuberFit
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import shrink_to, shrink_to_identity
 from privreg.validation import require_answer

@@ -9,10 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.least_squares_descent import TAIL_ASSUMPTION, least_squares_descent
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.least_squares_settings import LeastSquaresSettings, with_start_of
+from privreg.algorithms.huber_descent import HuberSettings
+from privreg.algorithms.least_squares_descent import (
+    TAIL_ASSUMPTION,
+    LeastSquaresFit,
+    LeastSquaresSettings,
+    least_squares_descent,
+    with_start_of,
+)
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.least_squares_intervals import (
     NewObservations,

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.huber_descent import HuberSettings, default_settings, huber_descent
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.population_intervals import (

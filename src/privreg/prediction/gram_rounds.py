@@ -21,8 +21,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.huber_scales import QUANTILE_ABOVE, length_cap, length_edges, white_cap
-from privreg.algorithms.huber_settings import HuberSettings
 from privreg.immutable import frozen
 from privreg.noise.normals import standard_normal
 from privreg.prediction.finite_sample import sample_nodes

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.huber_scales import residual_scale, scale_edges, white_cap
-from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction.clipping import clipped_rows, clipped_slopes, finite, squared_scales
 from privreg.prediction.finite_sample import count_nodes, sample_nodes, sampling_inflation
 from privreg.prediction.gram_rounds import Whitening, nodes_gain, whiten

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gdtrix, ndtri, stdtrit
 
+from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.huber_scales import scale_is_hidden, white_cap
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.least_squares_descent import long_cap, product_edges
-from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.least_squares_settings import (
+from privreg.algorithms.least_squares_descent import (
     START,
+    LeastSquaresFit,
     LeastSquaresSettings,
     default_least_squares_settings,
+    long_cap,
+    product_edges,
 )
 from privreg.algorithms.product_tail import LEAN, ProductTail
 from privreg.algorithms.split_budget import NoisyValue

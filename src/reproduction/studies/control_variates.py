@@ -33,7 +33,7 @@ from privreg.algorithms import one_pass_dpgd
 from privreg.algorithms.adassp import RELEASES, clipped_sums, sensitivities
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.huber_scales import length_edges, scale_edges
-from privreg.algorithms.one_pass_together import CHUNK
+from privreg.algorithms.one_pass_dpgd import CHUNK
 from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_settings import default_settings
+from privreg.algorithms.huber_descent import default_settings, huber_descent
 from privreg.algorithms.samples import ArraySamples
 from privreg.estimators.bounds import Frame
 from privreg.inference.population_intervals import CoefficientIntervals, population_intervals

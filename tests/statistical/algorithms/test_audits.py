@@ -14,11 +14,9 @@ from privreg.algorithms import noisy_sgd, one_pass_dpgd
 from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.huber_descent import HuberSettings, huber_descent
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 from privreg.auditing import audit
 from privreg.noise.correlations import (
     IndependentCorrelation,

@@ -153,7 +153,7 @@ def test_outside_the_tube_the_whole_data_set_is_used(monkeypatch):
             object.__setattr__(screened, name, value)
         return screened
 
-    monkeypatch.setattr(module, "screen_rows", narrow)
+    monkeypatch.setattr(module, "screen", narrow)
     fast = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(1))
     # Only the first gradient, at the start itself, may use the sums, and there some rows do clip.
     np.testing.assert_array_equal(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.algorithms import one_pass_dpgd, one_pass_together
+from privreg.algorithms import one_pass_dpgd
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
@@ -49,8 +49,8 @@ def test_fit_is_algorithm_1(schedule):
     found = one_pass_dpgd.fit(mechanism, features, labels, generator(2))
     # The same directions, drawn as `fit` draws them: only for blocks with noise.
     rng, directions = generator(2), np.zeros((sample_size, dimension))
-    for start in range(0, sample_size, one_pass_together.CHUNK):
-        block = slice(start, start + one_pass_together.CHUNK)
+    for start in range(0, sample_size, one_pass_dpgd.CHUNK):
+        block = slice(start, start + one_pass_dpgd.CHUNK)
         if np.any(mechanism.noise_shape[block] > 0):
             directions[block] = rng.standard_normal(directions[block].shape)
     for setting in range(mechanism.settings):
@@ -72,8 +72,8 @@ def test_fit_of_one_setting_is_algorithm_1(schedule, monkeypatch):
             directions[block] = rng.standard_normal(directions[block].shape)
     expected = plain_run(mechanism, 0, features, labels, directions)
     # Blocks of 64 rows and the rest.
-    monkeypatch.setattr(one_pass_together, "ROWS_OF_ONE", 64)
-    monkeypatch.setattr(one_pass_together, "FEWEST", 300)
+    monkeypatch.setattr(one_pass_dpgd, "ROWS_OF_ONE", 64)
+    monkeypatch.setattr(one_pass_dpgd, "FEWEST", 300)
     for rows in (features, np.asfortranarray(features)):
         (found,) = one_pass_dpgd.fit(mechanism, rows, labels, generator(2))
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privreg.algorithms import one_pass_together
+from privreg.algorithms import one_pass_dpgd
 
 
 @pytest.fixture(params=[(1, False), (2, False), (2, True)], ids=["one", "rows", "blocks"])
@@ -10,5 +10,5 @@ def settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Number of settings: one alone, two of few columns, two in blocks of samples."""
     number, blocks = request.param
     if blocks:
-        monkeypatch.setattr(one_pass_together, "NARROW", 0)
+        monkeypatch.setattr(one_pass_dpgd, "NARROW", 0)
     return number

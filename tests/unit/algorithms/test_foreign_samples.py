@@ -224,7 +224,7 @@ def test_rows_of_others_are_answered_as_those_of_arrays():
                 reused[:] = self.features[first : first + 8]
                 yield Chunk(reused, self.labels[first : first + 8], np.zeros(8))
 
-    rows = [chunk for chunk, _, _ in Records(Buffered(), 9.0, 9.0).chunks()]
+    rows = [chunk.features for chunk, _ in Records(Buffered(), 9.0, 9.0).chunks()]
     assert_array_equal(np.concatenate(rows), own.features)
 
 

@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.stats import lognorm
 
-from privreg.algorithms import least_squares_sums, product_tail
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.least_squares_descent import least_squares_descent, product_edges
-from privreg.algorithms.least_squares_settings import (
+from privreg.algorithms import product_tail, record_sums
+from privreg.algorithms.huber_descent import HuberSettings
+from privreg.algorithms.least_squares_descent import (
     LeastSquaresSettings,
     default_least_squares_settings,
+    least_squares_descent,
+    product_edges,
     with_start_of,
 )
 from privreg.algorithms.product_tail import CONCAVE, CONVEX, ProductTail
@@ -123,17 +124,15 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     options = {"clip_norm": clip_norm, "cap": cap}
     arguments = (records, theta, whitening)
     close = {"rtol": 1e-10, "atol": 1e-12}
-    assert_allclose(
-        least_squares_sums.product_gradient_sum(*arguments, **options), gradient, **close
-    )
-    first = least_squares_sums.first_sums(*arguments, **options, short_cap=short)
+    assert_allclose(record_sums.gradient_sum(*arguments, **options), gradient, **close)
+    first = record_sums.first_sums(*arguments, **options, short_cap=short)
     assert_allclose(first[:2], curvatures, **close)
     assert_allclose(first.gradient, gradient, **close)
-    last = least_squares_sums.last_sums(*arguments, **options, short_cap=short)
+    last = record_sums.last_sums(*arguments, **options, short_cap=short)
     assert_allclose(last.second_moment, second, **close)
     assert_allclose([last.curvature, last.square], traces, **close)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
-    counts = least_squares_sums.product_histogram(*arguments, edges, cap=cap)
+    counts = record_sums.residual_histogram(*arguments, edges, cap=cap)
     assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
 
 

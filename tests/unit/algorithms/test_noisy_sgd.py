@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from privreg.algorithms.noisy_sgd import LinearRecords, clipped_normal_variance, run_noisy_sgd
-from privreg.algorithms.noisy_sgd_kernel import one_pass
+from privreg.algorithms.noisy_sgd import (
+    LinearRecords,
+    clipped_normal_variance,
+    one_pass,
+    run_noisy_sgd,
+)
 
 MEAN, STD, TARGET = np.array([0.2, -0.1]), np.array([0.5, 0.3]), np.array([1.0, 2.0])
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.algorithms import one_pass_dpgd, one_pass_together
+from privreg.algorithms import one_pass_dpgd
+from privreg.algorithms.one_pass_dpgd import LARGEST, LARGEST_STEP, Mechanism
 from privreg.algorithms.one_pass_dpgd_kernels import _chi_square, _spread
-from privreg.algorithms.one_pass_mechanism import LARGEST, LARGEST_STEP, Mechanism
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial, Schedule
@@ -172,12 +172,12 @@ def fits(*mechanisms: Mechanism) -> list[np.ndarray]:
     features = np.random.default_rng(4).standard_normal((mechanisms[0].sample_size, DIMENSION))
     labels = features @ np.arange(DIMENSION)
     rng = np.random.default_rng(3)
-    return one_pass_together.fit_together(list(mechanisms), features, labels, rng)
+    return one_pass_dpgd.fit_together(list(mechanisms), features, labels, rng)
 
 
-@pytest.mark.parametrize("narrow", [one_pass_together.NARROW, 0], ids=["rows", "blocks"])
+@pytest.mark.parametrize("narrow", [one_pass_dpgd.NARROW, 0], ids=["rows", "blocks"])
 def test_mechanisms_together_give_what_each_gives_alone(monkeypatch, narrow) -> None:
-    monkeypatch.setattr(one_pass_together, "NARROW", narrow)
+    monkeypatch.setattr(one_pass_dpgd, "NARROW", narrow)
     mechanisms = [*map(mechanism, NOISY), noiseless(NOISY[0])]
     together = fits(*mechanisms)
     assert [len(each) for each in together] == [3, 2, 1, 3]
@@ -204,9 +204,9 @@ def test_risks_together_are_those_of_each_mechanism_alone(isotropic: bool) -> No
     def paths(*mechanisms: Mechanism) -> list[np.ndarray]:
         rng, record = np.random.default_rng(3), [0, 7, ROWS]
         if isotropic:
-            run = one_pass_together.isotropic_risk_paths_together
+            run = one_pass_dpgd.isotropic_risk_paths_together
             return run(list(mechanisms), rng, record=record, **law)
-        return one_pass_together.risk_paths_together(list(mechanisms), model, rng, record=record)
+        return one_pass_dpgd.risk_paths_together(list(mechanisms), model, rng, record=record)
 
     mechanisms = [mechanism(schedule) for schedule in NOISY]
     for own, found in zip(mechanisms, paths(*mechanisms), strict=True):

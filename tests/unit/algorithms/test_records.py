@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.algorithms import huber_sums, least_squares_sums, record_gradients, records
-from privreg.algorithms.record_gradients import MANY, bin_counts
-from privreg.algorithms.records import Persons, Records, require_groups
+from privreg.algorithms import record_sums, records
+from privreg.algorithms.record_sums import MANY, bin_counts
+from privreg.algorithms.records import Persons, Records, require_groups, white_rows
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
-from privreg.algorithms.white_rows import white_rows
 
 ROWS = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1e300, 1e300]])
 LABELS = np.array([1.0, 9.0, -9.0, -20.0, 1e300])
@@ -49,8 +48,8 @@ def bounded():
 def test_rows_and_labels_are_bounded_one_by_one(samples):
     records = Records(samples, 5.0, 4.0)
     assert not records.common_width
-    chunks = list(records.chunks())
-    assert all(starts is None for _, _, starts in chunks)
+    chunks, starts = zip(*records.chunks(), strict=True)
+    assert set(starts) == {None}
     features, labels = (np.concatenate([each[k] for each in chunks]) for k in (0, 1))
     assert_allclose(features, bounded()[0], rtol=1e-14)
     assert_allclose(labels, bounded()[1], rtol=1e-14)
@@ -62,7 +61,7 @@ def test_rows_and_labels_are_bounded_one_by_one(samples):
 
 def test_a_long_row_takes_its_label_along():
     records = Records(ArraySamples([[6.0, 8.0], [0.1, 0.0]], [3.0, 50.0]), 5.0, 100.0)
-    ((features, labels, _),) = records.chunks()
+    (((features, labels, _), _),) = records.chunks()
     assert_allclose(features[0], [3.0, 4.0], rtol=1e-14)
     assert_allclose(labels, [1.5, 50.0], rtol=1e-14)
     with pytest.raises(TypeError):
@@ -78,7 +77,7 @@ def test_data_within_the_bounds_stay_the_same_object():
         (samples, (4.99, 4.0), False),
         (samples, (5.0, 3.99), False),
     ):
-        ((_, labels, _),) = Records(held, *bounds).chunks()
+        (((_, labels, _), _),) = Records(held, *bounds).chunks()
         assert np.shares_memory(labels, held.labels) == same
     for chunk in SAMPLES[1].chunks():
         kept = Records(SAMPLES[1], 5.0, 4.0)._bounded(chunk)
@@ -103,7 +102,7 @@ def test_rows_of_a_person_stay_together(rng, persons):
     records = Records(ArraySamples(features, labels), 5.0, 4.0, groups=groups)
     assert records.count == persons
     sums, sizes = [], []
-    for x, y, starts in records.chunks():
+    for (x, y, _), starts in records.chunks():
         assert starts is not None
         sums.append(np.add.reduceat(x * y[:, None], starts))
         sizes.append(len(starts))
@@ -135,7 +134,7 @@ def test_refuses(samples, change, message):
 @pytest.mark.parametrize("bound", [1e-12, 1e12])
 def test_takes_the_ends_of_its_ranges(bound):
     records = Records(ArraySamples(ROWS[:2], LABELS[:2]), bound, bound)
-    ((features, labels, _),) = records.chunks()
+    (((features, labels, _), _),) = records.chunks()
     assert np.all(row_norms(features) <= bound * (1 + 1e-14))
     assert np.all(np.abs(labels) <= bound)
 
@@ -170,18 +169,18 @@ def sums(held, whitening, theta):
     caps = clip | {"cap": 4.0}
     at = (held, theta, whitening)
     return [
-        huber_sums.length_histogram(held, whitening, EDGES),
-        huber_sums.gram_sum(held, whitening, cap=4.0),
-        huber_sums.gram_sum(held, whitening, cap=1e9),
-        huber_sums.residual_histogram(*at, EDGES),
-        huber_sums.gradient_sum(*at, **clip),
-        huber_sums.curvature_sum(*at, **caps),
-        np.array(huber_sums.traces(*at, **caps)),
-        huber_sums.second_moment_sum(*at, **clip),
-        least_squares_sums.product_histogram(*at, EDGES, cap=4.0),
-        least_squares_sums.product_gradient_sum(*at, **caps),
-        *least_squares_sums.first_sums(*at, **caps, short_cap=2.0),
-        *least_squares_sums.last_sums(*at, **caps, short_cap=2.0),
+        record_sums.length_histogram(held, whitening, EDGES),
+        record_sums.gram_sum(held, whitening, cap=4.0),
+        record_sums.gram_sum(held, whitening, cap=1e9),
+        record_sums.residual_histogram(*at, EDGES),
+        record_sums.gradient_sum(*at, **clip),
+        record_sums.curvature_sum(*at, **caps),
+        np.array(record_sums.traces(*at, **caps)),
+        record_sums.second_moment_sum(*at, **clip),
+        record_sums.residual_histogram(*at, EDGES, cap=4.0),
+        record_sums.gradient_sum(*at, **caps),
+        *record_sums.first_sums(*at, **caps, short_cap=2.0),
+        *record_sums.last_sums(*at, **caps, short_cap=2.0),
     ]
 
 
@@ -213,29 +212,29 @@ def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width, persons
     records = Records(samples, 9.0, 9.0, groups, common_width=common_width)
     at = (records, rng.standard_normal(P), np.eye(P) + 0.2 * rng.standard_normal((P, P)))
     lengths = []
-    records.white_total(
+    records.total(
         lambda *given: (
-            lengths.append(record_gradients.record_gradients(records, *given, at[1]).lengths)
+            lengths.append(record_sums.record_gradients(records, *given, at[1]).lengths)
             or np.zeros(1)
         ),
-        at[2],
         (1,),
+        at[2],
     )
     clips = np.sort(np.r_[1e-9, np.geomspace(0.1, 20.0, 9), lengths[0][5:7], 1e9])
-    found = huber_sums.residual_sums(*at, EDGES, clip_norms=clips)
-    assert_array_equal(found.counts, huber_sums.residual_histogram(*at, EDGES))
+    found = record_sums.residual_sums(*at, EDGES, clip_norms=clips)
+    assert_array_equal(found.counts, record_sums.residual_histogram(*at, EDGES))
     for clip, gradient in zip(clips, found.gradients, strict=True):
-        expected = huber_sums.gradient_sum(*at, clip_norm=clip)
+        expected = record_sums.gradient_sum(*at, clip_norm=clip)
         assert_allclose(gradient, expected, rtol=1e-10, atol=1e-13 * N * min(clip, 20))
 
 
 def test_a_map_that_is_changed_in_place_is_another_one(samples, rng):
     """And an identity leaves rows as they are."""
     held, whitening, theta = Records(samples, 9.0, 9.0), np.eye(P), rng.standard_normal(P)
-    before = huber_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
+    before = record_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
     whitening *= 2.0
-    after = huber_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
-    other = huber_sums.gradient_sum(Records(samples, 9.0, 9.0), theta, whitening, clip_norm=1.0)
+    after = record_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
+    other = record_sums.gradient_sum(Records(samples, 9.0, 9.0), theta, whitening, clip_norm=1.0)
     assert_array_equal(after, other)
     assert not np.allclose(before, after)
     rows = samples.features
@@ -248,7 +247,7 @@ def test_compiled_passes_give_the_numbers_of_numpy(samples, rng, monkeypatch, co
     held = Records(samples, 9.0, 9.0, common_width=common_width)
     at = np.eye(P) + 0.2 * rng.standard_normal((P, P)), rng.standard_normal(P)
     found = sums(held, *at)
-    monkeypatch.setattr(record_gradients, "MANY", N)
+    monkeypatch.setattr(record_sums, "MANY", N)
     for each, expected in zip(found, sums(held, *at), strict=True):
         assert_array_equal(each, expected)
 
@@ -273,7 +272,7 @@ def test_rows_are_whitened_once_and_have_their_own_norms(samples, rng, monkeypat
         return np.zeros(1)
 
     for _ in range(3):
-        held.white_total(part, whitening, (1,))
+        held.total(part, (1,), whitening)
     assert sum(seen) == 3 * N
     assert len(calls) == 1
 

@@ -18,7 +18,7 @@ from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO
 from transcripts import Watched, compared
 
 from privreg import PrivateLinearRegression
-from privreg.algorithms import huber_descent, huber_sums, least_squares_descent
+from privreg.algorithms import huber_descent, least_squares_descent, record_sums
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
@@ -242,8 +242,8 @@ def test_a_record_of_zeros_is_in_no_histogram():
         samples = ArraySamples(features, [0.0, 9.0, 1.0, 1.0])
         for common_width in (False, True):
             records = Records(samples, 5.0, 10.0, groups, common_width=common_width)
-            lengths = huber_sums.length_histogram(records, np.eye(2), edges)
-            sizes = huber_sums.residual_histogram(records, np.zeros(2), np.eye(2), edges)
+            lengths = record_sums.length_histogram(records, np.eye(2), edges)
+            sizes = record_sums.residual_histogram(records, np.zeros(2), np.eye(2), edges)
             assert np.sum(lengths) == np.sum(sizes) == 1
 
 
@@ -252,7 +252,7 @@ def test_curvatures_of_persons_need_no_matrix_a_row(rng):
     features, labels = rng.standard_normal((4000, 40)), rng.standard_normal(4000)
     records = Records(ArraySamples(features, labels), 10.0, 10.0, np.zeros(4000))
     tracemalloc.start()
-    huber_sums.curvature_sum(records, np.zeros(40), np.eye(40), clip_norm=0.5, cap=5.0)
+    record_sums.curvature_sum(records, np.zeros(40), np.eye(40), clip_norm=0.5, cap=5.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * features.nbytes
@@ -277,7 +277,7 @@ def test_curvatures_of_persons_are_those_of_their_matrices(rng, clip_norm):
         expected += matrix
     records = Records(ArraySamples(features, labels), 1e3, 1e3, groups)
     options = {"clip_norm": clip_norm, "cap": cap}
-    found = huber_sums.curvature_sum(records, theta, whitening, **options)
+    found = record_sums.curvature_sum(records, theta, whitening, **options)
     assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.max(np.abs(expected)))
-    trace, _ = huber_sums.traces(records, theta, whitening, **options)
+    trace, _ = record_sums.traces(records, theta, whitening, **options)
     assert trace == pytest.approx(np.trace(expected), rel=1e-11)

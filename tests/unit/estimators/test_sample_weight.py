@@ -24,9 +24,9 @@ from weighted import (
 )
 
 from privreg import AdaSSP, Budget, FullBatchDPGD, Harmonic, OnePassDPGD
-from privreg.algorithms import huber_sums
+from privreg.algorithms import record_sums
 from privreg.algorithms.records import Records
-from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
+from privreg.algorithms.samples import WeightedSamples, weight_roots
 from privreg.estimators import linear_regression
 from privreg.privacy.neighbouring_tables import Table
 from privreg.privacy.neighbours import Neighbours
@@ -152,11 +152,11 @@ def test_huber_clips_a_records_own_residual(rng):
     shares = roots**2 * np.minimum(1, root / np.maximum(lengths, 1e-300))
     vectors = features * (shares * residuals)[:, None]
     np.testing.assert_allclose(
-        huber_sums.gradient_sum(records, theta, np.eye(2), clip_norm=gamma), vectors.sum(axis=0)
+        record_sums.gradient_sum(records, theta, np.eye(2), clip_norm=gamma), vectors.sum(axis=0)
     )
-    second = huber_sums.second_moment_sum(records, theta, np.eye(2), clip_norm=gamma)
+    second = record_sums.second_moment_sum(records, theta, np.eye(2), clip_norm=gamma)
     np.testing.assert_allclose(second, vectors.T @ vectors)
-    _, square = huber_sums.traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
+    _, square = record_sums.traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
     assert square == pytest.approx(np.trace(second))
     with pytest.raises(ValueError, match="roots must be at least 0 and at most 1"):
         WeightedSamples(features, labels, np.full(40, 1.5))

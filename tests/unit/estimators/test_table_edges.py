@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms import huber_sums
+from privreg.algorithms import record_sums
 from privreg.algorithms.records import Records
 from privreg.estimators import csv_table, tables
 from privreg.estimators.bounds import Frame, declared
@@ -44,7 +44,7 @@ def test_one_null_moves_the_gram_matrix_no_further_than_declared(tmp_path):
     categories, cap = ["0", "1", "2"], 2.0
     cells = [int(each) for each in np.arange(20_000) % 3]
     sums = [
-        huber_sums.gram_sum(
+        record_sums.gram_sum(
             Records(samples(path, {"x": {"categories": categories}}), cap, 1.0), np.eye(3), cap=cap
         )
         for path in (

@@ -14,8 +14,7 @@ from pyarrow import parquet
 from sklearn.metrics import mean_squared_error, r2_score
 
 from privreg import Budget, Odometer
-from privreg.algorithms.samples import Chunk
-from privreg.algorithms.weighted_samples import WeightedChunk
+from privreg.algorithms.samples import Chunk, WeightedChunk
 from privreg.command_line.main import main
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Numbers, table_columns

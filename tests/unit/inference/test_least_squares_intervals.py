@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_settings import default_settings
-from privreg.algorithms.least_squares_descent import least_squares_descent
-from privreg.algorithms.least_squares_settings import default_least_squares_settings
+from privreg.algorithms.huber_descent import default_settings, huber_descent
+from privreg.algorithms.least_squares_descent import (
+    default_least_squares_settings,
+    least_squares_descent,
+)
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.inference import least_squares_intervals as intervals

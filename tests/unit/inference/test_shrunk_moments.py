@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.huber_descent import HuberFit, HuberSettings
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 from privreg.noise.covariance import DiagonalCovariance
 from privreg.privacy.budget import Budget
 from reproduction.engine.trials import shard_of

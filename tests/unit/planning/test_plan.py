@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_settings import best_clip_width
+from privreg.algorithms.huber_descent import best_clip_width
 from privreg.methods import registry
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.method import Candidates

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.huber_descent import HuberSettings, huber_descent
 from privreg.algorithms.samples import ArraySamples
 from privreg.prediction.gram_rounds import FARTHEST, whiten
 from privreg.prediction.problem import Problem

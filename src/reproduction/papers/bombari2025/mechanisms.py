@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privreg.algorithms.one_pass_mechanism import Mechanism
+from privreg.algorithms.one_pass_dpgd import Mechanism
 from privreg.privacy.budget import Budget
 from privreg.schedules import Schedule
 

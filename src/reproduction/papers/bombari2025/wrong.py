@@ -10,7 +10,7 @@ import numpy as np
 
 from reproduction.engine.falsify import Patch, WrongVersion, scaled
 
-ALGORITHM = "privreg.algorithms.one_pass_mechanism"
+ALGORITHM = "privreg.algorithms.one_pass_dpgd"
 SCHEDULES = "privreg.schedules"
 THEORY = "privreg.theory.one_pass_dpgd"
 EXPERIMENTS = "reproduction.papers.bombari2025.experiments"

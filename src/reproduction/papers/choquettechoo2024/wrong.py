@@ -59,7 +59,7 @@ WRONG_VERSIONS = (
         },
         patches=(
             Patch("privreg.noise.streams:correlate_noise", _uncorrelated),
-            Patch("privreg.algorithms.ftrl_simulation:correlate_noise", _uncorrelated),
+            Patch("privreg.algorithms.dp_ftrl:correlate_noise", _uncorrelated),
         ),
         turns=_listed("""
             algorithm-1-line-by-line mean-simulation regression-exact-decay

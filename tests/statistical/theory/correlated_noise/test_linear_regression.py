@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.algorithms.ftrl_simulation import simulate_ftrl
+from privreg.algorithms.dp_ftrl import simulate_ftrl
 from privreg.noise.toeplitz import damped_square_root, identity
 from privreg.theory.correlated_noise.error_curves import error_curve
 from privreg.theory.correlated_noise.linear_regression import stationary_error

@@ -53,8 +53,7 @@ AXES = {
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
-    from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-    from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
+    from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 
     size, d, eta = parameters.sample_size, parameters.dimension, parameters.step_size
     eigenvalues, rng = power_law(d, 2), generator(0)

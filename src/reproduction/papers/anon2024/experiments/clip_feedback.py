@@ -66,7 +66,7 @@ def gain(parameters: Parameters, noise_shape: str, constant: str, step_size: flo
 )
 def clip_norms() -> dict:
     """Means of 20 runs for the average iterate, N = 256, d = 64, tau = 1, eta tr(H) = 1/4."""
-    from privreg.algorithms.shaped_settings import run_settings
+    from privreg.algorithms.shaped_dp_ftrl import run_settings
 
     problem = setting.Problem(decay=2.0, dimension=64, sample_size=256, label_noise_std=0.5)
     eta, identity_shape = 0.25 / problem.eigenvalues.sum(), np.ones(problem.dimension)
@@ -93,8 +93,7 @@ def clip_norms() -> dict:
 @per(*GRID, risk="excess risk, infinite for a run that diverged")
 def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     """Runs that estimate their residuals, over the same rows and noise."""
-    from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
-    from privreg.algorithms.shaped_mechanism import ResidualClip, ShapedMechanism
+    from privreg.algorithms.shaped_dp_ftrl import ResidualClip, ShapedMechanism, shaped_dp_ftrl
 
     samples = ArraySamples(*parameters.model.sample(parameters.sample_size, trial.rng))
     estimating = parameters.model.sample(parameters.estimating_rows, trial.rng)

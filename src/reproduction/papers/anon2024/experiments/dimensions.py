@@ -38,7 +38,7 @@ AXES = {
 @per("ratio", "arm", "step_size", risk="excess risk of the average iterate")
 def run(parameters: Parameters, trial: Trial) -> list:
     """Excess risks; a trial's normals for the first coordinates are shared by all dimensions."""
-    from privreg.algorithms.shaped_settings import run_settings
+    from privreg.algorithms.shaped_dp_ftrl import run_settings
 
     size, steps = parameters.sample_size, parameters.step_sizes.values()
     largest = max(parameters.ratios) * size

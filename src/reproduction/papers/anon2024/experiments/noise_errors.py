@@ -58,7 +58,7 @@ def errors(
 @per(*GRID, risk="excess risk due to the noise")
 def run(parameters: Parameters, trial: Trial) -> list:
     """Excess risks of averages; all settings share a trial's rows and white noise."""
-    from privreg.algorithms.shaped_settings import run_settings
+    from privreg.algorithms.shaped_dp_ftrl import run_settings
 
     eigenvalues, size = parameters.eigenvalues, parameters.sample_size
     steps = parameters.step_sizes.values()

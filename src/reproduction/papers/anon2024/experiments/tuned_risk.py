@@ -129,7 +129,7 @@ def theorem(
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Excess risks of all arms, budgets and step sizes, which share a trial's rows and noise."""
-    from privreg.algorithms.shaped_settings import run_settings
+    from privreg.algorithms.shaped_dp_ftrl import run_settings
 
     features, labels = parameters.model.sample(parameters.sample_size, trial.rng)
     size, dimension = features.shape

@@ -16,7 +16,7 @@ from reproduction.engine.summaries import error_of_mean, standard_deviation, tri
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
-    from privreg.algorithms.one_pass_mechanism import Mechanism
+    from privreg.algorithms.one_pass_dpgd import Mechanism
 
 PLACE = "Figure 7"
 
@@ -79,7 +79,7 @@ def run(
     parameters: Parameters, trial: Trial, theory: Dataset, spectrum: str, sample_size: int
 ) -> list[float]:
     """Final excess risk of each schedule with the chosen hyper-parameters, on shared draws."""
-    from privreg.algorithms import one_pass_together
+    from privreg.algorithms import one_pass_dpgd
 
     chosen = theory.sel(spectrum=spectrum, sample_size=sample_size)
     mechanisms = [
@@ -94,13 +94,13 @@ def run(
     ]
     noise = {"label_noise_std": parameters.label_noise_std}
     if spectrum == "isotropic":
-        found = one_pass_together.isotropic_risk_paths_together(
+        found = one_pass_dpgd.isotropic_risk_paths_together(
             mechanisms, trial.rng, dimension=parameters.dimension, target_norm=1.0, **noise
         )
     else:
         eigenvalues = setting.eigenvalues(spectrum, parameters.dimension)
         model = LinearModel.even_target(eigenvalues, **noise)
-        found = one_pass_together.risk_paths_together(mechanisms, model, trial.rng)
+        found = one_pass_dpgd.risk_paths_together(mechanisms, model, trial.rng)
     return [risk.item() for risk in found]
 
 

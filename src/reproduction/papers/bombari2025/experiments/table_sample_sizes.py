@@ -17,7 +17,7 @@ from reproduction.engine.summaries import error_of_mean, trials_last
 from reproduction.papers.bombari2025 import mechanisms, setting, tables
 
 if TYPE_CHECKING:
-    from privreg.algorithms.one_pass_mechanism import Mechanism
+    from privreg.algorithms.one_pass_dpgd import Mechanism
 
 PLACE = "Figure 8, Section 7"
 
@@ -133,7 +133,7 @@ def _tuned(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Reported loss of each schedule."""
-    from privreg.algorithms.one_pass_together import fit_together
+    from privreg.algorithms.one_pass_dpgd import fit_together
 
     each = [mechanism for of_schedule in candidates for mechanism in of_schedule]
     sample_size = each[0].sample_size

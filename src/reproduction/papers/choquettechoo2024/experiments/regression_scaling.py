@@ -125,7 +125,7 @@ summarise = stage(AXES, means(run), deviation, slopes)
 def _mean_risk(
     parameters: Parameters, setting: regression.Setting, algorithm: str, rng: np.random.Generator
 ) -> float:
-    from privreg.algorithms.ftrl_simulation import simulate_ftrl
+    from privreg.algorithms.dp_ftrl import simulate_ftrl
 
     memory = 1 / regression.damping(setting)
     burn_in = int(parameters.burn_in_memories * memory)
