@@ -141,6 +141,8 @@ def summarised(
         join="exact",
         combine_attrs="drop_conflicts",
     )
+    # Of several shards it is dropped, as what differs.
+    joined.attrs.pop(artifacts.DIGEST, None)
     found = joined.trial.values.tolist()
     if found != list(range(len(found))):
         raise ValueError(f"shards must hold each trial once, got trials {found}")
