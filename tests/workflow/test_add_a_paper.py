@@ -32,7 +32,7 @@ def test_a_reader_who_follows_the_page_gets_a_figure_and_a_verdict(tmp_path):
         follow(folder, commands)
     assert (folder / "results/figures/example2026/fig1.png").stat().st_size > 5000
     verdict = folder / "results/claims/example2026/error-falls-as-the-square.json"
-    assert json.loads(verdict.read_text())["outcome"] == "passed"
+    assert json.loads(verdict.read_text())["verdict"] == "reproduced"
     after = sources(folder)
     assert after.keys() - before.keys() == FILES.keys()
     # All papers share the list of keys alone.

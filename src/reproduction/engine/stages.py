@@ -153,7 +153,7 @@ def judge(job: Job) -> None:
         only=None if claim is None else (claim,),
     )
     found = json.loads(verdicts.records_to_json(records))
-    artifacts.write_json({"records": found}, job.output[0])
+    artifacts.write_json({"records": found} if claim is None else found[0], job.output[0])
 
 
 def ledger(job: Job) -> None:
