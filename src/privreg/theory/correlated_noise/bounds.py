@@ -1,8 +1,7 @@
 r"""Bounds on the excess risk of Noisy-FTRL for linear regression, with their constants.
 
 All bound the excess risk :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the
-paper's equation (8). Where Appendix C means twice as much, the docstring says so. The exact value
-stands in `linear_regression`.
+paper's equation (8), half of what Appendix C bounds. The exact value is in `linear_regression`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.correlated_noise.spectral_integrals import SMALLEST, frequency_rule
 from privreg.theory.correlated_noise.stationary_noise import (
-    CURVATURES,
     StationaryNoise,
     regression_response,
+    require_curvatures,
     require_noise,
     require_step_size,
 )
@@ -32,8 +31,6 @@ from privreg.validation import (
 
 FloatArray = NDArray[np.float64]
 
-GAUSSIAN_KURTOSIS = 3.0
-
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
     r"""Trace over the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
@@ -42,11 +39,6 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     ----------
     eigenvalues : array_like, shape (d,)
         At least 0 and at most 1e50, not all 0.
-
-    Returns
-    -------
-    float
-        Between 1 and d: the stable rank of :math:`H^{1/2}`.
 
     Source
     ------
@@ -86,10 +78,10 @@ def stationary_upper_bound(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
     fourth_moment: float | None = None,
-    kurtosis: float = GAUSSIAN_KURTOSIS,
+    kurtosis: float = 3.0,
     domain: str = "time",
 ) -> float:
-    r"""Upper bound on the stationary excess risk.
+    r"""Upper bound on the stationary excess risk, `inf` for infinite noise.
 
     .. math::
         \big(1+(1-r)^{-2}\big)\eta R^2\zeta^2
@@ -116,18 +108,16 @@ def stationary_upper_bound(
         C, more than 0 and at most 1e50; 3 for Gaussian features.
     domain : {"time", "frequency"}
 
-    Returns
-    -------
-    float
-        `inf` for infinite noise. Loose: some 65 times the exact value for λ_k = 1/k, d = 128,
-        η = 0.02.
+    Notes
+    -----
+    Loose: some 65 times the exact value for λ_k = 1/k, d = 128, η = 0.02.
 
     Source
     ------
     choquettechoo2024, Theorems C.14 (time) and C.15 (frequency), for F with the factor ½. The
     printed text has lost the root of ηR².
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     moment = fourth_moment_bound(values) if fourth_moment is None else fourth_moment
     moment = require_number("fourth_moment", moment, above=0, most=1e50)
     limit = min(1.0 / moment, 1.0 / float(values.max()))
@@ -154,43 +144,28 @@ def stationary_lower_bound(
     label_noise_std: float = 0.0,
     domain: str = "frequency",
 ) -> float:
-    r"""Lower bound on the stationary excess risk of one correlation.
+    r"""Lower bound on the stationary excess risk of one correlation, `inf` for infinite noise.
 
     .. math::
         \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
         + \frac{\eta\sigma^2}2\sum_ja_jc_j\Big)
 
-    with a_j as in `stationary_upper_bound`.
+    with a_j as in `stationary_upper_bound`. The frequency domain is the sharper one.
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 1e-50 and at most 1e50.
     step_size : float
         η, more than 0, with every ηλ at least 1e-100 and at most 1.
-    noise : StationaryNoise
-    gradient_noise_std : float
-        σ of the white noise, at least 0 and at most 1e100; or `inf`.
-    label_noise_std : float
-        ζ, at least 0 and at most 1e100.
-    domain : {"time", "frequency"}
-
-    Returns
-    -------
-    float
-        `inf` for infinite noise.
-
-    Notes
-    -----
-    The paper prints twice this. That is a bound on :math:`\|\theta-\theta^*\|_H^2`, the F of
-    its equation (22), but false for the F of equation (8) at small steps, where the exact excess
-    risk tends to half of it. The frequency domain is the sharper one here.
+    eigenvalues, noise, gradient_noise_std, label_noise_std, domain
+        As in `stationary_upper_bound`.
 
     Source
     ------
-    choquettechoo2024, Theorem C.18, halved.
+    choquettechoo2024, Theorem C.18, halved: the paper prints a bound on
+    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) it is
+    false at small steps, where the exact excess risk tends to half of it.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     eta = require_step_size(step_size, values)
     require_instance("noise", noise, StationaryNoise)
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
@@ -221,19 +196,15 @@ def universal_lower_bound(
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 1e-50 and at most 1e50.
-    step_size : float
-        η, more than 0, with every ηλ at least 1e-100 and at most 1.
+    eigenvalues, step_size, label_noise_std
+        λ, η and ζ as in `stationary_lower_bound`.
     noise_multiplier : float
         Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`; at least 0 and
         at most 1e50.
     clip_norm : float
         How far one record moves a gradient, G, more than 0 and at most 1e50.
-    label_noise_std : float
-        ζ, at least 0 and at most 1e100.
     integrated : bool
-        The second, larger form. `StationaryNoise.regression_optimal` attains its private part for
+        The second, larger form. The spectrum :math:`|B|^2 = h^{-1/2}` attains its private part for
         features that do not fluctuate.
 
     Source
@@ -241,7 +212,7 @@ def universal_lower_bound(
     choquettechoo2024, Theorem C.18 and the line before its end, halved as in
     `stationary_lower_bound`.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     eta = require_step_size(step_size, values)
     multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
@@ -263,7 +234,7 @@ def transient_bound(
     initial_risk: float,
     stationary_risk: float,
 ) -> FloatArray:
-    r"""Upper bound on the excess risk after a number of steps.
+    r"""Upper bound on the excess risk after a number of steps, of the shape of `step`.
 
     .. math:: \Big(\sqrt{\tfrac{\lambda_1}{\lambda_d}e^{-\eta\lambda_dt}F_0}+\sqrt{F_\infty}\Big)^2
 
@@ -279,25 +250,17 @@ def transient_bound(
         Excess risks F_0 of the start and F_∞ of the limit, the latter with noise of the limiting
         sensitivity from the first step on; at least 0 and at most 1e100.
 
-    Returns
-    -------
-    ndarray, shape (...)
-
     Source
     ------
     choquettechoo2024, Theorem D.11.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     times = require_real("step", step, least=0)
     limit = 1.0 / fourth_moment_bound(values)
     eta = require_number("step_size", step_size, above=0, below=limit)
     first = require_number("initial_risk", initial_risk, least=0, most=1e100)
     last = require_number("stationary_risk", stationary_risk, least=0, most=1e100)
     low, high = float(values.min()), float(values.max())
-    # Of the root of the exponential: the exponential itself may round to 0 where this does not.
+    # The root of the exponential, which may itself round to 0.
     start = sqrt(high / low * first) * np.exp(-0.5 * eta * low * times)
     return np.asarray((start + sqrt(last)) ** 2)
-
-
-def _curvatures(eigenvalues: ArrayLike) -> FloatArray:
-    return require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)

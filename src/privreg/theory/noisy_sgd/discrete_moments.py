@@ -16,7 +16,7 @@ def mean_risk(
     gradient_noise_std: float,
     kurtosis: float = 3.0,
 ) -> NDArray[np.float64]:
-    r"""Mean population risk of the discrete algorithm, without any limit.
+    r"""Mean population risk of the discrete algorithm, before each step and at the end.
 
     .. math::
         \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
@@ -25,8 +25,9 @@ def mean_risk(
         + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
         - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
 
-    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β. The features'
-    coordinates are independent with mean 0, variance λ_i and fourth moment βλ_i².
+    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β, without any
+    limit. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
+    βλ_i².
 
     Parameters
     ----------
@@ -37,11 +38,6 @@ def mean_risk(
         Standard deviation σ of the gradient noise, at least 0.
     kurtosis : float
         β, at least 1: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform ones.
-
-    Returns
-    -------
-    ndarray, shape (n + 1,)
-        Mean risk P before the first step and after each.
 
     Source
     ------

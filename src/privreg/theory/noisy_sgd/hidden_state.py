@@ -45,10 +45,9 @@ def hidden_state_divergence(
 
     Parameters
     ----------
-    position : array_like of int
-        Steps ℓ before the differing one, at least 0 and at most 9007199254740992.
-    later_steps : array_like of int
-        Steps m after it, at least 0 and at most 9007199254740992.
+    position, later_steps : array_like of int
+        Steps ℓ before the differing one and m after it, at least 0 and at most 9007199254740992,
+        broadcast together.
     clip_norm : float
         Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
         to 2c.
@@ -61,10 +60,6 @@ def hidden_state_divergence(
     order : float
         Rényi order α, more than 1.
     bound : {"reconstruction", "contraction"}
-
-    Returns
-    -------
-    ndarray, broadcast shape of `position` and `later_steps`
 
     Guarantee
     ---------
@@ -95,7 +90,7 @@ def hidden_state_divergence(
     strong_convexity = require_number("strong_convexity", strong_convexity, least=0, most=1e30)
     order = require_number("order", order, above=1, most=1e100)
     require_choice("bound", bound, ("reconstruction", "contraction"))
-    if not (strong_convexity >= 0 and step_size * strong_convexity < 1):
+    if not step_size * strong_convexity < 1:
         raise ValueError(
             f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
         )
@@ -136,10 +131,6 @@ def shuffled_hidden_state_loss(
         Number n of records, one a step.
     clip_norm, gradient_noise_std, step_size, strong_convexity, order, bound
         As for :func:`hidden_state_divergence`.
-
-    Returns
-    -------
-    ndarray, shape (p,)
 
     Guarantee
     ---------

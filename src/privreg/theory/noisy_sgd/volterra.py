@@ -74,15 +74,6 @@ def solve_volterra(
         Relative error beyond which the answer warns. It is estimated by the last extrapolation, or,
         where halving shows no order 2, by the last halving.
 
-    Returns
-    -------
-    VolterraRisk
-
-    Raises
-    ------
-    ValueError
-        If a count or the horizon is out of range.
-
     Warns
     -----
     AccuracyWarning

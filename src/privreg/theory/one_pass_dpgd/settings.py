@@ -18,14 +18,10 @@ INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
 
 
 def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np.float64]]:
-    """Settings in range and of shapes that broadcast, in the order given.
+    """Settings in range, in the order given: from 1e-32 to 1e32, of shapes that broadcast.
 
-    Parameters
-    ----------
-    infinite : bool
-        Whether a clipping constant or a root may be infinite, which clips nothing or adds no noise.
-    values
-        Each from 1e-32 to 1e32, risks, signals and label noise also 0.
+    Risks, signals and label noise may be 0. Where `infinite`, a clipping constant may be, which
+    clips nothing, or a root, which adds no noise.
     """
     arrays = []
     for name, value in values.items():

@@ -100,10 +100,6 @@ def power_law_kernels(
     signal_scale : float
         More than 0.
 
-    Returns
-    -------
-    Kernels
-
     Source
     ------
     bombari2025, equation (E.4); the closed form is derived from it.
@@ -176,7 +172,7 @@ def solve(
     clip_constant: float,
     label_noise_std: float,
 ) -> NDArray[np.float64]:
-    r"""Excess risk along time, by marching through the Volterra equation.
+    """Excess risk along time, before the output noise, by marching through the Volterra equation.
 
     The coefficients are averaged over each interval of the grid, over which the kernels are
     integrated exactly. The error is of order 2 in the width of the intervals, and of order 1 beside
@@ -187,22 +183,12 @@ def solve(
     kernels : Kernels
         Of the spectrum and signal.
     schedule : Schedule
-        Learning rate of one amplitude.
+        Learning rate of one amplitude, that does not rise under private noise.
     times : array_like, shape (times,)
         The grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
         gamma, rho, c and zeta as in `deterministic_equivalent.solve`; `inf` for rho or for rho and
         c.
-
-    Returns
-    -------
-    ndarray, shape (times,)
-        Excess risk before the noise that is added to the output alone.
-
-    Raises
-    ------
-    ValueError
-        A grid that does not increase from 0, or no clipping or a rising rate with private noise.
 
     Warns
     -----

@@ -4,11 +4,11 @@ The deviation u_t = w_t - w* follows :math:`u_{t+1} = (I - \eta x_tx_t^\top)u_t 
 - \eta\xi_t`. For Gaussian x the diagonal m of a second moment E[uu^⊤] in H's eigenbasis moves by
 itself,
 
-.. math:: m' = T m = (1 - 2\eta\lambda + 2\eta^2\lambda^2)\,m + \eta^2\lambda\,(\lambda^\top m),
+.. math:: m' = T m = (1 - 2\eta\lambda + 2\eta^2\lambda^2)\,m + \eta^2\lambda\,(\lambda^\top m).
 
-and the start, the label noise and each vector of white noise contribute to the risk of the average
-separately, since they are independent with mean 0. The last term is what mean gradients miss: the
-noise in w_t comes back as if it were label noise.
+The start, the label noise and each vector of white noise are independent with mean 0, and so add
+separately to the risk of the average. Mean gradients miss the last term: the noise in w_t comes
+back as if it were label noise.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from privreg.units import from_units, in_unit, in_units, squared_times
-from privreg.validation import (
-    FloatArray,
-    require_array,
-    require_count,
-    require_number,
-)
+from privreg.validation import FloatArray, require_array, require_count, require_number
 
 
 class RiskParts(NamedTuple):
@@ -53,6 +48,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
+    Infinite where the second moment overflows because the step is too large.
+
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
@@ -65,11 +62,6 @@ def sgd_risk(
         η, more than 0 and at most 1e50.
     sample_size : int
         N.
-
-    Returns
-    -------
-    RiskParts
-        Infinite where the second moment overflows because the step is too large.
 
     Source
     ------
@@ -110,26 +102,19 @@ def private_risk(
 ) -> float:
     """Mean excess risk that shaped private noise adds to the average, gradients unclipped.
 
+    Infinite where the second moment overflows.
+
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 0 and at most 1e50.
+    eigenvalues, step_size, sample_size
+        As in `sgd_risk`.
     covariance : array_like, shape (d,)
         Σ_ii in the eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
     noise_std : float
         σ, noise multiplier times clip norm, at least 0 and at most 1e50.
-    step_size : float
-        η, more than 0 and at most 1e50.
-    sample_size : int
-        N.
     decoder : array_like, shape (steps,), optional
         β of Toeplitz-correlated noise, N - 1 coefficients or more, at least -1e50 and at most 1e50;
         1, 0, 0, ... is independent noise. The tree by default.
-
-    Returns
-    -------
-    float
-        Infinite where the second moment overflows.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=1e50)

@@ -7,7 +7,6 @@ import pytest
 
 from privreg.noise.toeplitz import damped_square_root
 from privreg.theory.correlated_noise.bounds import (
-    effective_dimension,
     fourth_moment_bound,
     stationary_lower_bound,
     stationary_upper_bound,
@@ -28,12 +27,6 @@ def noises(eta, smallest):
         StationaryNoise.damped_square_root(0.3),
         StationaryNoise.damped_anti_pgd(0.1),
     ]
-
-
-def test_effective_dimension():
-    assert effective_dimension(np.full(7, 0.3)) == pytest.approx(7)
-    assert effective_dimension([1.0, 0.5, 0.25]) == pytest.approx(1.75)
-    assert effective_dimension([2.0, 0.0]) == 1.0
 
 
 def test_sharp_fourth_moment_holds_with_equality_on_the_first_direction():
@@ -94,19 +87,6 @@ def test_the_printed_lower_bound_is_false_for_the_excess_risk_at_small_steps():
             printed = 2 * stationary_lower_bound(HARMONIC, **settings)
             exact = stationary_error(HARMONIC, **settings).excess_risk
             assert exact < printed < 2 * exact
-
-
-def test_universal_bound_is_attained_by_the_optimum_for_averaged_features():
-    eta = 0.02
-    noise = StationaryNoise.regression_optimal(HARMONIC, step_size=eta)
-    bound = universal_lower_bound(HARMONIC, step_size=eta, noise_multiplier=1.0, integrated=True)
-    attained = stationary_lower_bound(
-        HARMONIC,
-        step_size=eta,
-        noise=noise,
-        gradient_noise_std=noise.squared_sensitivity**0.5,
-    )
-    assert attained == pytest.approx(bound, rel=1e-9)
 
 
 def test_exact_curve_stays_below_the_transient_bound_and_rises_from_the_optimum():

@@ -14,13 +14,14 @@ from privreg.schedules import ConstantRate, InverseSquareRootRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.population import Population
-from privreg.theory.noisy_sgd.release_geometry import release_geometries, release_geometry
 from privreg.theory.noisy_sgd.release_loss import RELEASES, release_divergence, release_loss
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     average_divergence,
     iterates_divergence,
     last_iterate_divergence,
+    release_geometries,
+    release_geometry,
 )
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch

@@ -37,9 +37,6 @@ def test_switch_points():
 
 def test_exponential_decay_is_the_limit():
     assert rates.exponential_exponents() == (1, Fraction(1, 2), Fraction(2, 3))
-    assert rates.NON_PRIVATE.limit == 1
-    assert rates.IDENTITY.limit == Fraction(1, 2)
-    assert min(branch.limit for branch in rates.DESIGNED_BRANCHES) == Fraction(2, 3)
     assert rates.exponential_exponents(epsilon_power=Fraction(1, 2)) == (1, 1, 1)
 
 
