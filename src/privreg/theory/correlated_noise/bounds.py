@@ -6,15 +6,14 @@ paper's equation (8), half of what Appendix C bounds. The exact value is in `lin
 
 from __future__ import annotations
 
-from math import inf, pi, sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.correlated_noise.spectral_integrals import SMALLEST, frequency_rule
+from privreg.theory.correlated_noise.spectral_integrals import SMALLEST
 from privreg.theory.correlated_noise.stationary_noise import (
     StationaryNoise,
-    regression_response,
     require_curvatures,
     require_noise,
     require_step_size,
@@ -22,8 +21,6 @@ from privreg.theory.correlated_noise.stationary_noise import (
 from privreg.units import squared_times
 from privreg.validation import (
     require_array,
-    require_choice,
-    require_flag,
     require_instance,
     require_number,
     require_real,
@@ -50,24 +47,22 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     return float(values.sum() / values.max())
 
 
-def fourth_moment_bound(eigenvalues: ArrayLike, *, sharp: bool = True) -> float:
+def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
     r"""Least R² with :math:`\mathbb E\|x\|^2xx^\top\preceq R^2H` for Gaussian features.
+
+    .. math:: R^2 = 2\lambda_1+\operatorname{tr}H
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
         At least 0 and at most 1e50.
-    sharp : bool
-        :math:`2\lambda_1+\operatorname{tr}H`, the best; otherwise the paper's 3 tr H.
 
     Source
     ------
-    choquettechoo2024, Property C.3 (its proof gives the sharp value).
+    choquettechoo2024, the proof of Property C.3, which states the looser 3 tr H.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
-    if require_flag("sharp", sharp):
-        return float(2.0 * values.max() + values.sum())
-    return float(3.0 * values.sum())
+    return float(2.0 * values.max() + values.sum())
 
 
 def stationary_upper_bound(
@@ -77,19 +72,14 @@ def stationary_upper_bound(
     noise: StationaryNoise,
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
-    fourth_moment: float | None = None,
-    kurtosis: float = 3.0,
-    domain: str = "time",
 ) -> float:
-    r"""Upper bound on the stationary excess risk, `inf` for infinite noise.
+    r"""Upper bound on the stationary excess risk for Gaussian features, `inf` for infinite noise.
 
     .. math::
         \big(1+(1-r)^{-2}\big)\eta R^2\zeta^2
-        + \big(1+C(1-r)^{-2}\big)\eta\sigma^2\sum_ja_jc_j,\qquad r=\sqrt{\eta R^2}
+        + \big(1+3(1-r)^{-2}\big)\eta\sigma^2\sum_jc_j,\qquad r=\sqrt{\eta R^2}
 
-    with a_j = 1 in the time domain, where :math:`\sum_jc_j=\langle\beta,T\beta\rangle`, and
-    :math:`a_j=2/(2-\eta\lambda_j)` in the frequency domain, where the sum is
-    :math:`\frac\eta\pi\int|B|^2h`.
+    with R² of `fourth_moment_bound` and :math:`\sum_jc_j=\langle\beta,T\beta\rangle`.
 
     Parameters
     ----------
@@ -102,11 +92,6 @@ def stationary_upper_bound(
         σ of the white noise, at least 0 and at most 1e100; or `inf`.
     label_noise_std : float
         ζ, at least 0 and at most 1e100.
-    fourth_moment : float, optional
-        R², more than 0 and at most 1e50; the sharp one of Gaussian features by default.
-    kurtosis : float
-        C, more than 0 and at most 1e50; 3 for Gaussian features.
-    domain : {"time", "frequency"}
 
     Notes
     -----
@@ -114,24 +99,20 @@ def stationary_upper_bound(
 
     Source
     ------
-    choquettechoo2024, Theorems C.14 (time) and C.15 (frequency), for F with the factor ½. The
-    printed text has lost the root of ηR².
+    choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text has lost the root of
+    ηR².
     """
     values = require_curvatures(eigenvalues)
-    moment = fourth_moment_bound(values) if fourth_moment is None else fourth_moment
-    moment = require_number("fourth_moment", moment, above=0, most=1e50)
+    moment = fourth_moment_bound(values)
     limit = min(1.0 / moment, 1.0 / float(values.max()))
     eta = require_number("step_size", step_size, least=SMALLEST / values.min(), below=limit)
     require_instance("noise", noise, StationaryNoise)
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
-    constant = require_number("kurtosis", kurtosis, above=0, most=1e50)
     if np.isinf(sigma):
         return inf
     spread = (1.0 - sqrt(eta * moment)) ** -2
     moved = noise.relative_variance(eta * values)
-    if require_choice("domain", domain, ("time", "frequency")) == "frequency":
-        moved = 2.0 * moved / (2.0 - eta * values)
-    private = (1.0 + constant * spread) * eta * float(moved.sum())
+    private = (1.0 + 3.0 * spread) * eta * float(moved.sum())
     return squared_times(zeta, (1.0 + spread) * eta * moment) + squared_times(sigma, private)
 
 
@@ -142,21 +123,18 @@ def stationary_lower_bound(
     noise: StationaryNoise,
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
-    domain: str = "frequency",
 ) -> float:
     r"""Lower bound on the stationary excess risk of one correlation, `inf` for infinite noise.
 
     .. math::
         \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
-        + \frac{\eta\sigma^2}2\sum_ja_jc_j\Big)
-
-    with a_j as in `stationary_upper_bound`. The frequency domain is the sharper one.
+        + \frac{\eta\sigma^2}2\sum_j\frac{2c_j}{2-\eta\lambda_j}\Big)
 
     Parameters
     ----------
     step_size : float
         η, more than 0, with every ηλ at least 1e-100 and at most 1.
-    eigenvalues, noise, gradient_noise_std, label_noise_std, domain
+    eigenvalues, noise, gradient_noise_std, label_noise_std
         As in `stationary_upper_bound`.
 
     Source
@@ -171,9 +149,7 @@ def stationary_lower_bound(
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
     if np.isinf(sigma):
         return inf
-    moved = noise.relative_variance(eta * values)
-    if require_choice("domain", domain, ("time", "frequency")) == "frequency":
-        moved = 2.0 * moved / (2.0 - eta * values)
+    moved = 2.0 * noise.relative_variance(eta * values) / (2.0 - eta * values)
     label = squared_times(zeta, 0.25 * eta * float(values.sum()))
     return label + squared_times(sigma, 0.25 * eta * float(moved.sum()))
 
@@ -185,14 +161,10 @@ def universal_lower_bound(
     noise_multiplier: float,
     clip_norm: float = 1.0,
     label_noise_std: float = 0.0,
-    integrated: bool = False,
 ) -> float:
     r"""Lower bound on the stationary excess risk of every correlation.
 
     .. math:: \tfrac12\cdot\tfrac14\big(2\eta\zeta^2+\eta^2G^2z^2\big)\operatorname{tr}H
-        \quad\text{or, before }h\ge\tfrac14\operatorname{tr}H,\quad
-        \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
-        + \frac{\eta^2G^2z^2}{4\pi^2}\Big(\int\sqrt h\Big)^2\Big)
 
     Parameters
     ----------
@@ -203,26 +175,18 @@ def universal_lower_bound(
         at most 1e50.
     clip_norm : float
         How far one record moves a gradient, G, more than 0 and at most 1e50.
-    integrated : bool
-        The second, larger form. The spectrum :math:`|B|^2 = h^{-1/2}` attains its private part for
-        features that do not fluctuate.
 
     Source
     ------
-    choquettechoo2024, Theorem C.18 and the line before its end, halved as in
-    `stationary_lower_bound`.
+    choquettechoo2024, Theorem C.18, halved as in `stationary_lower_bound`.
     """
     values = require_curvatures(eigenvalues)
     eta = require_step_size(step_size, values)
     multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
     zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
-    response = float(values.sum()) / 4.0
-    if require_flag("integrated", integrated):
-        frequencies, weights = frequency_rule(min(1.0, eta * float(values.min())))
-        root = np.sqrt(regression_response(frequencies, values, step_size=eta))
-        response = (float(weights @ root) / (2.0 * pi)) ** 2
     label = squared_times(zeta, 0.5 * eta * float(values.sum()))
+    response = float(values.sum()) / 4.0
     return 0.5 * (label + squared_times(eta * norm * multiplier, response))
 
 

@@ -20,6 +20,7 @@ from privreg.units import from_units, in_units
 from privreg.validation import require_array, require_callable, require_count, require_number
 
 FloatArray = NDArray[np.float64]
+GRID = 25  # step sizes of a first look
 WITHIN = {"least": -1e50, "most": 1e50}
 
 
@@ -106,7 +107,6 @@ def tune_step_size(
     clip_norm: float,
     initial_error: ArrayLike,
     label_noise_std: float = 0.0,
-    grid: int = 25,
 ) -> TunedRun:
     """The step size whose last iterate has the least excess risk.
 
@@ -128,8 +128,6 @@ def tune_step_size(
         θ_0 - θ* in the eigenbasis, at least -1e50 and at most 1e50.
     label_noise_std : float
         At least 0 and at most 1e100.
-    grid : int
-        Number of step sizes, at least 5.
 
     Source
     ------
@@ -153,7 +151,7 @@ def tune_step_size(
             label_noise_std=label_noise_std,
         )
 
-    points = np.linspace(np.log(lowest), np.log(highest), require_count("grid", grid, least=5))
+    points = np.linspace(np.log(lowest), np.log(highest), GRID)
     risks = np.array([risk(point) for point in points])
     scaled, unit = in_units(error)
     idle = float(from_units(0.5 * float(values @ scaled**2), 2 * unit))

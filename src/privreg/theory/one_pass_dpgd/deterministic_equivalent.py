@@ -29,6 +29,7 @@ from privreg.theory.one_pass_dpgd.settings import (
     require_falling,
     require_scalars,
     require_settings,
+    require_signal,
 )
 from privreg.validation import (
     require_answer,
@@ -144,11 +145,7 @@ def solve(
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
     rtol = require_number("rtol", rtol, least=1e-14, below=1)
     most = require_count("most_intervals", most_intervals)
-    (signals,) = require_settings(signal=signal)
-    if signals.shape not in ((), spectrum.eigenvalues.shape):
-        raise ValueError(
-            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
-        )
+    signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
     noise_energy = np.where(

@@ -18,7 +18,7 @@ from privreg.theory.one_pass_dpgd.settings import (
     LARGEST,
     SMALLEST,
     require_scalars,
-    require_settings,
+    require_signal,
 )
 from privreg.validation import require_callable, require_instance, require_number
 
@@ -230,11 +230,7 @@ def _optimise(
             ).final_risk
 
     require_instance("spectrum", spectrum, Spectrum)
-    (signals,) = require_settings(signal=signal)
-    if signals.shape not in ((), spectrum.eigenvalues.shape):
-        raise ValueError(
-            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
-        )
+    signals = require_signal(signal, spectrum)
     bounds = {"lowest": lowest, "highest": high}
     # No rate at all leaves the initial risk: a best that is worse lies above a better one.
     idle = 0.99 * spectrum.mean(spectrum.eigenvalues * signals)

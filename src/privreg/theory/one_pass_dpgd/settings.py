@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from privreg.spectra import Spectrum
 from privreg.validation import entry, require_broadcast, require_real
 
 SMALLEST, LARGEST = 1e-32, 1e32
@@ -48,6 +49,16 @@ def require_scalars(*, infinite: bool = True, **values: Any) -> list[float]:
         if array.ndim:
             raise ValueError(f"{name} must be one number, got shape {array.shape}")
     return [float(array) for array in arrays]
+
+
+def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
+    """D_i(0) of each mode, or of all."""
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
+    return signals
 
 
 def require_falling(rates: NDArray[np.float64]) -> None:

@@ -27,7 +27,7 @@ from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
 from privreg.theory.one_pass_dpgd.settings import (
     require_falling,
     require_scalars,
-    require_settings,
+    require_signal,
 )
 from privreg.validation import (
     require_answer,
@@ -80,9 +80,7 @@ class Kernels:
     mass: Kernel
 
 
-def power_law_kernels(
-    spectrum_power: float, signal_power: float = 0.0, *, signal_scale: float = 0.5
-) -> Kernels:
+def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kernels:
     r"""Kernels of a power-law spectrum in closed form.
 
     .. math:: \int p(\lambda)\,\lambda^q e^{-2\lambda x}\,\mathrm d\lambda
@@ -96,9 +94,7 @@ def power_law_kernels(
     spectrum_power : float
         phi, at least -100 and less than 1.
     signal_power : float
-        psi, at least -100 and below 2 - phi: D_i(0) is `signal_scale` times lambda_i^-psi.
-    signal_scale : float
-        More than 0.
+        psi, at least -100 and below 2 - phi: D_i(0) is lambda_i^-psi / 2.
 
     Source
     ------
@@ -112,7 +108,6 @@ def power_law_kernels(
     signal_power = require_number(
         "signal_power", signal_power, least=-100, below=2 - spectrum_power - 1e-9
     )
-    (signal_scale,) = require_scalars(signal_scale=signal_scale)
 
     def moment(whole: float, part: float = 0.0, scale: float = 1.0) -> Kernel:
         power, order = whole + part, math.fsum((whole, part, 1, -spectrum_power))
@@ -126,7 +121,7 @@ def power_law_kernels(
 
         return kernel
 
-    return Kernels(moment(1.0, -signal_power, signal_scale), moment(2.0), moment(1.0), moment(0.0))
+    return Kernels(moment(1.0, -signal_power, 0.5), moment(2.0), moment(1.0), moment(0.0))
 
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
@@ -141,11 +136,7 @@ def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
     """
     require_instance("spectrum", spectrum, Spectrum)
     require_real("eigenvalues of spectrum", spectrum.eigenvalues, most=1e150)
-    (signals,) = require_settings(signal=signal)
-    if signals.shape not in ((), spectrum.eigenvalues.shape):
-        raise ValueError(
-            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
-        )
+    signals = require_signal(signal, spectrum)
 
     def weighted(values: NDArray[np.float64]) -> Kernel:
         return lambda x: (

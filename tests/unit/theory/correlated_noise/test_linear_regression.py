@@ -9,7 +9,6 @@ from scipy.stats import ortho_group
 from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, identity
 from privreg.theory.correlated_noise.error_curves import error_curve
 from privreg.theory.correlated_noise.linear_regression import (
-    stability_limit,
     stationary_error,
 )
 from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
@@ -107,28 +106,6 @@ def test_short_coefficients_are_continued_by_zeros():
     full = damped_anti_pgd(50, damping=0.1)
     long = error_curve(EIGENVALUES, step_size=0.1, coefficients=full, steps=50)
     np.testing.assert_array_equal(short.private, long.private)
-
-
-def test_errors_die_out_below_the_stability_limit_and_grow_above():
-    limit = stability_limit(EIGENVALUES)
-    start = np.ones(3)
-    for factor in (0.98, 1.02):
-        curve = error_curve(
-            EIGENVALUES,
-            step_size=factor * limit,
-            coefficients=[1.0],
-            steps=4000,
-            initial_error=start,
-        )
-        assert (curve.initial[-1] < curve.initial[0]) == (factor < 1)
-        error = stationary_error(
-            EIGENVALUES,
-            step_size=factor * limit,
-            noise=StationaryNoise.independent(),
-            gradient_noise_std=1.0,
-        )
-        assert np.isinf(error.excess_risk) == (factor > 1)
-        assert np.all(np.isinf(error.variances)) == (factor > 1)
 
 
 def test_undamped_noise_of_infinite_scale_has_infinite_risk():

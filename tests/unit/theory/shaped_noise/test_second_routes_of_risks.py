@@ -208,6 +208,14 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
     np.testing.assert_allclose(np.array(found, dtype=float), best, rtol=1e-9)
 
 
+def test_the_general_bound_is_infinite_where_the_theorem_is_silent() -> None:
+    settings = {"sample_size": 10, "step_size": 0.5, "noise_multiplier": 0.0, "clip_norm": 1.0}
+    found = general_bound(
+        [1.0, 1.0], target=[1.0, 0.0], covariance=[1.0, 1.0], label_noise_std=1.0, **settings
+    )
+    assert found.total == np.inf
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_best_step_size_is_that_of_a_finer_grid(seed: int) -> None:
     rng = np.random.default_rng(seed)
