@@ -90,14 +90,9 @@ def isotropic_risk(
     """
     eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
     rate = require_number("rate", rate, least=1e-30, most=LARGEST)
-    gradient_noise_std, ridge, label_noise_std = (
-        require_number(name, value, least=0, most=LARGEST)
-        for name, value in (
-            ("gradient_noise_std", gradient_noise_std),
-            ("ridge", ridge),
-            ("label_noise_std", label_noise_std),
-        )
-    )
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
+    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
     t = require_real("time", time, least=0, most=LARGEST)
     truth = require_array("target", target, shape=(None,), least=-LARGEST, most=LARGEST)
     origin = require_array("initial", initial, shape=truth.shape, least=-LARGEST, most=LARGEST)
@@ -113,7 +108,7 @@ def isotropic_risk(
     )
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
-        risk = 0.5 * rate**2 * eigenvalue * gradient_noise_std**2 * _convolution(t, decay, 0.0)
+        risk = 0.5 * rate**2 * eigenvalue * std**2 * _convolution(t, decay, 0.0)
         for power, amplitude in enumerate(amplitudes):
             speed = power * rate * curvature
             feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)

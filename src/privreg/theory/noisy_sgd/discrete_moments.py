@@ -45,44 +45,32 @@ def mean_risk(
     """
     require_instance("problem", problem, RidgeRegression)
     kurtosis = require_number("kurtosis", kurtosis, least=1, most=1e30)
-    gradient_noise_std = require_number(
-        "gradient_noise_std", gradient_noise_std, least=0, most=1e30
-    )
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
     steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=1e30)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        risk = _mean_risk(problem, steps, gradient_noise_std, kurtosis)
-    return require_answer("step_sizes", risk)
-
-
-def _mean_risk(
-    problem: RidgeRegression,
-    steps: NDArray[np.float64],
-    gradient_noise_std: float,
-    kurtosis: float,
-) -> NDArray[np.float64]:
     eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
     weights = problem.multiplicities * eigenvalues
-    mean = problem.initial - target
-    second = mean**2
-    risk = np.empty(steps.size + 1)
-    for k in range(steps.size + 1):
-        excess = float(weights @ second)
-        risk[k] = 0.5 * (excess + problem.label_noise_std**2)
-        if k == steps.size:
-            break
-        step = steps[k]
-        shrink = 1.0 - step * ridge
-        contraction = shrink - step * eigenvalues
-        second = (
-            (
-                shrink**2
-                - 2 * shrink * step * eigenvalues
-                + step**2 * (kurtosis - 1) * eigenvalues**2
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        mean = problem.initial - target
+        second = mean**2
+        risk = np.empty(steps.size + 1)
+        for k in range(steps.size + 1):
+            excess = float(weights @ second)
+            risk[k] = 0.5 * (excess + problem.label_noise_std**2)
+            if k == steps.size:
+                break
+            step = steps[k]
+            shrink = 1.0 - step * ridge
+            contraction = shrink - step * eigenvalues
+            second = (
+                (
+                    shrink**2
+                    - 2 * shrink * step * eigenvalues
+                    + step**2 * (kurtosis - 1) * eigenvalues**2
+                )
+                * second
+                + step**2 * eigenvalues * (excess + problem.label_noise_std**2)
+                - 2 * step * ridge * target * contraction * mean
+                + step**2 * (ridge**2 * target**2 + std**2)
             )
-            * second
-            + step**2 * eigenvalues * (excess + problem.label_noise_std**2)
-            - 2 * step * ridge * target * contraction * mean
-            + step**2 * (ridge**2 * target**2 + gradient_noise_std**2)
-        )
-        mean = contraction * mean - step * ridge * target
-    return risk
+            mean = contraction * mean - step * ridge * target
+    return require_answer("step_sizes", risk)

@@ -79,14 +79,9 @@ def hidden_state_divergence(
     ell = require_counts("position", position, least=0, most=LARGEST_COUNT)
     later = require_counts("later_steps", later_steps, least=0, most=LARGEST_COUNT)
     require_broadcast(position=ell, later_steps=later)
-    clip_norm, gradient_noise_std, step_size = (
-        require_number(name, value, least=1e-30, most=1e30)
-        for name, value in (
-            ("clip_norm", clip_norm),
-            ("gradient_noise_std", gradient_noise_std),
-            ("step_size", step_size),
-        )
-    )
+    clip_norm = require_number("clip_norm", clip_norm, least=1e-30, most=1e30)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=1e-30, most=1e30)
+    step_size = require_number("step_size", step_size, least=1e-30, most=1e30)
     strong_convexity = require_number("strong_convexity", strong_convexity, least=0, most=1e30)
     order = require_number("order", order, above=1, most=1e100)
     require_choice("bound", bound, ("reconstruction", "contraction"))
@@ -95,7 +90,7 @@ def hidden_state_divergence(
             f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
         )
     log_square = 2.0 * np.log1p(-step_size * strong_convexity)
-    single_step = 0.5 * order * (2.0 * clip_norm / gradient_noise_std) ** 2
+    single_step = 0.5 * order * (2.0 * clip_norm / std) ** 2
     if bound == "contraction":
         ratio = 1.0 / _geometric_sum(log_square, later + 1)
     else:

@@ -34,7 +34,7 @@ from privreg.validation import (
     require_real,
 )
 
-_STORED_GROUPS = 4
+_STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
 
 
 class WorstPair(NamedTuple):
@@ -51,8 +51,8 @@ class PairSearch(Computed):
     A divergence depends on a pair only through weighted inner products of the two records. If Σ
     has few distinct eigenvalues those are sums of Gram matrices that are formed once; a
     divergence then costs O(1) at any d. Otherwise three matrix products are formed for each
-    time and position. Inner products keep half the digits of nearly parallel factors: a pair that
-    they may not tell as precisely as `average_divergence` is computed like there, in O(d).
+    time and position. Inner products of nearly parallel factors keep half their digits: where that
+    is too few, the pair is computed as by `average_divergence`, in O(d).
 
     Parameters
     ----------

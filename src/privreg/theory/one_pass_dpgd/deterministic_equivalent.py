@@ -158,7 +158,11 @@ def solve(
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
         raise ValueError("signal must not be 0 where there is no label noise, got 0")
-    reported = _geometric_ends(1e-9, 1e-9) if times is None else _check_times(times)
+    reported = _geometric_ends(1e-9, 1e-9)
+    if times is not None:
+        reported = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(reported) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {short(reported)}")
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
     )
@@ -363,13 +367,6 @@ def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
         return np.geomspace(smallest, 0.5, count + 1)
 
     return np.concatenate([[0.0], rising(first), 1 - rising(last)[-2::-1], [1.0]])
-
-
-def _check_times(times: ArrayLike) -> NDArray[np.float64]:
-    found = require_array("times", times, shape=(None,), least=0, most=1)
-    if np.any(np.diff(found) <= 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {short(found)}")
-    return found
 
 
 # No fast math: a function that the compiler may reorder can round otherwise in the process that

@@ -138,7 +138,7 @@ def private_risk(
     if decoder is not None:
         beta, beta_unit = in_units(beta[:steps])
         unit += 2 * beta_unit
-        total = float(np.sum(_impulse_risks(*moved, beta)))
+        total = float(np.sum(_finite_or_infinite(_impulse_risks(*moved, beta))))
     else:
         for height in range(steps.bit_length()):
             span = 1 << height
@@ -146,7 +146,8 @@ def private_risk(
             # Added on entry, taken back `span` steps later.
             kicks = np.zeros(size - span)
             kicks[:1], kicks[span : span + 1] = 1.0, -1.0
-            total += float(np.sum(_impulse_risks(*moved, kicks)[size - entries - 1]))
+            risks = _finite_or_infinite(_impulse_risks(*moved, kicks))
+            total += float(np.sum(risks[size - entries - 1]))
     return float(from_units(scale**2 * total / size**2, unit))
 
 
@@ -163,6 +164,7 @@ def _transport(moments: FloatArray, lam: FloatArray, eta: float) -> FloatArray:
     return shrunk + eta**2 * lam * (moments @ lam)[..., None]
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
 def _impulse_risks(
     lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
 ) -> FloatArray:
@@ -170,13 +172,6 @@ def _impulse_risks(
 
     z of covariance diag(shape) is added -β_l times `push` in step l, where β are the kicks.
     """
-    return _finite_or_infinite(_impulse_kernel(lam, shape, eta, push, kicks))
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _impulse_kernel(
-    lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
-) -> FloatArray:
     d = lam.size
     risks = np.zeros(kicks.size)
     # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
