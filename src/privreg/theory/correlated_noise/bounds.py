@@ -1,38 +1,32 @@
 r"""Bounds on the excess risk of Noisy-FTRL for linear regression, with their constants.
 
 All bound the excess risk :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the
-paper's equation (8). Where Appendix C means twice as much, the docstring says so. The exact value
-stands in `linear_regression`.
+paper's equation (8), half of what Appendix C bounds. The exact value is in `linear_regression`.
 """
 
 from __future__ import annotations
 
-from math import inf, pi, sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.correlated_noise.spectral_integrals import SMALLEST, frequency_rule
+from privreg.theory.correlated_noise.spectral_integrals import SMALLEST
 from privreg.theory.correlated_noise.stationary_noise import (
-    CURVATURES,
     StationaryNoise,
-    regression_response,
+    require_curvatures,
     require_noise,
     require_step_size,
 )
 from privreg.units import squared_times
 from privreg.validation import (
     require_array,
-    require_choice,
-    require_flag,
     require_instance,
     require_number,
     require_real,
 )
 
 FloatArray = NDArray[np.float64]
-
-GAUSSIAN_KURTOSIS = 3.0
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
@@ -42,11 +36,6 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     ----------
     eigenvalues : array_like, shape (d,)
         At least 0 and at most 1e50, not all 0.
-
-    Returns
-    -------
-    float
-        Between 1 and d: the stable rank of :math:`H^{1/2}`.
 
     Source
     ------
@@ -58,24 +47,22 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     return float(values.sum() / values.max())
 
 
-def fourth_moment_bound(eigenvalues: ArrayLike, *, sharp: bool = True) -> float:
+def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
     r"""Least R² with :math:`\mathbb E\|x\|^2xx^\top\preceq R^2H` for Gaussian features.
+
+    .. math:: R^2 = 2\lambda_1+\operatorname{tr}H
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
         At least 0 and at most 1e50.
-    sharp : bool
-        :math:`2\lambda_1+\operatorname{tr}H`, the best; otherwise the paper's 3 tr H.
 
     Source
     ------
-    choquettechoo2024, Property C.3 (its proof gives the sharp value).
+    choquettechoo2024, the proof of Property C.3, which states the looser 3 tr H.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
-    if require_flag("sharp", sharp):
-        return float(2.0 * values.max() + values.sum())
-    return float(3.0 * values.sum())
+    return float(2.0 * values.max() + values.sum())
 
 
 def stationary_upper_bound(
@@ -85,19 +72,14 @@ def stationary_upper_bound(
     noise: StationaryNoise,
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
-    fourth_moment: float | None = None,
-    kurtosis: float = GAUSSIAN_KURTOSIS,
-    domain: str = "time",
 ) -> float:
-    r"""Upper bound on the stationary excess risk.
+    r"""Upper bound on the stationary excess risk for Gaussian features, `inf` for infinite noise.
 
     .. math::
         \big(1+(1-r)^{-2}\big)\eta R^2\zeta^2
-        + \big(1+C(1-r)^{-2}\big)\eta\sigma^2\sum_ja_jc_j,\qquad r=\sqrt{\eta R^2}
+        + \big(1+3(1-r)^{-2}\big)\eta\sigma^2\sum_jc_j,\qquad r=\sqrt{\eta R^2}
 
-    with a_j = 1 in the time domain, where :math:`\sum_jc_j=\langle\beta,T\beta\rangle`, and
-    :math:`a_j=2/(2-\eta\lambda_j)` in the frequency domain, where the sum is
-    :math:`\frac\eta\pi\int|B|^2h`.
+    with R² of `fourth_moment_bound` and :math:`\sum_jc_j=\langle\beta,T\beta\rangle`.
 
     Parameters
     ----------
@@ -110,38 +92,27 @@ def stationary_upper_bound(
         σ of the white noise, at least 0 and at most 1e100; or `inf`.
     label_noise_std : float
         ζ, at least 0 and at most 1e100.
-    fourth_moment : float, optional
-        R², more than 0 and at most 1e50; the sharp one of Gaussian features by default.
-    kurtosis : float
-        C, more than 0 and at most 1e50; 3 for Gaussian features.
-    domain : {"time", "frequency"}
 
-    Returns
-    -------
-    float
-        `inf` for infinite noise. Loose: some 65 times the exact value for λ_k = 1/k, d = 128,
-        η = 0.02.
+    Notes
+    -----
+    Loose: some 65 times the exact value for λ_k = 1/k, d = 128, η = 0.02.
 
     Source
     ------
-    choquettechoo2024, Theorems C.14 (time) and C.15 (frequency), for F with the factor ½. The
-    printed text has lost the root of ηR².
+    choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text has lost the root of
+    ηR².
     """
-    values = _curvatures(eigenvalues)
-    moment = fourth_moment_bound(values) if fourth_moment is None else fourth_moment
-    moment = require_number("fourth_moment", moment, above=0, most=1e50)
+    values = require_curvatures(eigenvalues)
+    moment = fourth_moment_bound(values)
     limit = min(1.0 / moment, 1.0 / float(values.max()))
     eta = require_number("step_size", step_size, least=SMALLEST / values.min(), below=limit)
     require_instance("noise", noise, StationaryNoise)
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
-    constant = require_number("kurtosis", kurtosis, above=0, most=1e50)
     if np.isinf(sigma):
         return inf
     spread = (1.0 - sqrt(eta * moment)) ** -2
     moved = noise.relative_variance(eta * values)
-    if require_choice("domain", domain, ("time", "frequency")) == "frequency":
-        moved = 2.0 * moved / (2.0 - eta * values)
-    private = (1.0 + constant * spread) * eta * float(moved.sum())
+    private = (1.0 + 3.0 * spread) * eta * float(moved.sum())
     return squared_times(zeta, (1.0 + spread) * eta * moment) + squared_times(sigma, private)
 
 
@@ -152,53 +123,33 @@ def stationary_lower_bound(
     noise: StationaryNoise,
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
-    domain: str = "frequency",
 ) -> float:
-    r"""Lower bound on the stationary excess risk of one correlation.
+    r"""Lower bound on the stationary excess risk of one correlation, `inf` for infinite noise.
 
     .. math::
         \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
-        + \frac{\eta\sigma^2}2\sum_ja_jc_j\Big)
-
-    with a_j as in `stationary_upper_bound`.
+        + \frac{\eta\sigma^2}2\sum_j\frac{2c_j}{2-\eta\lambda_j}\Big)
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 1e-50 and at most 1e50.
     step_size : float
         η, more than 0, with every ηλ at least 1e-100 and at most 1.
-    noise : StationaryNoise
-    gradient_noise_std : float
-        σ of the white noise, at least 0 and at most 1e100; or `inf`.
-    label_noise_std : float
-        ζ, at least 0 and at most 1e100.
-    domain : {"time", "frequency"}
-
-    Returns
-    -------
-    float
-        `inf` for infinite noise.
-
-    Notes
-    -----
-    The paper prints twice this. That is a bound on :math:`\|\theta-\theta^*\|_H^2`, the F of
-    its equation (22), but false for the F of equation (8) at small steps, where the exact excess
-    risk tends to half of it. The frequency domain is the sharper one here.
+    eigenvalues, noise, gradient_noise_std, label_noise_std
+        As in `stationary_upper_bound`.
 
     Source
     ------
-    choquettechoo2024, Theorem C.18, halved.
+    choquettechoo2024, Theorem C.18, halved: the paper prints a bound on
+    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) it is
+    false at small steps, where the exact excess risk tends to half of it.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     eta = require_step_size(step_size, values)
     require_instance("noise", noise, StationaryNoise)
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
     if np.isinf(sigma):
         return inf
-    moved = noise.relative_variance(eta * values)
-    if require_choice("domain", domain, ("time", "frequency")) == "frequency":
-        moved = 2.0 * moved / (2.0 - eta * values)
+    moved = 2.0 * noise.relative_variance(eta * values) / (2.0 - eta * values)
     label = squared_times(zeta, 0.25 * eta * float(values.sum()))
     return label + squared_times(sigma, 0.25 * eta * float(moved.sum()))
 
@@ -210,48 +161,32 @@ def universal_lower_bound(
     noise_multiplier: float,
     clip_norm: float = 1.0,
     label_noise_std: float = 0.0,
-    integrated: bool = False,
 ) -> float:
     r"""Lower bound on the stationary excess risk of every correlation.
 
     .. math:: \tfrac12\cdot\tfrac14\big(2\eta\zeta^2+\eta^2G^2z^2\big)\operatorname{tr}H
-        \quad\text{or, before }h\ge\tfrac14\operatorname{tr}H,\quad
-        \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
-        + \frac{\eta^2G^2z^2}{4\pi^2}\Big(\int\sqrt h\Big)^2\Big)
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 1e-50 and at most 1e50.
-    step_size : float
-        η, more than 0, with every ηλ at least 1e-100 and at most 1.
+    eigenvalues, step_size, label_noise_std
+        λ, η and ζ as in `stationary_lower_bound`.
     noise_multiplier : float
         Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`; at least 0 and
         at most 1e50.
     clip_norm : float
         How far one record moves a gradient, G, more than 0 and at most 1e50.
-    label_noise_std : float
-        ζ, at least 0 and at most 1e100.
-    integrated : bool
-        The second, larger form. `StationaryNoise.regression_optimal` attains its private part for
-        features that do not fluctuate.
 
     Source
     ------
-    choquettechoo2024, Theorem C.18 and the line before its end, halved as in
-    `stationary_lower_bound`.
+    choquettechoo2024, Theorem C.18, halved as in `stationary_lower_bound`.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     eta = require_step_size(step_size, values)
     multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
     zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
-    response = float(values.sum()) / 4.0
-    if require_flag("integrated", integrated):
-        frequencies, weights = frequency_rule(min(1.0, eta * float(values.min())))
-        root = np.sqrt(regression_response(frequencies, values, step_size=eta))
-        response = (float(weights @ root) / (2.0 * pi)) ** 2
     label = squared_times(zeta, 0.5 * eta * float(values.sum()))
+    response = float(values.sum()) / 4.0
     return 0.5 * (label + squared_times(eta * norm * multiplier, response))
 
 
@@ -263,7 +198,7 @@ def transient_bound(
     initial_risk: float,
     stationary_risk: float,
 ) -> FloatArray:
-    r"""Upper bound on the excess risk after a number of steps.
+    r"""Upper bound on the excess risk after a number of steps, of the shape of `step`.
 
     .. math:: \Big(\sqrt{\tfrac{\lambda_1}{\lambda_d}e^{-\eta\lambda_dt}F_0}+\sqrt{F_\infty}\Big)^2
 
@@ -279,25 +214,17 @@ def transient_bound(
         Excess risks F_0 of the start and F_∞ of the limit, the latter with noise of the limiting
         sensitivity from the first step on; at least 0 and at most 1e100.
 
-    Returns
-    -------
-    ndarray, shape (...)
-
     Source
     ------
     choquettechoo2024, Theorem D.11.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     times = require_real("step", step, least=0)
     limit = 1.0 / fourth_moment_bound(values)
     eta = require_number("step_size", step_size, above=0, below=limit)
     first = require_number("initial_risk", initial_risk, least=0, most=1e100)
     last = require_number("stationary_risk", stationary_risk, least=0, most=1e100)
     low, high = float(values.min()), float(values.max())
-    # Of the root of the exponential: the exponential itself may round to 0 where this does not.
+    # The root of the exponential, which may itself round to 0.
     start = sqrt(high / low * first) * np.exp(-0.5 * eta * low * times)
     return np.asarray((start + sqrt(last)) ** 2)
-
-
-def _curvatures(eigenvalues: ArrayLike) -> FloatArray:
-    return require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, pi
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.accuracy import warn_beyond
 from privreg.immutable import Computed, frozen
-from privreg.theory.correlated_noise.sector_multiplier import Sector, least_multiplier
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
     frequency_rule,
@@ -38,6 +38,12 @@ from privreg.validation import (
 FloatArray = NDArray[np.float64]
 # Share of the bound that a better multiplier may save.
 TOLERANCE = 1e-3
+# Relative distance from the least cost at which to stop, growth of t, and steps at one t at most.
+TARGET, GROWTH, MOST_STEPS = 1e-8, 20.0, 100
+# What a step promises where it is the last, and where rounding lets it be the last.
+SETTLED, ENOUGH = 1e-8, 1e-2
+# Bound on λ_0, of which 4 satisfies all frequencies: for µ = L the optimum is at infinity.
+LARGEST = 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +56,8 @@ class ConvexBound:
         The bound with the constants of the paper's equation (10).
     frequencies, weights : ndarray, shape (n,)
         Quadrature on (0, π) over even functions, of total weight 2π.
-    response : ndarray, shape (n,)
-        ψ at the frequencies.
-    power : ndarray, shape (n,)
-        |B|² at the frequencies: the caller's, or the optimised one.
+    response, power : ndarray, shape (n,)
+        ψ, and |B|² given or optimised, at the frequencies.
     multiplier : ndarray, shape (2 lags + 1,)
         λ at lags -lags, ..., lags; the entry in the middle is λ_0.
     """
@@ -149,10 +153,6 @@ class SectorProgram(Computed):
         rho : float
             zCDP budget under zero-out neighbours, at least 1e-50 and at most 1e50.
 
-        Returns
-        -------
-        ConvexBound
-
         Raises
         ------
         ArithmeticError
@@ -182,26 +182,17 @@ class SectorProgram(Computed):
         tolerance: float = 1e-6,
         most_rounds: int = 30,
     ) -> ConvexBound:
-        r"""Correlation and multiplier in turn: :math:`|B|^2\propto\psi^{-1/2}` for a given ψ.
+        r"""Correlation and multiplier in turn, :math:`|B|^2\propto\psi^{-1/2}`: a local optimum.
 
         Parameters
         ----------
         start : array_like, shape (n,)
             First |B|², at least 1e-50 and at most 1e50.
-        dimension : int
-            d.
-        clip_norm : float
-            G, at least 1e-50 and at most 1e50.
-        rho : float
-            zCDP budget, at least 1e-50 and at most 1e50.
+        dimension, clip_norm, rho
+            As in `bound`.
         tolerance : float
             Relative decrease of a round at which to stop, at least 0 and at most 1.
         most_rounds : int
-
-        Returns
-        -------
-        ConvexBound
-            Of the last round; a local optimum of the joint problem, which is not convex.
 
         Warns
         -----
@@ -259,16 +250,10 @@ def quadratic_envelope(
     ----------
     frequencies : array_like, shape (...)
         ω, from 1e-100 on in size; may be empty.
-    strong_convexity : float
-        μ, from 1e-50 and at most L.
-    smoothness : float
-        L, at least 1e-50 and at most 1e50.
+    strong_convexity, smoothness : float
+        μ ≤ L, at least 1e-50 and at most 1e50.
     step_size : float
-        η, with ημ at least 1e-100 and at most 1, and ηL too.
-
-    Returns
-    -------
-    ndarray, shape (...)
+        η, with ημ at least 1e-100 and ηL at most 1.
     """
     angle = require_real("frequencies", frequencies)
     smooth = require_number("smoothness", smoothness, least=1e-50, most=1e50)
@@ -282,3 +267,96 @@ def _scale(smoothness: float, dimension: int, clip_norm: float, rho: float) -> f
     norm = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
     budget = require_number("rho", rho, least=1e-50, most=1e50)
     return smoothness * require_count("dimension", dimension) * norm**2 / budget
+
+
+class Sector(NamedTuple):
+    """The inequality at n frequencies: matrices from λ to x and y, and L - µ, α, β, k_1 and k_2."""
+
+    real: FloatArray
+    imaginary: FloatArray
+    width: float
+    alpha: FloatArray
+    beta: FloatArray
+    first: NDArray[np.complex128]
+    second: complex
+
+    def slack(self, multiplier: FloatArray) -> FloatArray:
+        """Values of αx + βy - 1."""
+        x, y = self.real @ multiplier, self.imaginary @ multiplier
+        return self.alpha * x + self.beta * y - 1
+
+    def response(self, multiplier: FloatArray) -> FloatArray:
+        r"""Values of :math:`\psi = ((L-\mu)^2(x^2+y^2)+2x)/(\alpha x+\beta y-1)`."""
+        x, y = self.real @ multiplier, self.imaginary @ multiplier
+        return (self.width**2 * (x**2 + y**2) + 2 * x) / self.slack(multiplier)
+
+
+def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, float]:
+    r"""Multiplier of least cost, and the share of its cost that a better one may save.
+
+    With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. Newton's steps
+    minimise t times the cost Σ c ψ, c = `load`, with logarithms of the constraints λ_s > 0 and
+    :math:`\sum_{s\ne0}\lambda_s<\lambda_0`; they are the same in any units of λ and of the
+    frequencies. At the centre of t the cost is at most the number of constraints over t above the
+    least (Boyd and Vandenberghe, 2004, Section 11.2).
+    """
+    least = float(sector.alpha.min())
+    if least <= 0:
+        raise ArithmeticError("step_size must be less than 2 / smoothness by more than rounding")
+    unit = 4.0 / least
+    scaled = sector._replace(real=unit * sector.real, imaginary=unit * sector.imaginary)
+    # λ_0 = 1 leaves αx at least 4; the other entries take away at most 1.
+    size, largest = sector.real.shape[1], np.hypot(sector.alpha, sector.beta).max()
+    point = np.full(size, 1.0 / (size * unit * largest))
+    point[size // 2] = 1.0
+    load = load / (load @ scaled.response(point))
+    distance, weight = inf, float(size)
+    while distance > TARGET:
+        found = _centred(scaled, load, point, weight)
+        if found is None:
+            break
+        point = found
+        distance = (size + 1) / weight / float(load @ scaled.response(point))
+        weight *= GROWTH
+    return unit * point, distance
+
+
+def _centred(sector: Sector, load: FloatArray, point: FloatArray, t: float) -> FloatArray | None:
+    """The minimum of t Σ c ψ - Σ ln(constraints), by Newton's method with halved steps."""
+    size, middle = point.size, point.size // 2
+    # The constraints' values are `normals` @ λ + `offsets`.
+    normals = np.eye(size + 1, size)
+    normals[middle] = -1.0
+    normals[middle, middle], normals[size, middle] = 1.0, -1.0
+    offsets = np.zeros(size + 1)
+    offsets[size] = LARGEST
+
+    def objective(at: FloatArray) -> float:
+        values = normals @ at + offsets
+        if min(values.min(), sector.slack(at).min()) <= 0:
+            return inf
+        return t * float(load @ sector.response(at)) - float(np.log(values).sum())
+
+    for _ in range(MOST_STEPS):
+        x, y, slack = sector.real @ point, sector.imaginary @ point, sector.slack(point)
+        psi, square = sector.response(point), sector.width**2
+        along_x = t * load * (2 * square * x + 2 - psi * sector.alpha) / slack
+        along_y = t * load * (2 * square * y - psi * sector.beta) / slack
+        inverse = normals / (normals @ point + offsets)[:, None]
+        gradient = along_x @ sector.real + along_y @ sector.imaginary - inverse.sum(axis=0)
+        mixed = sector.first * sector.beta - sector.second * sector.alpha
+        root = np.sqrt(2 * t * load / slack) / slack
+        rows = (root * (y * mixed - sector.first))[:, None] * sector.real
+        rows -= (root * (x * mixed + sector.second))[:, None] * sector.imaginary
+        hessian = (rows.conj().T @ rows).real + inverse.T @ inverse
+        scale = 1 / np.sqrt(np.diag(hessian))
+        step = -scale * np.linalg.solve(scale[:, None] * hessian * scale, scale * gradient)
+        decrease, before, share = -float(gradient @ step), objective(point), 1.0
+        if decrease < SETTLED:
+            return point
+        while objective(point + share * step) > before - 0.1 * share * decrease:
+            share /= 2
+            if share < 1e-12:
+                return point if decrease < ENOUGH else None
+        point = point + share * step
+    return point if decrease < ENOUGH else None

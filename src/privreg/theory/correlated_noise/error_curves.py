@@ -12,16 +12,10 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.units import from_units, in_unit, in_units, squared_times
-from privreg.validation import (
-    require_answer,
-    require_array,
-    require_count,
-    require_number,
-)
+from privreg.validation import require_answer, require_array, require_count, require_number
 
 FloatArray = NDArray[np.float64]
-# What has shrunk to this share counts as nothing. It would end among subnormal numbers, at which
-# some processors are many times slower.
+# A smaller share is 0: subnormal numbers make some processors many times slower.
 NEGLIGIBLE_SHARE = 1e-280
 CHECKED_EVERY = 256  # steps
 
@@ -83,7 +77,7 @@ def error_curve(
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance, at least 0.
     step_size : float
-        η, more than 0. An unstable one gives growing errors.
+        η, more than 0. An unstable one gives growing errors, refused where one overflows.
     coefficients : array_like, shape (at most steps,)
         Decoder β from `privreg.noise.toeplitz`; what is missing, or below a share of 1e-280 of
         the largest, is 0.
@@ -91,15 +85,6 @@ def error_curve(
         T.
     initial_error : array_like, shape (d,), optional
         θ_0 - θ* in the eigenbasis; 0 by default.
-
-    Returns
-    -------
-    ErrorCurve
-
-    Raises
-    ------
-    ValueError
-        If an error overflows.
 
     Examples
     --------
@@ -155,8 +140,7 @@ def _second_moments(
 ) -> FloatArray:
     """Half of q for the start's error, for unit private noise and for unit label noise.
 
-    The private noise enters with the variance `drive` for η². What the noise's memory holds below
-    `least` is dropped.
+    Private noise has the variance `drive` for η²; its memory is dropped below `least`.
     """
     steps, d = decoder.size, values.size
     halves = np.zeros((3, steps + 1))

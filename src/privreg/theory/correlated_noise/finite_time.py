@@ -1,8 +1,8 @@
-r"""Best excess risk after a given number of steps, by tuning the step size on the exact curves.
+"""Best excess risk after a given number of steps, by tuning the step size on the exact curves.
 
 The noise is calibrated to the sensitivity of the steps that are run, and nothing is clipped: a
 record's gradient is taken to have norm at most `clip_norm`, as on the event of the paper's Section
-2.3. Its printed step sizes hold from numbers of steps on that no one runs; the curves always hold.
+2.3. Its printed step sizes need numbers of steps that no one runs; the curves always hold.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from privreg.units import from_units, in_units
 from privreg.validation import require_array, require_callable, require_count, require_number
 
 FloatArray = NDArray[np.float64]
+GRID = 25  # step sizes of a first look
 WITHIN = {"least": -1e50, "most": 1e50}
 
 
@@ -34,42 +35,26 @@ Correlations = Callable[[int, float], Correlation]
 
 
 class TunedRun(NamedTuple):
-    """The best step size found and its excess risk after the last step.
-
-    The step size is 0 where the start is better than what any step leads to.
-    """
+    """The best step size found, 0 where no step beats the start, and its final excess risk."""
 
     step_size: float
     excess_risk: float
 
 
 def independent_noise(steps: int, step_size: float) -> Correlation:
-    """Independent noise whatever the steps: DP-SGD.
-
-    Parameters
-    ----------
-    steps : int
-        At least 1.
-    step_size : float
-        More than 0.
-    """
+    """Independent noise whatever the steps: DP-SGD."""
     require_count("steps", steps)
     require_number("step_size", step_size, above=0)
     return Correlation(np.ones(1), 1.0)
 
 
 def damped_noise(damping_rate: float) -> Correlations:
-    r"""ν-FTRL with damping :math:`\nu = \min(1, \eta\,r)`; the paper takes r = λ_d.
+    r"""Correlation of ν-FTRL with :math:`\nu=\min(1,\eta\,r)` as a function of steps and step size.
 
     Parameters
     ----------
     damping_rate : float
-        r, at least 0.
-
-    Returns
-    -------
-    callable
-        (steps, step_size) to a `Correlation`.
+        r, at least 0; the paper takes λ_d.
     """
     rate = require_number("damping_rate", damping_rate, least=0)
 
@@ -92,27 +77,7 @@ def final_excess_risk(
     initial_error: ArrayLike,
     label_noise_std: float = 0.0,
 ) -> float:
-    """Excess risk after the last step, with noise for the sensitivity of all of them.
-
-    Parameters
-    ----------
-    eigenvalues, step_size, steps
-        As for `error_curve`.
-    initial_error : array_like, shape (d,)
-        θ_0 - θ* in the eigenbasis, at least -1e50 and at most 1e50.
-    correlations : callable
-        `independent_noise`, or what `damped_noise` returns.
-    noise_multiplier : float
-        Noise standard deviation over the sensitivity, 1/√(2ρ); at least 0 and at most 1e40.
-    clip_norm : float
-        How far one record moves a gradient, more than 0 and at most 1e40.
-    label_noise_std : float
-        At least 0 and at most 1e100.
-
-    Returns
-    -------
-    float
-    """
+    """Excess risk after the last step, with noise for the sensitivity of all of them."""
     multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e40)
     norm = require_number("clip_norm", clip_norm, above=0, most=1e40)
     require_callable("correlations", correlations)
@@ -142,31 +107,27 @@ def tune_step_size(
     clip_norm: float,
     initial_error: ArrayLike,
     label_noise_std: float = 0.0,
-    grid: int = 25,
 ) -> TunedRun:
     """The step size whose last iterate has the least excess risk.
 
     The best of a geometric grid from a thousandth of 1/(λ_d steps) up to the stability limit,
-    refined by golden section between its neighbours to 0.1 %. Where the least step is the best, the
-    grid goes on below it: heavy noise admits only minute steps. It ends there when
-    the risk is that of the start, and above at the stability limit, which is not passed.
+    refined by golden section between its neighbours to 0.1 %. Where the least step is the best, as
+    under heavy noise, the grid goes on below it until the risk is that of the start.
 
     Parameters
     ----------
-    eigenvalues, steps, correlations, initial_error
-        As for `final_excess_risk`.
+    eigenvalues, steps
+        As for `error_curve`.
+    correlations : callable
+        `independent_noise`, or what `damped_noise` returns.
     noise_multiplier : float
-        At least 0 and at most 1e40.
+        Noise standard deviation over the sensitivity, 1/√(2ρ); at least 0 and at most 1e40.
     clip_norm : float
-        More than 0 and at most 1e40.
+        How far one record moves a gradient, more than 0 and at most 1e40.
+    initial_error : array_like, shape (d,)
+        θ_0 - θ* in the eigenbasis, at least -1e50 and at most 1e50.
     label_noise_std : float
         At least 0 and at most 1e100.
-    grid : int
-        Number of step sizes, at least 5.
-
-    Returns
-    -------
-    TunedRun
 
     Source
     ------
@@ -190,7 +151,7 @@ def tune_step_size(
             label_noise_std=label_noise_std,
         )
 
-    points = np.linspace(np.log(lowest), np.log(highest), require_count("grid", grid, least=5))
+    points = np.linspace(np.log(lowest), np.log(highest), GRID)
     risks = np.array([risk(point) for point in points])
     scaled, unit = in_units(error)
     idle = float(from_units(0.5 * float(values @ scaled**2), 2 * unit))

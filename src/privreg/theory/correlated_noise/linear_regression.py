@@ -19,13 +19,12 @@ from scipy.optimize import brentq
 
 from privreg.theory.correlated_noise.spectral_integrals import SMALLEST
 from privreg.theory.correlated_noise.stationary_noise import (
-    CURVATURES,
     StationaryNoise,
+    require_curvatures,
     require_noise,
-    require_step_size,
 )
 from privreg.units import from_units, in_unit, squared_times
-from privreg.validation import require_array, require_instance, require_number
+from privreg.validation import require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -52,7 +51,7 @@ def stationary_error(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
 ) -> StationaryError:
-    r"""Excess risk in the limit of many steps, in closed form.
+    r"""Excess risk in the limit of many steps, in closed form; infinite from `stability_limit` on.
 
     .. math::
         q = \frac{\frac\eta2\sum_j\frac{\zeta^2\lambda_j+\sigma^2c_j}{1-\eta\lambda_j}}
@@ -76,21 +75,15 @@ def stationary_error(
     label_noise_std : float
         ζ, at least 0 and at most 1e100.
 
-    Returns
-    -------
-    StationaryError
-        Infinite from `stability_limit` on.
-
     Notes
     -----
     The second moments S of the error obey, for Gaussian features,
-    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`, and the noise that is correlated
-    with the iterate enters only through its conditional mean, which follows the averaged dynamics:
+    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`. The noise that is correlated
+    with the iterate enters only through its conditional mean, which follows the averaged dynamics.
+    The formula is the fixed point of
 
     .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
         + \eta^2\lambda_j(q+\zeta^2) + \eta^2\sigma^2c_j.
-
-    The fixed point of this recursion is the formula above.
 
     Examples
     --------
@@ -104,7 +97,7 @@ def stationary_error(
     The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments, which the
     paper does not solve.
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     eta = require_number("step_size", step_size, least=SMALLEST / float(values.min()), most=1e50)
     require_instance("noise", noise, StationaryNoise)
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
@@ -126,81 +119,30 @@ def stationary_error(
 
 
 def stability_limit(eigenvalues: ArrayLike) -> float:
-    r"""Step size from which on the squared error grows without bound.
+    r"""Step size from which on the squared error grows without bound, about 2/tr H.
 
     .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
         \eta\lambda_1 < 1
 
-    is exactly when the recursion of the second moments contracts: about η < 2/tr H.
+    is exactly when the recursion of the second moments contracts.
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance, at least 1e-50 and at most 1e50.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
     >>> round(stability_limit([1.0, 1.0]), 12)    # 2 / (d + 2) for the identity
     0.5
     """
-    values = _curvatures(eigenvalues)
+    values = require_curvatures(eigenvalues)
     largest = 1.0 / float(values.max())
     # The sum increases from 0 at 0 to infinity at 1/λ1; the ends bracket its crossing of 1.
     low, high = 0.5 / float(values.sum()), largest * (1.0 - 1e-12)
     return float(
         brentq(lambda eta: _feedback(eta, values) - 1.0, low, high, xtol=1e-300, rtol=1e-14)
     )
-
-
-def linear_response_risk(
-    eigenvalues: ArrayLike,
-    *,
-    step_size: float,
-    noise: StationaryNoise,
-    gradient_noise_std: float,
-    label_noise_std: float = 0.0,
-) -> float:
-    r"""Stationary excess risk if every :math:`xx^\top` were its mean H: a lower bound.
-
-    .. math:: \frac q2\ge\frac{\eta}{2}\sum_j\frac{\sigma^2c_j+\zeta^2\lambda_j}{2-\eta\lambda_j}
-
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of the covariance, at least 1e-50 and at most 1e50.
-    step_size : float
-        η, more than 0, with every ηλ at least 1e-100 and at most 1.
-    noise : StationaryNoise
-    gradient_noise_std : float
-        σ, at least 0 and at most 1e100; or `inf`.
-    label_noise_std : float
-        ζ, at least 0 and at most 1e100.
-
-    Returns
-    -------
-    float
-        `inf` for infinite noise.
-
-    Source
-    ------
-    choquettechoo2024, equation (46).
-    """
-    values = _curvatures(eigenvalues)
-    eta = require_step_size(step_size, values)
-    require_instance("noise", noise, StationaryNoise)
-    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
-    rates = eta * values
-    gain = 0.5 * eta / (2.0 - rates)
-    private = squared_times(sigma, float(gain @ noise.relative_variance(rates)))
-    return private + squared_times(zeta, float(gain @ values))
-
-
-def _curvatures(eigenvalues: ArrayLike) -> FloatArray:
-    return require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)
 
 
 def _feedback(eta: float, values: FloatArray) -> float:

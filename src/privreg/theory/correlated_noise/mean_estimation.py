@@ -4,8 +4,7 @@ r"""Private estimation of a mean by gradient descent with correlated noise, for 
     \qquad w_t\sim N(0,\sigma^2)
 
 The excess risk is half the squared error, :math:`\tfrac12\mathbb E(\theta_t-\mathbb Ez)^2`, as in
-the paper's equation (6); its Appendix B calls the squared error itself the suboptimality, twice as
-much. Ratios are the same.
+the paper's equation (6); its Appendix B calls the squared error itself the suboptimality.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def stationary_excess_risk(
     gradient_noise_std: ArrayLike,
     sample_std: ArrayLike = 0.0,
 ) -> FloatArray:
-    r"""Excess risk in the limit of many steps.
+    r"""Excess risk in the limit of many steps, `inf` for infinite noise.
 
     .. math:: \tfrac12\mathbb E(\theta-\mathbb Ez)^2
         = \frac{\eta}{2(2-\eta)}\big(\sigma^2c(\eta) + \operatorname{Var}z\big)
@@ -46,19 +45,14 @@ def stationary_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, at least 1e-100 and at most 1; may be empty.
+        η, at least 1e-100 and at most 1; may be empty, as may the standard deviations.
     noise : StationaryNoise
         How the noise is correlated.
     gradient_noise_std : array_like, shape (...)
         Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget; at least 0
-        and at most 1e100, or `inf`; may be empty.
+        and at most 1e100, or `inf`.
     sample_std : array_like, shape (...)
-        Standard deviation of a sample z, at least 0 and at most 1e100; may be empty.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        `inf` for infinite noise.
+        Standard deviation of a sample z, at least 0 and at most 1e100.
 
     Source
     ------
@@ -99,10 +93,6 @@ def least_private_excess_risk(
     clip_norm : float
         How far one record moves a gradient, G, more than 0 and at most 1e50.
 
-    Returns
-    -------
-    ndarray, shape (...)
-
     Source
     ------
     choquettechoo2024, equation (19) and what follows it, times ½. The printed minimum writes
@@ -116,20 +106,17 @@ def least_private_excess_risk(
 
 
 def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
-    r"""Private part of the optimal correlation's risk over that of independent noise.
+    r"""Private part of the optimal correlation's risk over that of independent noise, in (0, 1].
 
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
+
+    It increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1, where
+    the next gradient undoes the noise of the last by itself.
 
     Parameters
     ----------
     step_size : array_like, shape (...)
         η in (0, 1]; may be empty.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        In (0, 1], increasing: about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps, and 1 at
-        η = 1, where the next gradient undoes the noise of the last by itself.
 
     Examples
     --------

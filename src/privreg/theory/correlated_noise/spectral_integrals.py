@@ -32,11 +32,6 @@ def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
         Frequencies ω; may be empty.
     rate : array_like, shape (...)
         Rates c in [0, 1], broadcast with the frequencies; may be empty.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Without the cancellation of :math:`1+(1-c)^2-2(1-c)\cos\omega` near 0.
     """
     angle = require_real("frequency", frequency)
     c = require_real("rate", rate, least=0, most=1)
@@ -45,7 +40,7 @@ def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
 
 
 def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
-    r"""Integral of the inverse modulus, a complete elliptic integral of modulus 1 - c.
+    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at c = 0.
 
     .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-c-e^{i\omega}|} = 4K(1-c)
 
@@ -53,11 +48,6 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
     ----------
     rate : array_like, shape (...)
         Rates c in [0, 1]; may be empty.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        `inf` at c = 0.
 
     Examples
     --------
@@ -86,10 +76,6 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
         Rates a from 1e-100 and at most 1, or 0; may be empty.
     denominator_rate : array_like, shape (...)
         Rates b at least 1e-100 and at most 1, broadcast with a; may be empty.
-
-    Returns
-    -------
-    ndarray, shape (...)
 
     Notes
     -----
@@ -148,22 +134,12 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
         \sum_i w_if(\omega_i)`.
     """
     order = require_count("nodes_per_panel", nodes_per_panel, least=2)
-    frequencies, weights = panel_rule(frequency_edges(smallest), nodes_per_panel=order)
-    return frequencies, 2.0 * weights
-
-
-def frequency_edges(smallest: float) -> FloatArray:
-    """Panels of `frequency_rule`, from 0 to π.
-
-    Parameters
-    ----------
-    smallest : float
-        Width of the finest feature at 0, at least 1e-100 and at most π.
-    """
     width = require_number("smallest", smallest, least=SMALLEST, most=pi)
     first = width / 2.0
     panels = int(np.ceil(np.log2(pi / first)))
-    return np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
+    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
+    frequencies, weights = panel_rule(edges, nodes_per_panel=order)
+    return frequencies, 2.0 * weights
 
 
 def _undamped(b: FloatArray) -> FloatArray:

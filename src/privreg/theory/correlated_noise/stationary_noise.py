@@ -1,9 +1,8 @@
 r"""Correlated noise in its stationary state: its price in privacy and its effect on a direction.
 
-White noise w enters as :math:`\tilde w_t = \sum_\tau \beta_\tau w_{t-\tau}`. Two numbers say all
-that the stationary theory needs: the limiting squared sensitivity, which the variance of w is
-proportional to, and how much more or less the correlated noise moves a direction of rate ηλ than
-independent noise of the same variance does.
+White noise w enters as :math:`\tilde w_t = \sum_\tau \beta_\tau w_{t-\tau}`. The stationary theory
+needs two things: the limiting squared sensitivity, to which the variance of w is proportional, and
+the variance that is left along a direction of rate ηλ, relative to that of independent noise.
 """
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.noise.quadrature import panel_rule, resolved_edges
 from privreg.noise.sensitivity import damped_anti_pgd_limit, damped_square_root_limit
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
     distance_ratio_integral,
-    frequency_edges,
     squared_distance,
 )
-from privreg.units import from_units, in_units
 from privreg.validation import (
     require_answer,
     require_array,
@@ -36,8 +32,6 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-_NODES = 20  # a panel
-CURVATURES = {"least": 1e-50, "most": 1e50}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +42,6 @@ class StationaryNoise:
         \gamma_\infty^2 = \frac1{2\pi}\int_{-\pi}^{\pi}\frac{d\omega}{|B(\omega)|^2},\qquad
         c(b) = \frac{b(2-b)}{2\pi}\int_{-\pi}^{\pi}\frac{|B(\omega)|^2}{|1-b-e^{i\omega}|^2}d\omega
         = \sum_{\tau,k}\beta_\tau\beta_k(1-b)^{|\tau-k|}
-
-    Built by `independent`, `damped_square_root`, `damped_anti_pgd`, `regression_optimal` and
-    `from_power`.
 
     Attributes
     ----------
@@ -83,10 +74,6 @@ class StationaryNoise:
         ----------
         rate : array_like, shape (...)
             Rates b = step size times curvature, at least 1e-100 and at most 1; may be empty.
-
-        Returns
-        -------
-        ndarray, shape (...)
         """
         rates = require_real("rate", rate, least=SMALLEST, most=1)
         return require_answer("rate", np.asarray(self.variance_law(rates)))
@@ -142,136 +129,24 @@ class StationaryNoise:
             lambda b: nu**2 + 2.0 * (1.0 - nu) * b,
         )
 
-    @classmethod
-    def from_power(
-        cls, power: Callable[[FloatArray], FloatArray], *, smallest_frequency: float
-    ) -> StationaryNoise:
-        """Noise of any power spectrum, by quadrature.
 
-        Parameters
-        ----------
-        power : callable
-            |B(ω)|² on (0, π), array to array, more than 0. Elsewhere than around 0 it may come
-            close to 0, or rise, on any scale that double precision resolves.
-        smallest_frequency : float
-            Width of the finest feature of the spectrum around 0, at least 1e-100 and at most π.
-
-        Raises
-        ------
-        ValueError
-            If the spectrum is not resolved: it has a zero or a jump, or rounding in it is more
-            than 1e-9.
-
-        Notes
-        -----
-        The sensitivity is that of the minimum-phase coefficients with this spectrum, the only ones
-        whose inverse is causal.
-        """
-        width = require_number("smallest_frequency", smallest_frequency, least=SMALLEST, most=pi)
-        require_callable("power", power)
-        units: list[int] = []
-
-        def density(frequencies: FloatArray) -> FloatArray:
-            values = _density(power, frequencies)
-            if not units:
-                # Integrals over the narrowest panels stay numbers in units of the spectrum.
-                units.append(in_units(values)[1])
-            return from_units(values, -units[0])
-
-        def rule(finest: float) -> tuple[FloatArray, FloatArray]:
-            edges = resolved_edges(
-                lambda frequencies: _both_ways(density(frequencies)),
-                frequency_edges(finest),
-                nodes_per_panel=_NODES,
-            )
-            nodes, weights = panel_rule(edges, nodes_per_panel=_NODES)
-            return nodes, 2.0 * weights
-
-        resolved = rule(width)
-
-        def relative(rates: FloatArray) -> FloatArray:
-            flat = rates.ravel()
-            if not flat.size:
-                return rates
-            finest = float(flat.min())
-            # Finer than the spectrum where a direction forgets more slowly than the spectrum bends.
-            grid, mass = resolved if finest >= width else rule(finest)
-            load = mass * density(grid)
-            totals = np.array([load @ (1.0 / squared_distance(grid, b)) for b in flat])
-            found = flat * (2.0 - flat) / (2.0 * pi) * totals
-            return from_units(found, units[0]).reshape(rates.shape)
-
-        frequencies, weights = resolved
-        squared = float(weights @ (1.0 / density(frequencies))) / (2.0 * pi)
-        return cls(float(from_units(squared, -units[0])), power, relative)
-
-    @classmethod
-    def regression_optimal(cls, eigenvalues: ArrayLike, *, step_size: float) -> StationaryNoise:
-        r"""Spectrum that is optimal for a quadratic of given curvatures with noise-free features.
-
-        .. math:: |B(\omega)|^2 = h(\omega)^{-1/2},\qquad
-            h(\omega)=\sum_j\frac{\lambda_j}{|1-\eta\lambda_j-e^{i\omega}|^2}
-
-        Parameters
-        ----------
-        eigenvalues : array_like, shape (d,)
-            λ, at least 1e-50 and at most 1e50.
-        step_size : float
-            η, more than 0, with every ηλ at least 1e-100 and at most 1.
-
-        Source
-        ------
-        choquettechoo2024, Theorem C.18 (printed with |B|² = 1/h; the proof's Cauchy-Schwarz
-        inequality is tight at the square root of it).
-        """
-        curvatures = require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)
-        eta = require_step_size(step_size, curvatures)
-        values, counts = np.unique(curvatures, return_counts=True)
-
-        def power(w: FloatArray) -> FloatArray:
-            return regression_response(w, values, step_size=eta, multiplicities=counts) ** -0.5
-
-        return cls.from_power(power, smallest_frequency=min(1.0, eta * float(values[0])))
+def require_curvatures(eigenvalues: ArrayLike) -> FloatArray:
+    """Eigenvalues, shape (d,), of a size whose squares are numbers."""
+    return require_array("eigenvalues", eigenvalues, shape=(None,), least=1e-50, most=1e50)
 
 
 def require_step_size(step_size: float, eigenvalues: FloatArray) -> float:
-    """A step size at which no direction overshoots, and whose rates ηλ are at least 1e-100.
-
-    Parameters
-    ----------
-    step_size : float
-        η, more than 0.
-    eigenvalues : ndarray, shape (d,)
-        λ, checked.
-    """
+    """A step size η in (0, 1/λ₁], at which no direction overshoots, with ηλ at least 1e-100."""
     low, high = float(eigenvalues.min()), float(eigenvalues.max())
     return require_number("step_size", step_size, least=SMALLEST / low, most=1.0 / high)
 
 
 def require_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
-    """Standard deviations whose squares are numbers; that of the gradient may be infinite.
-
-    Parameters
-    ----------
-    gradient_noise_std : float
-        At least 0 and at most 1e100; or `inf`.
-    label_noise_std : float
-        At least 0 and at most 1e100.
-    """
+    """Standard deviations whose squares are numbers; that of the gradient may be infinite."""
     sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
     if 1e100 < sigma < np.inf:
         raise ValueError(f"gradient_noise_std must be at most 1e+100 or infinite, got {sigma}")
     return sigma, require_number("label_noise_std", label_noise_std, least=0, most=1e100)
-
-
-def _both_ways(density: FloatArray) -> FloatArray:
-    """What noise and sensitivity integrate."""
-    with np.errstate(over="ignore"):
-        return np.stack([density, require_answer("power", 1.0 / density)])
-
-
-def _density(power: Callable[[FloatArray], FloatArray], frequencies: FloatArray) -> FloatArray:
-    return require_array("power", power(frequencies), shape=frequencies.shape, above=0)
 
 
 def _damping(damping: float) -> float:
@@ -286,7 +161,6 @@ def regression_response(
     eigenvalues: ArrayLike,
     *,
     step_size: float,
-    multiplicities: ArrayLike | None = None,
 ) -> FloatArray:
     r"""Response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2` of a quadratic.
 
@@ -298,27 +172,17 @@ def regression_response(
         λ, at least 1e-50 and at most 1e50.
     step_size : float
         η, more than 0, with every ηλ at least 1e-100 and at most 1.
-    multiplicities : array_like, shape (d,), optional
-        How often each eigenvalue counts, at least 0 and at most 1e50; once by default.
-
-    Returns
-    -------
-    ndarray, shape (...)
 
     Source
     ------
     choquettechoo2024, equation (21).
     """
     angle = require_real("frequency", frequency)
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)
+    values = require_curvatures(eigenvalues)
     step_size = require_step_size(step_size, values)
-    counts = np.ones(values.size)
-    if multiplicities is not None:
-        limits = {"least": 0.0, "most": 1e50}
-        counts = require_array("multiplicities", multiplicities, shape=values.shape, **limits)
     total = np.zeros(angle.shape)
-    for value, count in zip(values, counts, strict=True):
-        total += count * value / squared_distance(angle, step_size * value)
+    for value in values:
+        total += value / squared_distance(angle, step_size * value)
     return require_answer("frequency and eigenvalues", total)
 
 

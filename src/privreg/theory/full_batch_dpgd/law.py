@@ -103,7 +103,7 @@ class GradientDescentLaw(Immutable):
         return require_answer("times", mean)
 
     def mode_covariance(self, later: ArrayLike, earlier: ArrayLike) -> FloatArray:
-        r"""Cross-covariance of each eigendirection at two times, in either order.
+        r"""Cross-covariance of each eigendirection at two times, in either order, shape (..., p).
 
         .. math::
             c_k(\tau, t) = \eta^2\lambda^2\, a_k^{|\tau - t|}\,
@@ -113,10 +113,6 @@ class GradientDescentLaw(Immutable):
         ----------
         later, earlier : array_like of int
             Times τ and t, broadcast together.
-
-        Returns
-        -------
-        ndarray, shape (..., p)
         """
         first, second = _checked_times(later, "later"), _checked_times(earlier, "earlier")
         require_broadcast(later=first, earlier=second)
@@ -141,10 +137,8 @@ class GradientDescentLaw(Immutable):
 
         Parameters
         ----------
-        later : array_like of int
-            Times τ.
-        earlier : array_like of int, optional
-            Times t, those of `later` unless given.
+        later, earlier : array_like of int
+            Times τ, and t, those of `later` unless given.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -152,12 +146,9 @@ class GradientDescentLaw(Immutable):
         return require_answer("later and earlier", dense)
 
     def stationary_covariance(self) -> FloatArray:
-        r"""Covariance η²λ² (I - M²)^{-1} of an iterate in the long run, shape (p, p).
+        """Covariance η²λ² (I - M²)^{-1} of an iterate in the long run, shape (p, p).
 
-        Raises
-        ------
-        ValueError
-            If a contraction lies outside (-1, 1), so that no stationary law exists.
+        A contraction outside (-1, 1), without a stationary law, is refused.
         """
         pull, step, noise = self._pull, self.step_size, self.gradient_noise_std
         moved = step * noise
@@ -176,7 +167,7 @@ class GradientDescentLaw(Immutable):
         return require_answer("eigenvalues and gradient_noise_std", dense)
 
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
-        r"""Mean squared distance to the empirical minimiser.
+        r"""Mean squared distance to the empirical minimiser, of the shape of the times.
 
         .. math::
             \mathbb E\|\theta_t - \hat\theta\|^2
@@ -186,10 +177,6 @@ class GradientDescentLaw(Immutable):
         ----------
         times : array_like of int, shape (...)
             Steps t, at least 0.
-
-        Returns
-        -------
-        ndarray, shape (...)
         """
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             bias = np.sum(self._transported(_checked_times(times)) ** 2, axis=-1)
@@ -244,7 +231,7 @@ def gradient_descent_law(
     gradient_noise_std: float,
     start: ArrayLike | None = None,
 ) -> GradientDescentLaw:
-    r"""Law of the iterates on a data set, from its sums XᵀX and Xᵀy.
+    """Law of the iterates on a data set, from its sums XᵀX and Xᵀy.
 
     Parameters
     ----------
@@ -258,10 +245,6 @@ def gradient_descent_law(
         η and λ.
     start : array_like, shape (p,), optional
         θ_0, 0 by default.
-
-    Returns
-    -------
-    GradientDescentLaw
 
     Source
     ------

@@ -1,4 +1,4 @@
-"""When full-batch private gradient descent never clips: the condition, and its proof's demands."""
+"""Whether full-batch private gradient descent clips: the condition, and its proof's demands."""
 
 from __future__ import annotations
 
@@ -78,10 +78,6 @@ def no_clipping_ratios(
     label_noise_std : float
         σ, more than 0.
 
-    Returns
-    -------
-    NoClippingRatios
-
     Source
     ------
     brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
@@ -122,7 +118,7 @@ def no_clipping_ratios(
 
 
 def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
-    r"""The c_0 that holds with probability 1 - β in the linear-Gaussian model.
+    r"""The c_0 that holds with probability 1 - β in the linear-Gaussian model, of the shape of n.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
@@ -134,10 +130,6 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
         T, at least 1.
     failure : float
         β in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
 
     Source
     ------
@@ -160,11 +152,14 @@ def no_clipping_demand(
     failure: float,
     label_noise_std: float,
 ) -> NoClippingDemand:
-    r"""What it takes for the proof to exclude clipping, at the noise of the whole budget.
+    r"""Least γ and n at which the proof excludes clipping, at the noise of the whole budget.
 
     .. math::
         \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
         \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
+
+    The second inequality holds from the least n on, at least 1. It does not depend on γ, since the
+    noise is proportional to it.
 
     Parameters
     ----------
@@ -174,12 +169,6 @@ def no_clipping_demand(
         p and T.
     step_size, rho, failure, label_noise_std : float
         η, total zCDP budget ρ, failure probability β and σ, all more than 0.
-
-    Returns
-    -------
-    NoClippingDemand
-        Least γ, and the least n, at least 1, from which on the second inequality holds (n stands
-        on both sides). The second does not depend on γ, since the noise is proportional to it.
 
     Source
     ------

@@ -23,6 +23,8 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
         {1 - \frac\gamma{2d}\operatorname{tr}(\Sigma^2A^{-1})},\qquad A = \Sigma+\delta I,\quad
         r = A^{-1}\Sigma\tilde x
 
+    `inf` unless the denominator is positive, the stability condition.
+
     Parameters
     ----------
     problem : RidgeRegression
@@ -31,55 +33,24 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     gradient_noise_std : float
         Standard deviation σ of the gradient noise, at least 0.
 
-    Returns
-    -------
-    float
-        `inf` unless :math:`\gamma\operatorname{tr}(\Sigma^2A^{-1}) < 2d`, the stability condition.
-
     Source
     ------
     The fixed point of lin2025, equation (6), which the paper does not print.
     """
-    gain, noise = _stationary_terms(problem, rate=rate, gradient_noise_std=gradient_noise_std)
+    require_instance("problem", problem, RidgeRegression)
+    rate = require_number("rate", rate, above=0, most=LARGEST)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    moving = problem.eigenvalues > 0
+    share = np.zeros(problem.eigenvalues.size)
+    share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
+    share *= problem.multiplicities / problem.dimension
+    gain = float(0.5 * rate * (share @ problem.eigenvalues))
+    noise = float(0.25 * rate * std**2 * share.sum())
     if gain >= 1.0:
         return np.inf
     weights = problem.multiplicities * problem.eigenvalues
     flow = 0.5 * (weights @ problem.bias**2 + problem.label_noise_std**2)
     return float((flow + noise) / (1.0 - gain))
-
-
-def stationary_regularised_risk(
-    problem: RidgeRegression, *, rate: float, gradient_noise_std: float
-) -> float:
-    r"""Limit of the mean regularised risk as time grows, at a constant scaled rate.
-
-    .. math::
-        R_\infty = P_\infty + \tfrac\delta2\Big(\|r\|^2
-        + \tfrac\gamma{2d}\operatorname{tr}\big((2P_\infty\Sigma+\sigma^2I)A^{-1}\big)\Big)
-
-    Parameters, range and the value `inf` as for :func:`stationary_risk`; `inf` also where the
-    penalty leaves double precision.
-
-    Source
-    ------
-    The limit of lin2025, equation (7).
-    """
-    risk = stationary_risk(problem, rate=rate, gradient_noise_std=gradient_noise_std)
-    if problem.ridge == 0.0 or np.isinf(risk):
-        return risk
-    with np.errstate(over="ignore"):
-        # A variance may overflow where its share of the penalty does not.
-        share = problem.ridge / problem.curvatures
-        variance = 2.0 * risk * problem.eigenvalues + gradient_noise_std**2
-        spread = problem.ridge * problem.minimiser**2
-        spread += share * (rate / (2.0 * problem.dimension)) * variance
-        return risk + float(0.5 * problem.multiplicities @ spread)
-
-
-def stability_limit(problem: RidgeRegression) -> float:
-    r"""Scaled rate :math:`2d/\operatorname{tr}(\Sigma^2A^{-1})` from which on the risk diverges."""
-    gain, _ = _stationary_terms(problem, rate=1.0, gradient_noise_std=0.0)
-    return np.inf if gain == 0.0 else 1.0 / gain
 
 
 def isotropic_risk(
@@ -93,7 +64,7 @@ def isotropic_risk(
     ridge: float = 0.0,
     label_noise_std: float = 0.0,
 ) -> NDArray[np.float64]:
-    r"""Mean population risk for Σ = λI and a constant scaled rate.
+    r"""Mean population risk for Σ = λI and a constant scaled rate, of the shape of `time`.
 
     .. math::
         P_t = F(t) + \int_0^t e^{-b(t-u)}\big(\gamma^2\lambda^2F(u)
@@ -106,18 +77,12 @@ def isotropic_risk(
     ----------
     time : array_like, shape (...)
         Times t, at least 0.
-    eigenvalue : float
-        λ, at least 1e-30 and at most 1e30.
+    eigenvalue, rate : float
+        λ and γ, at least 1e-30 and at most 1e30.
     target, initial : array_like, shape (d,)
         Ground truth and start.
-    rate : float
-        γ, at least 1e-30 and at most 1e30.
     gradient_noise_std, ridge, label_noise_std : float
         σ, δ and ζ, at least 0 and at most 1e30.
-
-    Returns
-    -------
-    ndarray, shape (...)
 
     Source
     ------
@@ -125,14 +90,9 @@ def isotropic_risk(
     """
     eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
     rate = require_number("rate", rate, least=1e-30, most=LARGEST)
-    gradient_noise_std, ridge, label_noise_std = (
-        require_number(name, value, least=0, most=LARGEST)
-        for name, value in (
-            ("gradient_noise_std", gradient_noise_std),
-            ("ridge", ridge),
-            ("label_noise_std", label_noise_std),
-        )
-    )
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
+    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
     t = require_real("time", time, least=0, most=LARGEST)
     truth = require_array("target", target, shape=(None,), least=-LARGEST, most=LARGEST)
     origin = require_array("initial", initial, shape=truth.shape, least=-LARGEST, most=LARGEST)
@@ -148,7 +108,7 @@ def isotropic_risk(
     )
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
-        risk = 0.5 * rate**2 * eigenvalue * gradient_noise_std**2 * _convolution(t, decay, 0.0)
+        risk = 0.5 * rate**2 * eigenvalue * std**2 * _convolution(t, decay, 0.0)
         for power, amplitude in enumerate(amplitudes):
             speed = power * rate * curvature
             feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
@@ -161,21 +121,3 @@ def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[
     gap = decay - speed
     ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
     return np.exp(-speed * t) * ratio
-
-
-def _stationary_terms(
-    problem: RidgeRegression, *, rate: float, gradient_noise_std: float
-) -> tuple[float, float]:
-    """Feedback γ tr(Σ²A⁻¹)/(2d) and noise σ²γ tr(ΣA⁻¹)/(4d)."""
-    require_instance("problem", problem, RidgeRegression)
-    rate = require_number("rate", rate, above=0, most=LARGEST)
-    gradient_noise_std = require_number(
-        "gradient_noise_std", gradient_noise_std, least=0, most=LARGEST
-    )
-    moving = problem.eigenvalues > 0
-    share = np.zeros(problem.eigenvalues.size)
-    share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
-    share *= problem.multiplicities / problem.dimension
-    return float(0.5 * rate * (share @ problem.eigenvalues)), float(
-        0.25 * rate * gradient_noise_std**2 * share.sum()
-    )

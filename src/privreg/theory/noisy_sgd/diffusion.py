@@ -11,20 +11,14 @@ replaced by its mean it is Gaussian, and in the eigenbasis of Σ its covariance 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Computed, Immutable, frozen
-from privreg.ranges import short
 from privreg.schedules import RateWithIntegral, require_rate
-from privreg.theory.noisy_sgd.collocation import (
-    STAGES,
-    integration_matrix,
-    interpolate,
-    radau_nodes,
-)
-from privreg.theory.noisy_sgd.panels import resolved_panels
 from privreg.validation import (
     require_answer,
     require_array,
@@ -34,6 +28,7 @@ from privreg.validation import (
     require_instance,
     require_number,
     require_real,
+    short,
 )
 
 # Numbers up to here stay far from overflow in every square and product.
@@ -42,6 +37,14 @@ LARGEST = 1e30
 EARLY = 1e-6
 # Linear systems of so many panels and eigenvalues are solved in one call; they stay in cache.
 SYSTEMS_AT_ONCE = 100
+# Of a panel's collocation: order 23 at its end.
+STAGES = 12
+MOST_PANELS = 1e6
+# Two decay times of the fastest variance a panel leave twelve stages at rounding error.
+LARGEST_EXPONENT = 2.0
+RESOLUTION = 1e-13
+# Of an integral that is computed to a few units in the last place.
+ROUNDING = 64 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +61,8 @@ class RidgeRegression(Immutable):
         Eigenvalues λ of Σ = E[a aᵀ] (not centred), at least 0.
     target, initial : array_like, shape (m,)
         Ground truth and starting point x_0 in the eigenbasis.
-    label_noise_std : float
-        Standard deviation ζ of the label noise, at least 0.
-    ridge : float
-        Penalty δ, at least 0.
+    label_noise_std, ridge : float
+        Standard deviation ζ of the label noise and penalty δ, at least 0.
     multiplicities : array_like, shape (m,), optional
         Weights w, of sum 1e-30 at least: entry i stands for w_i coordinates that share an
         eigenvalue, a target and a start; ones unless given. For a limit law they are quadrature
@@ -75,11 +76,6 @@ class RidgeRegression(Immutable):
         The ridge point λ x̃ / (λ + δ); the start in directions without curvature.
     bias : ndarray, shape (m,)
         Minimiser less target, -δ x̃ / (λ + δ), which a difference of the two would round away.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a value is out of range.
 
     Source
     ------
@@ -137,13 +133,7 @@ class RidgeRegression(Immutable):
         return float(self.multiplicities.sum())
 
     def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
-        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, shape (..., m).
-
-        Parameters
-        ----------
-        integral : array_like, shape (...)
-            Γ, at least 0 and at most 1e100.
-        """
+        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, from 0 to 1e100."""
         length = require_real("integral", integral, least=0, most=1e100)
         exponent = length[..., None] * self.curvatures
         with np.errstate(under="ignore"):
@@ -158,25 +148,15 @@ class RidgeRegression(Immutable):
 
         Parameters
         ----------
-        point : array_like, shape (..., m)
-            From -1e100 to 1e100.
-        variance : array_like, shape (..., m)
-            At least 0 and at most 1e100.
+        point, variance : array_like, shape (..., m)
+            From -1e100, and from 0, to 1e100.
         """
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
-        """Mean of R - P over a law with this mean and variance by coordinate, (..., m) -> (...).
-
-        Parameters
-        ----------
-        point : array_like, shape (..., m)
-            From -1e100 to 1e100.
-        variance : array_like, shape (..., m)
-            At least 0 and at most 1e100.
-        """
+        """Mean of R - P, as `risk` is that of P."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
@@ -227,8 +207,8 @@ class HomogenisedSGD(Computed):
     Raises
     ------
     ValueError
-        If a value is out of range, a time outside [0, horizon] is asked for, the integral is not
-        that of the rate, or the law would need more than 1e6 panels or leave double precision.
+        If the integral is not that of the rate, the law would need more than 1e6 panels or leave
+        double precision, or a time outside [0, horizon] is asked for.
 
     Source
     ------
@@ -301,13 +281,7 @@ class HomogenisedSGD(Computed):
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
     def transition(self, time: ArrayLike, start: ArrayLike) -> NDArray[np.float64]:
-        """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))), shape (..., m).
-
-        Parameters
-        ----------
-        time, start : array_like, shape (...)
-            t and s in [0, horizon], t at least s.
-        """
+        """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
         most = self.horizon * (1 + 1e-12)
         begin = require_real("start", start, least=0, most=most)
         end = require_real("time", time, least=0, most=most)
@@ -362,9 +336,7 @@ def _panel_systems(
     """Solutions of the linear systems of the panels between these edges, given their starts.
 
     With V the variances at a panel's start and w half the weights of the risk, risks at its stages
-    are inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks. Shapes
-    are (panels, g, stages) of kept and added, (panels, g, stages, stages) of gain, (panels, stages)
-    of known, (panels, stages, stages) of inverse.
+    are inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks.
     """
     problem, eigenvalues, weights = law.problem, law.distinct_eigenvalues, law._risk_weights
     nodes, matrix, identity = radau_nodes(STAGES), integration_matrix(STAGES), np.eye(STAGES)
@@ -385,3 +357,152 @@ def _panel_systems(
     known = flow_risk + 0.5 * weights @ added
     feedback = identity - 0.5 * np.einsum("pgij,g->pij", gain, weights)
     return kept, added, gain, known, np.linalg.inv(feedback)
+
+
+def resolved_panels(
+    schedule: RateWithIntegral,
+    *,
+    horizon: float,
+    fastest: float,
+    feedback: float,
+    minimum: int,
+) -> NDArray[np.float64]:
+    r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
+
+    Equal panels are cut until, with the largest curvature a and the growth f of the risk in units
+    of the integral of the squared rate, :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on each,
+    and until the collocation equations hold to 1e-13 for two known solutions: the integral Γ of
+    the rate, and :math:`e^{-2a\Gamma}`. A panel around a jump is halved to neighbouring doubles.
+    """
+    edges = np.linspace(0.0, horizon, minimum + 1)
+    exponents, error = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
+    needed = float(exponents.sum()) / LARGEST_EXPONENT
+    if not needed <= MOST_PANELS:
+        raise ValueError(
+            f"horizon must be at most {horizon * MOST_PANELS / needed:g} at these rates and "
+            f"eigenvalues, got {horizon}"
+        )
+    if needed > minimum:
+        edges = np.linspace(0.0, horizon, int(np.ceil(needed)) + 1)
+        exponents, error = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
+    left, right = edges[:-1], edges[1:]
+    accepted: list[NDArray[np.float64]] = []
+    count = 0
+    while True:
+        pieces = np.ceil(exponents / LARGEST_EXPONENT * (1 - 1e-9))
+        middle = left + (right - left) / 2
+        divisible = (middle > left) & (middle < right)
+        pieces = np.where(divisible, np.maximum(pieces, np.where(error > 1, 2.0, 1.0)), 1.0)
+        whole = pieces <= 1
+        accepted.append(left[whole])
+        count += int(whole.sum())
+        if not count + pieces[~whole].sum() <= MOST_PANELS:
+            raise ValueError(
+                "schedule must be piecewise smooth, with an integral that is exact to rounding, "
+                f"and need at most {MOST_PANELS:g} panels, got {type(schedule).__name__}"
+            )
+        if whole.all():
+            break
+        left, right = _cut(left[~whole], right[~whole], pieces[~whole].astype(np.int64))
+        exponents, error = _examine(schedule, left, right, fastest, feedback)
+    return np.append(np.sort(np.concatenate(accepted)), horizon)
+
+
+def _examine(
+    schedule: RateWithIntegral,
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    fastest: float,
+    feedback: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Exponent of each panel, and the residuals of the known solutions in units of tolerance."""
+    matrix = integration_matrix(STAGES)
+    width = (right - left)[:, None]
+    times = left[:, None] + width * radau_nodes(STAGES)
+    rate, integral = schedule.rate(times), schedule.integral(times)
+    if not (np.all(np.isfinite(rate)) and np.all(rate > 0)):
+        raise ValueError(f"schedule must be positive and finite on [0, horizon], got {short(rate)}")
+    begin = schedule.integral(left)[:, None]
+    passed = integral - begin
+    length = passed[:, -1]
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        exponent = np.maximum(2.0 * fastest, feedback * rate.max(axis=1)) * length
+        rounding = ROUNDING * integral[:, -1]
+        lag = np.max(np.abs(width * (rate @ matrix.T) - passed), axis=1)
+        decay = np.exp(-2.0 * fastest * passed)
+        pull = 2.0 * fastest * width * rate * decay
+        left_over = np.max(np.abs(pull @ matrix.T - (1.0 - decay)), axis=1)
+        error = np.maximum(
+            lag / (RESOLUTION * length + rounding),
+            left_over / (RESOLUTION + 2.0 * fastest * rounding),
+        )
+    return exponent, np.where(np.isnan(error), np.inf, error)
+
+
+def _cut(
+    left: NDArray[np.float64], right: NDArray[np.float64], pieces: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Each panel in equal pieces."""
+    owner = np.repeat(np.arange(left.size), pieces)
+    place = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    width = right - left
+    start = left[owner] + width[owner] * (place / pieces[owner])
+    end = left[owner] + width[owner] * ((place + 1) / pieces[owner])
+    return start, np.where(place + 1 == pieces[owner], right[owner], end)
+
+
+@cache
+def radau_nodes(stages: int) -> NDArray[np.float64]:
+    """The right Radau nodes on (0, 1], ascending, the last of them 1, for at most 20 stages.
+
+    They are the zeros of the difference of two neighbouring Legendre polynomials.
+    """
+    coefficients = np.zeros(stages + 1)
+    coefficients[stages - 1 :] = -1.0, 1.0
+    roots = np.sort(legendre.legroots(coefficients).real)
+    derivative = legendre.legder(coefficients)
+    for _ in range(3):
+        roots -= legendre.legval(roots, coefficients) / legendre.legval(roots, derivative)
+    roots[-1] = 1.0
+    return frozen(0.5 * (roots + 1.0))
+
+
+@cache
+def integration_matrix(stages: int) -> NDArray[np.float64]:
+    """Matrix from values at the Radau nodes to integrals from 0 to each: that of Radau IIA."""
+    x = 2.0 * radau_nodes(stages) - 1.0
+    values = legendre.legvander(x, stages - 1)
+    integrals = np.column_stack(
+        [legendre.legval(x, legendre.legint(row, lbnd=-1)) for row in np.eye(stages)]
+    )
+    return frozen(0.5 * integrals @ np.linalg.inv(values))
+
+
+def interpolate(
+    time: NDArray[np.float64], edges: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Value of a panelwise polynomial, (..., g), given at each panel's left edge and Radau nodes.
+
+    The barycentric formula is stable at any node set as close to Chebyshev's as Radau's is.
+    """
+    nodes = np.concatenate([[0.0], radau_nodes(values.shape[1] - 1)])
+    flat = np.atleast_1d(time).ravel()
+    panel = np.clip(np.searchsorted(edges, flat, side="right") - 1, 0, edges.size - 2)
+    position = (flat - edges[panel]) / (edges[panel + 1] - edges[panel])
+    offset = position[:, None] - nodes
+    # Nearer than this the weight overflows, and the polynomial is its value at the node.
+    hit = np.abs(offset) < 1e-290
+    weights = _barycentric_weights(nodes.size - 1) / np.where(hit, 1.0, offset)
+    exact = hit.any(axis=1)
+    weights[exact] = hit[exact]
+    weights /= weights.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = np.einsum("tj,tjg->tg", weights, values[panel])
+    return require_answer("edges and values", result).reshape(*np.shape(time), values.shape[2])
+
+
+@cache
+def _barycentric_weights(stages: int) -> NDArray[np.float64]:
+    nodes = np.concatenate([[0.0], radau_nodes(stages)])
+    gaps = nodes[:, None] - nodes + np.eye(nodes.size)
+    return frozen(1.0 / np.prod(gaps, axis=1))

@@ -14,12 +14,7 @@ from privreg.privacy.gaussian import RELATIVE, renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
 from privreg.ranges import short
 from privreg.sums import inner_product
-from privreg.validation import (
-    require_answer,
-    require_array,
-    require_counts,
-    require_number,
-)
+from privreg.validation import require_answer, require_array, require_counts, require_number
 
 EPS = float(np.finfo(float).eps)
 
@@ -56,8 +51,7 @@ def fixed_order_divergence(
         Deterministic start.
     positions : array_like of int, shape (p,)
         0-based step at which each comparison replaces the record.
-    replacement_features : array_like, shape (p, d)
-    replacement_labels : array_like, shape (p,)
+    replacement_features, replacement_labels : array_like, shapes (p, d) and (p,)
     release_steps : array_like of int, shape (r,)
         Ascending numbers of steps after which the iterate is released, in [1, n].
     step_sizes : array_like, shape (n,)
@@ -72,14 +66,9 @@ def fixed_order_divergence(
     Returns
     -------
     ndarray, shape (r, p, 2)
-        D(given ‖ replaced) and D(replaced ‖ given); 0 if the release comes before the position,
-        `inf` where the mixture covariance is not positive definite. Right to 1e-6 of itself or to
-        1e-9.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range, or rounding may leave less accuracy than that.
+        D(given ‖ replaced) and D(replaced ‖ given), right to 1e-6 of itself or to 1e-9, or
+        refused; 0 if the release comes before the position, `inf` where the mixture covariance is
+        not positive definite.
 
     Guarantee
     ---------
@@ -111,8 +100,7 @@ def fixed_order_divergence(
     start = require_array("initial", initial, shape=(dimension,))
     try:
         with np.errstate(all="ignore"):
-            # In units of the largest step, and of its noise, by powers of two: squares of small
-            # steps would lose digits below the normal numbers.
+            # In powers of two near the largest step and its noise: squares may vanish.
             unit = 2 * (int(np.frexp(steps.max())[1]) // 2)
             spread = int(np.frexp(steps.max())[1] + np.frexp(gradient_noise_std)[1])
             result = _divergences(

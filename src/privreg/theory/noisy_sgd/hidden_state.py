@@ -45,10 +45,9 @@ def hidden_state_divergence(
 
     Parameters
     ----------
-    position : array_like of int
-        Steps ℓ before the differing one, at least 0 and at most 9007199254740992.
-    later_steps : array_like of int
-        Steps m after it, at least 0 and at most 9007199254740992.
+    position, later_steps : array_like of int
+        Steps ℓ before the differing one and m after it, at least 0 and at most 9007199254740992,
+        broadcast together.
     clip_norm : float
         Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
         to 2c.
@@ -61,10 +60,6 @@ def hidden_state_divergence(
     order : float
         Rényi order α, more than 1.
     bound : {"reconstruction", "contraction"}
-
-    Returns
-    -------
-    ndarray, broadcast shape of `position` and `later_steps`
 
     Guarantee
     ---------
@@ -84,23 +79,18 @@ def hidden_state_divergence(
     ell = require_counts("position", position, least=0, most=LARGEST_COUNT)
     later = require_counts("later_steps", later_steps, least=0, most=LARGEST_COUNT)
     require_broadcast(position=ell, later_steps=later)
-    clip_norm, gradient_noise_std, step_size = (
-        require_number(name, value, least=1e-30, most=1e30)
-        for name, value in (
-            ("clip_norm", clip_norm),
-            ("gradient_noise_std", gradient_noise_std),
-            ("step_size", step_size),
-        )
-    )
+    clip_norm = require_number("clip_norm", clip_norm, least=1e-30, most=1e30)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=1e-30, most=1e30)
+    step_size = require_number("step_size", step_size, least=1e-30, most=1e30)
     strong_convexity = require_number("strong_convexity", strong_convexity, least=0, most=1e30)
     order = require_number("order", order, above=1, most=1e100)
     require_choice("bound", bound, ("reconstruction", "contraction"))
-    if not (strong_convexity >= 0 and step_size * strong_convexity < 1):
+    if not step_size * strong_convexity < 1:
         raise ValueError(
             f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
         )
     log_square = 2.0 * np.log1p(-step_size * strong_convexity)
-    single_step = 0.5 * order * (2.0 * clip_norm / gradient_noise_std) ** 2
+    single_step = 0.5 * order * (2.0 * clip_norm / std) ** 2
     if bound == "contraction":
         ratio = 1.0 / _geometric_sum(log_square, later + 1)
     else:
@@ -136,10 +126,6 @@ def shuffled_hidden_state_loss(
         Number n of records, one a step.
     clip_norm, gradient_noise_std, step_size, strong_convexity, order, bound
         As for :func:`hidden_state_divergence`.
-
-    Returns
-    -------
-    ndarray, shape (p,)
 
     Guarantee
     ---------

@@ -25,7 +25,7 @@ NEAR = 1e-7
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
 ) -> NDArray[np.float64]:
-    r"""Proxy for the loss of each ordered pair: the gap of its gradients at a reference.
+    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
 
     .. math::
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
@@ -42,11 +42,6 @@ def pair_gradient_gap(
         z, in the same basis as the features; several cost one matrix product together.
     ridge : array_like, shape (...)
         δ, at least 0; of a shape that broadcasts to the references'.
-
-    Returns
-    -------
-    ndarray, shape (..., n, n)
-        Row i, column j for the pair (i, j).
 
     Source
     ------
@@ -126,7 +121,7 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
 def candidate_records(
     features: ArrayLike, labels: ArrayLike, references: ArrayLike, *, count: int
 ) -> NDArray[np.intp]:
-    r"""Records that a search for the worst pair should hold: large gradients and large norms.
+    r"""Ascending indices of records of large gradient or norm, for a search for the worst pair.
 
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
@@ -141,17 +136,7 @@ def candidate_records(
     references : array_like, shape (r, d) or (d,)
         Points z at which gradients are taken, in the same basis as the features.
     count : int
-        Records taken by each criterion, from 1 to n.
-
-    Returns
-    -------
-    ndarray of int
-        Ascending indices, without repetition, at most (r + 1) `count` of them.
-
-    Raises
-    ------
-    ValueError
-        If the count is out of range.
+        Records taken by each of the r + 1 criteria, from 1 to n.
 
     Source
     ------

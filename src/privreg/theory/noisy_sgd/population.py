@@ -9,12 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from privreg.validation import (
-    require_answer,
-    require_array,
-    require_frozen,
-    require_number,
-)
+from privreg.validation import require_answer, require_array, require_frozen, require_number
 
 FloatArray = NDArray[np.float64]
 # Squares of larger residuals leave double precision.
@@ -36,11 +31,6 @@ class Population(Immutable):
         Ground truth x̃.
     label_noise_std : float
         ζ, at least 0.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a value is out of range.
 
     Source
     ------
@@ -107,16 +97,7 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        More records than dimensions; rough unless they are many more.
-
-    Returns
-    -------
-    Population
-
-    Raises
-    ------
-    ValueError
-        If there are too few records or the features are linearly dependent.
+        More records than dimensions, linearly independent; rough unless they are many more.
 
     Guarantee
     ---------

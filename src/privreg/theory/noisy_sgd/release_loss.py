@@ -1,7 +1,7 @@
 """The Rényi loss of a release of noisy SGD in one call, from records: approximation, no guarantee.
 
-What `diffusion`, `renyi_loss` and `shuffled_position` compute in turn: the law of the iterates, the
-divergence when one record is replaced at a position, and the loss when its position is random.
+It computes in turn the law of the iterates (`diffusion`), the divergence when one record is
+replaced at a position (`renyi_loss`), and the loss at a random position (`shuffled_position`).
 """
 
 from __future__ import annotations
@@ -122,15 +122,6 @@ def release_loss(
         Panel width of the quadrature over positions next to 0 and the release times, more than 0;
         1/d by default. Without effect on records in their places.
 
-    Returns
-    -------
-    ReleaseLoss
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range, a shape does not fit, or the population must be given.
-
     Guarantee
     ---------
     None: an approximation by a conjecture, for one pair of records. It bounds no mechanism over all
@@ -217,38 +208,16 @@ def release_divergence(
     second: Record,
     *,
     release: Release,
-    times: ArrayLike,
+    times: FloatArray,
     position: float,
     order: float,
     variant: Variant = "exact",
 ) -> float:
     """Divergence of a release between two runs that differ in the record at one position.
 
-    Parameters
-    ----------
-    law, first, second, position, order, variant
-        As for `renyi_loss.last_iterate_divergence`.
-    release : {"last", "average", "all"}
-        What is released: the iterate at the last of `times`, the average over them, or all.
-    times : array_like, shape (J,)
-        Ascending times, at least 0 and within the law's horizon.
-
-    Returns
-    -------
-    float
-        `inf` where the divergence is infinite.
-
-    Guarantee
-    ---------
-    None: an approximation by a conjecture, for one pair of records.
-
-    Source
-    ------
-    lin2025, Theorems 4.3 (last), 4.4 (all) and 4.5 (average).
+    What is released is the iterate at the last of `times`, their average, or all of them (lin2025,
+    Theorems 4.3, 4.5 and 4.4): an approximation, no guarantee.
     """
-    require_choice("release", release, RELEASES)
-    require_instance("law", law, HomogenisedSGD)
-    times = require_array("times", times, shape=(None,), least=0, most=law.horizon)
     if release == "last":
         last = float(times[-1])
         return last_iterate_divergence(

@@ -3,7 +3,7 @@
 Every number here compares two Gaussian laws of a diffusion that stands for noisy SGD by a
 conjecture, for one observed pair of records. It bounds no mechanism over all neighbouring data
 sets: it is not a guarantee. The diffusion's variance also counts the sampling noise of the
-other records, which a privacy adversary may know; `fixed_order_privacy` has the exact loss with
+other records, which a privacy adversary may know; `fixed_order_loss` has the exact loss with
 the data held fixed.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. In the
@@ -13,27 +13,23 @@ to both data sets, plus a rank-two term, and a divergence costs O(d).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine
+from privreg.ranges import short
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-from privreg.theory.noisy_sgd.release_geometry import (
-    ReleaseGeometry,
-    Variant,
-    checked_times,
-    release_geometry,
-    require_apart,
-)
-from privreg.validation import (
-    require_array,
-    require_choice,
-    require_instance,
-    require_number,
-)
+from privreg.validation import require_array, require_choice, require_instance, require_number
+
+Variant = Literal["exact", "paper"]
+# Variances are right to about 1e-13: what is left of their difference is right to 1e-6.
+LEAST_SHARE = 1e-7
+# Numbers in an array of several positions.
+MOST_AT_ONCE = 1e5
 
 
 class Record(NamedTuple):
@@ -78,13 +74,8 @@ def last_iterate_divergence(
     Returns
     -------
     float
-        0 if t < s; `inf` where the mixture covariance is not positive definite.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range, or the records, times and position leave less than 1e-6 of the
-        divergence, and 1e-9, to rounding.
+        0 if t < s; `inf` where the mixture covariance is not positive definite. Right to 1e-6 of
+        itself or to 1e-9, or refused.
 
     Guarantee
     ---------
@@ -143,13 +134,7 @@ class IndistinctError(ValueError):
 def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
-    """D(first ‖ second) of averages whose law is known up to the record, as `average_divergence`.
-
-    Raises
-    ------
-    ValueError
-        If rounding leaves less than 1e-6 of it, and 1e-9.
-    """
+    """D(first ‖ second) of averages of a known geometry, right to 1e-6, or to 1e-9, or refused."""
     shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
     laws = [_covariance(geometry, record) for record in (first, second)]
     return _distinct_divergence(shift, *laws, order=order)
@@ -288,3 +273,128 @@ def _checked(
         label = require_array(name, record.label, shape=(), **within)
         records.append(Record(features, float(label)))
     return records[0], records[1]
+
+
+class ReleaseGeometry(NamedTuple):
+    """What the law of a released average shares among all records that may sit at the position.
+
+    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
+    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
+    by -η `carry`·a (aᵀ `mean` - b).
+    """
+
+    base: NDArray[np.float64]
+    carry: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    step: float
+
+
+def release_geometry(
+    law: HomogenisedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
+) -> ReleaseGeometry | None:
+    """`release_geometries` at one position; None if every iterate is released before it."""
+    position = require_number("position", position, least=0)
+    return next(release_geometries(law, times=times, position=[position], variant=variant))
+
+
+def release_geometries(
+    law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
+) -> Iterator[ReleaseGeometry | None]:
+    """Law of the average of the iterates at `times` up to the record, at several positions."""
+    if law.gradient_noise_std == 0.0:
+        raise ValueError("law must have gradient noise for a privacy loss, got none")
+    if np.any(law.problem.multiplicities != 1.0):
+        raise ValueError("law must have multiplicities of 1, since records have coordinates")
+    require_choice("variant", variant, ("exact", "paper"))
+    released = checked_times(times, law.horizon)
+    most = law.horizon * (1 + 1e-12)
+    places = require_array("position", position, shape=(None,), least=0, most=most)
+    return _by_block(law, released, places, variant)
+
+
+def _by_block(
+    law: HomogenisedSGD,
+    released: NDArray[np.float64],
+    positions: NDArray[np.float64],
+    variant: Variant,
+) -> Iterator[ReleaseGeometry | None]:
+    """Geometries at neighbours with the same iterates before them, in arrays of moderate size."""
+    before = np.searchsorted(released, positions)
+    size = max(1, int(MOST_AT_ONCE / (released.size * law.problem.eigenvalues.size)))
+    start = 0
+    while start < positions.size:
+        some, count = slice(start, start + size), before[start]
+        same = positions[some][np.cumprod(before[some] == count, dtype=bool)]
+        start += same.size
+        if count == released.size:
+            yield from [None] * same.size
+        else:
+            yield from _geometries(law, released[:count], released[count:], same, variant)
+
+
+def _geometries(
+    law: HomogenisedSGD,
+    prefix: NDArray[np.float64],
+    suffix: NDArray[np.float64],
+    positions: NDArray[np.float64],
+    variant: Variant,
+) -> Iterator[ReleaseGeometry]:
+    """Geometries at positions (p,) between a prefix and a suffix of the release times."""
+    count = prefix.size + suffix.size
+    steps = law.schedule.rate(positions) / law.problem.dimension
+    step = steps[:, None]
+    shrink = 1.0 - step * law.problem.ridge
+    prior = law.variance(positions)
+    flows = law.transition(suffix[:, None], positions)
+    carry = np.sum(flows, axis=0) / count
+    held = law.variance(suffix)[:, None]
+    # Variance of the part of the suffix's sum that is drawn after the position.
+    fresh = held - flows**2 * prior
+    base = _sum_variance(law, suffix, fresh) / count**2
+    base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
+    require_apart(base, _sum_variance(law, suffix, held) / count**2)
+    cross = shrink * carry * prior
+    if prefix.size:
+        held = law.variance(prefix)[:, None]
+        link = np.sum(law.transition(positions, prefix[:, None]) * held, axis=0) / count
+        kept = shrink if variant == "exact" else 1.0
+        base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
+        if variant == "exact":
+            cross = cross + link
+    means = law.mean(positions)
+    return map(ReleaseGeometry, base, carry, cross, prior, means, steps.tolist())
+
+
+def _sum_variance(
+    law: HomogenisedSGD, times: NDArray[np.float64], variances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Variance of the sum over ascending times of processes with the law's decay, (p, d).
+
+    `variances` are theirs at the times, shape (J, p, d), or (J, 1, d) where they have the same.
+    """
+    decays = law.transition(times[1:], times[:-1])[:, None]
+    total = variances[-1]
+    later = np.zeros_like(total)
+    for decay, variance in zip(decays[::-1], variances[-2::-1], strict=True):
+        later = decay * (1.0 + later)
+        total = total + variance * (1.0 + 2.0 * later)
+    return total
+
+
+def require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+    """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
+    if not np.all(base > LEAST_SHARE * parts):
+        raise ValueError(
+            "times and position must leave a variance that double precision can tell from 0, "
+            f"got a share of {np.min(base / parts):.2g}"
+        )
+
+
+def checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
+    """Ascending times in [0, horizon]."""
+    released = require_array("times", times, shape=(None,), least=0, most=horizon * (1 + 1e-12))
+    if np.any(np.diff(released) <= 0):
+        raise ValueError(f"times must be strictly ascending, got {short(released)}")
+    return released

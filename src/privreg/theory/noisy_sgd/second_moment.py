@@ -42,15 +42,6 @@ def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
     std : float
         s, standard deviation of each coordinate, at least 0.
 
-    Returns
-    -------
-    SecondMomentBasis
-
-    Raises
-    ------
-    ValueError
-        If the mean is not a finite vector or the deviation negative.
-
     Source
     ------
     A Householder reflection. lin2025 takes Σ as diagonal, which its own uniform design is not.

@@ -1,4 +1,4 @@
-"""The Rényi loss when the differing record's position is random: a mixture over positions."""
+"""Rényi loss where the differing record's position is random: a mixture over positions."""
 
 from __future__ import annotations
 
@@ -45,11 +45,6 @@ def shuffled_loss(
     order : float
         Rényi order α, more than 1 and at most 1e100.
 
-    Returns
-    -------
-    ndarray, shape (...)
-        `inf` where a position of positive weight has an infinite divergence.
-
     Source
     ------
     lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
@@ -70,28 +65,13 @@ def shuffled_loss(
 def paper_shuffled_loss_of_iterates(
     divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
 ) -> NDArray[np.float64]:
-    r"""Equation (21) as printed, with a product where the sum belongs.
+    r"""Equation (21) of lin2025 as printed, with a product where `shuffled_loss` has the sum.
 
     .. math::
         \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
     It is negative for small divergences and minus infinity when the last iterate is released,
     which no divergence can be.
-
-    Parameters
-    ----------
-    divergences : array_like, shape (..., p)
-        As for `shuffled_loss`, at least 0, `inf` allowed.
-    weights : array_like, shape (p,)
-        As for `shuffled_loss`, at least 0.
-    horizon : float
-        T, more than 0.
-    order : float
-        α, more than 1 and at most 1e100.
-
-    Source
-    ------
-    lin2025, equation (21).
     """
     share, exponents, order = _mixture(divergences, weights, horizon, order)
     largest = np.max(exponents, axis=-1, initial=0.0)

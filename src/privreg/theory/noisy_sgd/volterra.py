@@ -74,15 +74,6 @@ def solve_volterra(
         Relative error beyond which the answer warns. It is estimated by the last extrapolation, or,
         where halving shows no order 2, by the last halving.
 
-    Returns
-    -------
-    VolterraRisk
-
-    Raises
-    ------
-    ValueError
-        If a count or the horizon is out of range.
-
     Warns
     -----
     AccuracyWarning
@@ -94,48 +85,32 @@ def solve_volterra(
     """
     require_instance("problem", problem, RidgeRegression)
     require_rate(schedule)
-    gradient_noise_std = require_number(
-        "gradient_noise_std", gradient_noise_std, least=0, most=1e30
-    )
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
     horizon = require_number("horizon", horizon, above=0, most=1e30)
     intervals = require_count("intervals", intervals)
     extrapolations = require_count("extrapolations", extrapolations)
     rtol = require_number("rtol", rtol, above=0, below=1)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        found = _extrapolated(
-            problem, schedule, gradient_noise_std, horizon, intervals, extrapolations
-        )
-    for part in (found.time, found.risk, found.regularised_risk):
-        require_answer("problem, schedule and horizon", part)
-    warn_beyond("risk", error=found.error, tolerance=rtol)
-    return found
-
-
-def _extrapolated(
-    problem: RidgeRegression,
-    schedule: RateWithIntegral,
-    gradient_noise_std: float,
-    horizon: float,
-    intervals: int,
-    extrapolations: int,
-) -> VolterraRisk:
     table: list[list[NDArray[np.float64]]] = []
-    for level in range(extrapolations + 1):
-        fine = _trapezoid(problem, schedule, gradient_noise_std, horizon, intervals * 2**level)
-        row = [fine[:, :: 2**level]]
-        for column in range(level):
-            weight = 4.0 ** (column + 1)
-            row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
-        table.append(row)
-    time, risk, regularised = table[-1][-1]
-    # The time is exact; risks are positive unless nothing is left to lose.
-    best, other = table[-1][-1][1:], table[-1][-2][1:]
-    change = np.abs(best - other)
-    if extrapolations > 1:
-        # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
-        before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
-        change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
-    error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for level in range(extrapolations + 1):
+            fine = _trapezoid(problem, schedule, std, horizon, intervals * 2**level)
+            row = [fine[:, :: 2**level]]
+            for column in range(level):
+                weight = 4.0 ** (column + 1)
+                row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
+            table.append(row)
+        time, risk, regularised = table[-1][-1]
+        # The time is exact; risks are positive unless nothing is left to lose.
+        best, other = table[-1][-1][1:], table[-1][-2][1:]
+        change = np.abs(best - other)
+        if extrapolations > 1:
+            # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
+            before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
+            change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
+        error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
+    for part in (time, risk, regularised):
+        require_answer("problem, schedule and horizon", part)
+    warn_beyond("risk", error=error, tolerance=rtol)
     return VolterraRisk(time, risk, regularised, error)
 
 

@@ -1,4 +1,4 @@
-"""Which pair of observed records loses most: the search over all ordered pairs.
+"""Search for the pair of observed records that loses most, over all ordered pairs.
 
 The losses are those of `renyi_loss`: approximations by a conjecture over observed pairs, not a
 guarantee. A supremum over the observed pairs bounds nothing over records that were not observed.
@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.accuracy import warn_beyond
 from privreg.immutable import Computed, frozen
-from privreg.privacy.gaussian import RELATIVE
+from privreg.privacy.gaussian import ABSOLUTE, RELATIVE
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-from privreg.theory.noisy_sgd.release_geometry import (
+from privreg.theory.noisy_sgd.renyi_loss import (
+    Record,
     ReleaseGeometry,
     Variant,
+    pair_divergence,
     release_geometries,
 )
-from privreg.theory.noisy_sgd.renyi_loss import Record, pair_divergence
-from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
-from privreg.theory.noisy_sgd.worst_pairs_kernel import pair_divergences
 from privreg.validation import (
     require_answer,
     require_array,
@@ -34,7 +34,7 @@ from privreg.validation import (
     require_real,
 )
 
-_STORED_GROUPS = 4
+_STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
 
 
 class WorstPair(NamedTuple):
@@ -51,8 +51,8 @@ class PairSearch(Computed):
     A divergence depends on a pair only through weighted inner products of the two records. If Σ
     has few distinct eigenvalues those are sums of Gram matrices that are formed once; a
     divergence then costs O(1) at any d. Otherwise three matrix products are formed for each
-    time and position. Inner products keep half the digits of nearly parallel factors: a pair that
-    they may not tell as precisely as `average_divergence` is computed like there, in O(d).
+    time and position. Inner products of nearly parallel factors keep half their digits: where that
+    is too few, the pair is computed as by `average_divergence`, in O(d).
 
     Parameters
     ----------
@@ -97,11 +97,10 @@ class PairSearch(Computed):
         order: ArrayLike,
         variant: Variant = "exact",
     ) -> NDArray[np.float64]:
-        """D(i ‖ j) of the averaged iterates at `times` (one time: the last iterate), (..., n, n).
+        """D(i ‖ j) of the averaged iterates at `times`, (..., n, n), right to 1e-6 or to 1e-9.
 
         `inf` where the mixture covariance of the pair is not positive definite, or where double
-        precision cannot tell whether it is. Other values are right to 1e-6 of themselves or to
-        1e-9.
+        precision cannot tell whether it is.
 
         Parameters
         ----------
@@ -130,54 +129,18 @@ class PairSearch(Computed):
         return result
 
     def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
-        """The ordered pair of distinct records with the largest divergence.
-
-        Parameters
-        ----------
-        times, position, order
-            As for `divergences`, of one position and order; the largest may be `inf`.
-        """
+        """The ordered pair of distinct records with the largest of the `divergences`."""
         position = require_number("position", position, least=0)
         order = require_number("order", order, above=1)
         values = self.divergences(times=times, position=position, order=order)
-        first, second = np.unravel_index(np.argmax(self._of_pairs(values)), values.shape)
-        return WorstPair(float(values[first, second]), int(first), int(second))
-
-    def shuffled_loss(
-        self, *, times: ArrayLike, order: float, finest: float | None = None
-    ) -> float:
-        """Loss at a random position, the worst ordered pair taken at each position.
-
-        Parameters
-        ----------
-        times : array_like, shape (J,)
-            Ascending times whose iterates are averaged, more than 0 and at most 1e50; one time for
-            the last iterate.
-        order : float
-            Rényi order, more than 1; `inf` is the loss where some pair's divergence is infinite.
-        finest : float, optional
-            Panel width next to 0 and the release times; 1/d unless given.
-
-        Source
-        ------
-        lin2025, equations (15) and (24).
-        """
-        width = 1.0 / self.law.problem.dimension if finest is None else finest
-        positions, weights = position_quadrature(times, finest=width, schedule=self.law.schedule)
-        order = require_number("order", order, above=1)
-        matrices = self._matrices(times, positions)
-        suprema = [self._of_pairs(matrix(order)).max() if matrix else 0.0 for matrix in matrices]
-        return float(shuffled_loss(suprema, weights, horizon=self.law.horizon, order=order))
-
-    def _of_pairs(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values of distinct records, -inf elsewhere."""
         if self.labels.size < 2:
             raise ValueError("features must have at least 2 rows to make a pair, got 1")
         np.fill_diagonal(values, -np.inf)
-        return values
+        first, second = np.unravel_index(np.argmax(values), values.shape)
+        return WorstPair(float(values[first, second]), int(first), int(second))
 
     def _matrices(
-        self, times: ArrayLike, positions: NDArray[np.float64], variant: Variant = "exact"
+        self, times: ArrayLike, positions: NDArray[np.float64], variant: Variant
     ) -> Iterator[Callable[[float], NDArray[np.float64]] | None]:
         """For each position the divergences of all pairs as a function of the order, if any."""
         for geometry in release_geometries(
@@ -229,3 +192,136 @@ class PairSearch(Computed):
             return (self.features * weight) @ self.features.T
         scaled = self.features * np.sqrt(weight)
         return scaled @ scaled.T
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def pair_divergences(
+    grams: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    kappa: NDArray[np.float64],
+    step: float,
+    order: float,
+    rounding: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
+
+    They are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry), mixed and inner. With
+    W the pair's four columns over the root of the base, the mixture's covariance is
+
+    .. math:: M = N + W_jBW_j^\top,\quad N = I + W_iAW_i^\top,\quad A = (1-\alpha)K_i,\;
+        B = \alpha K_j,\qquad N^{-1} = I - W_iTW_i^\top,\quad
+        T = (A^{-1}+G_{ii})^{-1} = \frac{A+\det A\;\mathrm{adj}\,G_{ii}}{\det(I+AG_{ii})}
+
+    so that, with :math:`S = W_j^\top N^{-1}W_j = G_{jj} - G_{ji}TG_{ij}`,
+
+    .. math:: \det M = \det(I+AG_{ii})\det(I+BS),\qquad
+        M^{-1} = N^{-1} - N^{-1}W_j\frac{B+\det B\;\mathrm{adj}\,S}{\det(I+BS)}W_j^\top N^{-1}.
+
+    As A and B have one eigenvalue of each sign, M is positive definite if both determinants are
+    positive, or if both are negative and so is :math:`S_{11}`; in no other case.
+
+    Relative errors come second: 0 where the Gram matrices, right to `rounding`, tell a divergence
+    to `RELATIVE` or `ABSOLUTE`, and `inf` where they do not tell whether it is finite. In units of
+    the lengths of W's columns, where the entries of a Gram matrix are at most 1, let k be the sum
+    of the entries of :math:`|A|+4|\det A|` and t that over :math:`|\det(I+AG_{ii})|`, a bound of
+    T's entries. Then to first order, with δ for `rounding`, the relative error of the first
+    determinant is :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|` and that of an entry of S or of the
+    gap's products is Δ times their units. With F the last fraction, y what it makes of the gap, π
+    the gap's coefficients and :math:`|\cdot|` sums of entries in these units,
+
+    .. math:: \Delta = \delta(1+5t)+t\rho,\qquad \ln\det M \text{ changes by } \rho+\Delta|F|,
+        \qquad \text{the quadratic form by } \Delta(|\pi|+|y|)^2,
+
+    to which the rounding of what is summed at last is added.
+    """
+    count = residuals.size
+    result, errors = np.empty((count, count)), np.zeros((count, count))
+    diagonal = np.zeros((3, count))
+    for g in range(len(grams)):
+        diagonal += np.outer(weights[:, g], np.diag(grams[g]))
+    outer, mixed, inner = diagonal[0], diagonal[1], diagonal[2]
+    corner, move = step**2 * kappa, step * residuals
+    length, width = np.sqrt(outer), np.sqrt(inner)
+    area, pull = length * width, np.abs(move) * length
+    side = step * area
+    reach = corner * outer + 2.0 * side
+    linear = corner * outer - 2.0 * step * mixed
+    minor = step**2 * (outer * inner - mixed**2)
+    log_det = np.log1p(linear - minor)
+    blur = rounding * (reach + 2.0 * side**2) / (1.0 + (linear - minor))
+    a, b, c = order * corner, order * step, (order * step) ** 2
+    weight, half = 1.0 - order, 0.5 / (order - 1.0)
+    products, found = np.empty((3, count)), np.empty((5, count))
+    p, q, r = products[0], products[1], products[2]
+    det, square, lead, lost, moved = found[0], found[1], found[2], found[3], found[4]
+    for i in range(count):
+        products[:] = 0.0
+        for g in range(len(grams)):
+            w0, w1, w2 = weights[0, g], weights[1, g], weights[2, g]
+            for j in range(count):
+                value = grams[g, i, j]
+                p[j] += w0 * value
+                q[j] += w1 * value
+                r[j] += w2 * value
+        first = 1.0 + (weight * linear[i] - weight**2 * minor[i])
+        t11 = (weight * corner[i] - (weight * step) ** 2 * inner[i]) / first
+        t12 = ((weight * step) ** 2 * mixed[i] - weight * step) / first
+        t22 = -((weight * step) ** 2) * outer[i] / first
+        size = 4.0 * (weight * side[i]) ** 2 - weight * reach[i]
+        t, rho = size / abs(first), rounding * (1.0 + size) / abs(first)
+        delta = rounding * (1.0 + 5.0 * t) + t * rho
+        x, own_outer, own_mixed, own_pull = -move[i], outer[i], mixed[i], pull[i]
+        # Without a branch or a call, so that it is compiled for several pairs at once.
+        for j in range(count):
+            y, pj, qj, rj = move[j], p[j], q[j], r[j]
+            tp, tq = t11 * pj + t12 * qj, t12 * pj + t22 * qj
+            s11 = outer[j] - (pj * tp + qj * tq)
+            s12 = mixed[j] - (qj * tp + rj * tq)
+            s22 = inner[j] - (qj * (t11 * qj + t12 * rj) + rj * (t12 * qj + t22 * rj))
+            second = 1.0 + (a[j] * s11 - 2.0 * b * s12 - c * (s11 * s22 - s12 * s12))
+            inverse = 1.0 / second
+            # What remains of B, as N^-1 takes the columns of j to S, is f / det(I + BS).
+            f11, f12, f22 = a[j] - c * s22, c * s12 - b, -c * s11
+            # The gap of the means is x and y of the columns: its products with all four, then
+            # with the columns of j in the inverse of N.
+            g1, g2 = x * own_outer + y * pj, x * own_mixed + y * qj
+            h1, h2 = x * pj + y * outer[j], x * qj + y * mixed[j]
+            u1, u2 = t11 * g1 + t12 * g2, t12 * g1 + t22 * g2
+            v1, v2 = h1 - (pj * u1 + qj * u2), h2 - (qj * u1 + rj * u2)
+            n1, n2 = f11 * v1 + f12 * v2, f12 * v1 + f22 * v2
+            form = (n1 * v1 + n2 * v2) * inverse
+            det[j], lead[j] = second, s11
+            square[j] = x * g1 + y * h1 - (g1 * u1 + g2 * u2) - form
+            share = abs(inverse)
+            size = 1.0 + a[j] * abs(s11) + 2.0 * b * abs(s12) + c * (abs(s11 * s22) + s12 * s12)
+            whole = abs(f11) * outer[j] + 2.0 * abs(f12) * area[j] + abs(f22) * inner[j]
+            lost[j] = (rounding * size + delta * whole) * share
+            reached = own_pull + pull[j] + (abs(n1) * length[j] + abs(n2) * width[j]) * share
+            parts = (a[j] + c * abs(s22)) * v1 * v1 + c * abs(s11) * v2 * v2
+            parts += 2.0 * (b + c * abs(s12)) * abs(v1 * v2)
+            moved[j] = delta * reached * reached + rounding * share * (parts + size * abs(form))
+        own_log, own_blur = np.log(abs(first)) - weight * log_det[i], rho - weight * blur[i]
+        for j in range(count):
+            finite, sure = det[j] > 0.0, rho < 0.5 and lost[j] < 0.5
+            if first < 0.0:
+                finite = not finite and lead[j] < 0.0
+                sure = sure and abs(lead[j]) > 2.0 * delta * outer[j]
+            result[i, j] = np.inf
+            if not (sure and finite):
+                errors[i, j] = 0.0 if sure else np.inf
+                continue
+            logs = np.log(abs(det[j])) + own_log - order * log_det[j]
+            value = 0.5 * order * square[j] - half * logs
+            doubt = lost[j] + own_blur + order * blur[j]
+            error = order * moved[j] + half * doubt
+            # Not so where one of them is not a number.
+            if not (lost[j] + rho < 0.1 and error < np.inf and abs(value) < np.inf):
+                errors[i, j] = np.inf
+                continue
+            # Rounding can leave a divergence of 0 a little below it.
+            result[i, j] = max(0.0, value)
+            if error > max(RELATIVE * value, ABSOLUTE):
+                errors[i, j] = error / max(value, ABSOLUTE)
+        result[i, i] = errors[i, i] = 0.0
+    return result, errors

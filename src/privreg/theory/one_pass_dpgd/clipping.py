@@ -1,4 +1,4 @@
-"""What clipping leaves of a Gaussian residual's drift and of its second moment."""
+"""Shares of a Gaussian residual's drift and second moment that survive clipping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privreg.theory.one_pass_dpgd.settings import require_settings
 def descent_factor(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Share of the gradient's drift that survives clipping.
+    r"""Share of the gradient's drift that survives clipping, in (0, 1].
 
     .. math:: \mu_c(R) = \frac{\|\mathbb E[r_c x]\|}{\|\mathbb E[r x]\|}
         = \mathrm{erf}\Big(\frac{c}{\sqrt{2(2R + \zeta^2)}}\Big),
@@ -21,16 +21,11 @@ def descent_factor(
     Parameters
     ----------
     risk : array_like, shape (...)
-        Excess risk R, at least 0.
+        Excess risk R, 0 or from 1e-32 to 1e32, as all inputs.
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, at least 0.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Values in (0, 1], increasing in `clip_constant`; all inputs from 1e-32 to 1e32.
 
     Source
     ------
@@ -43,7 +38,7 @@ def descent_factor(
 def variance_factor(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Share of the residual's second moment that survives clipping.
+    r"""Share of the residual's second moment that survives clipping, in (0, 1].
 
     .. math:: \nu_c(R) = \frac{\mathbb E[r_c^2]}{\mathbb E[r^2]}
         = c'^2\,\mathrm{erfc}\Big(\frac{c'}{\sqrt2}\Big) + P\Big(\frac32, \frac{c'^2}2\Big),
@@ -54,17 +49,8 @@ def variance_factor(
 
     Parameters
     ----------
-    risk : array_like, shape (...)
-        Excess risk R, at least 0.
-    clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
-    label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise, at least 0.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Values in (0, 1], increasing in `clip_constant`.
+    risk, clip_constant, label_noise_std
+        R, c and zeta as for `descent_factor`.
 
     Source
     ------
@@ -77,13 +63,7 @@ def variance_factor(
 def clip_ratio(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`.
-
-    Parameters
-    ----------
-    risk, clip_constant, label_noise_std : array_like
-        R, c and zeta as for `descent_factor`; `inf` for a residual that is 0.
-    """
+    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
     excess, constant, noise = require_settings(
         risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
     )

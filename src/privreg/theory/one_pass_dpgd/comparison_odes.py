@@ -35,12 +35,13 @@ def sandwich(
     times: ArrayLike,
     start: float = 0.5,
 ) -> Sandwich:
-    r"""Solve the comparison equations that bound the risk for eigenvalues in a range.
+    r"""Bounds on the risk, before the output noise, from equations for eigenvalues in a range.
 
     .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
         + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
 
-    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one.
+    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one, solved
+    to 1e-7 by `deterministic_equivalent.solve`.
 
     Parameters
     ----------
@@ -60,21 +61,6 @@ def sandwich(
         Increasing, in [0, 1].
     start : float
         Excess risk R(0), at least 1e-20 and at most 1e20.
-
-    Returns
-    -------
-    Sandwich
-        Bounds before the output noise.
-
-    Raises
-    ------
-    ValueError
-        Eigenvalues out of range, or a rate above the cap, for which the bounds are not stated.
-
-    Warns
-    -----
-    AccuracyWarning
-        As `deterministic_equivalent.solve`, which solves them to 1e-7.
 
     Source
     ------

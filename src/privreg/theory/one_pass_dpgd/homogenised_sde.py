@@ -50,12 +50,14 @@ def risk_path(
 ) -> NDArray[np.float64]:
     """Excess risk along one path, by the Euler-Maruyama method (strong order 1/2, weak order 1).
 
+    It is the risk before the noise that is added to the output alone, shape (times,).
+
     Parameters
     ----------
     model : LinearModel
         Covariance, target and label noise; the path starts from zero.
     schedule : Schedule
-        Learning rate, with one amplitude.
+        Learning rate, with one amplitude, that does not rise under private noise.
     rng : Generator
         Draws the Brownian increments: one Gaussian a coordinate and step, because the two Brownian
         motions are independent and the covariance is diagonal.
@@ -71,16 +73,6 @@ def risk_path(
         Steps of the method, `sample_size` if left out.
     form : {"corrected", "printed"}
         With the drift above, or with twice that drift, as the paper prints it.
-
-    Returns
-    -------
-    ndarray, shape (times,)
-        Excess risk, before the noise that is added to the output alone.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name, or a rate that rises under private noise.
 
     Source
     ------

@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
-from privreg.validation import (
-    require_count,
-    require_number,
-    require_real,
-    require_rng,
-)
+from privreg.validation import require_count, require_number, require_real, require_rng
 
 
 def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
@@ -29,7 +24,7 @@ def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float6
     coordinate : array_like, shape (...)
         z, from -1e30 to 1e30.
     dimension : int
-        d, at least 1.
+        d.
 
     Source
     ------
@@ -66,15 +61,7 @@ def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]
 
 
 def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.float64]:
-    """Draw a target, shape (dimension,), of norm less than 1.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of the draw.
-    dimension : int
-        At least 1.
-    """
+    """Draw a target, shape (dimension,), of norm less than 1."""
     require_rng("rng", rng)
     dimension = require_count("dimension", dimension)
     return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)

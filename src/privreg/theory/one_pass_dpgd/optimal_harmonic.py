@@ -41,6 +41,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
+    The numerator 1 / mu_c(0) attains it as the offset goes to zero; no schedule does better.
     Without clipping it is zeta^2 / 2, the rate of ordinary least squares; for a clipping constant
     that goes to zero it is pi zeta^2 / 4, what taking signs costs.
 
@@ -50,11 +51,6 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, more than 0.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Attained by the numerator 1 / mu_c(0) as the offset goes to zero; no schedule does better.
 
     Source
     ------
@@ -74,18 +70,12 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> ND
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
+    The numerator 3 / (2 mu_c(0)) attains it as the offset goes to zero; no schedule does better.
+
     Parameters
     ----------
-    clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0 and finite.
-    label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise, more than 0.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Attained by the numerator 3 / (2 mu_c(0)) as the offset goes to zero; no schedule does
-        better.
+    clip_constant, label_noise_std : array_like, shape (...)
+        c, finite, and zeta as for `sampling_limit`.
 
     Source
     ------
@@ -106,7 +96,8 @@ def least_risk(
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
         = \frac1\gamma
 
-    It follows from the best rate at each time, with no private noise and no cap on the rate.
+    It follows from the best rate at each time, with no private noise and no cap on the rate. It is
+    accurate to about 1e-6 relative; one below 1e-31 is refused.
 
     Parameters
     ----------
@@ -118,16 +109,6 @@ def least_risk(
         Standard deviation zeta of the label noise, more than 0.
     start : float
         Excess risk R(0), more than 0.
-
-    Returns
-    -------
-    float
-        In (0, `start`); accurate to about 1e-6 relative.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name, or a least risk below 1e-31.
 
     Source
     ------
@@ -165,10 +146,7 @@ def least_risk(
 def _descent_times(
     initial: float, reach: float, clip_constant: float, label_noise_std: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Depths ln(R(0) / R) up to `reach`, the time that a unit of depth takes, and that to reach it.
-
-    Times are in units of gamma.
-    """
+    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
     density = variance_factor(
@@ -225,7 +203,8 @@ def explicit_constants(
         \qquad A = R(0) + \zeta^2/2
 
     The constants serve the proof: the bound is orders of magnitude above the risk, and the risk
-    above that of the best harmonic schedule.
+    above that of the best harmonic schedule. A beta or tau beyond the rates of `Harmonic` is
+    refused.
 
     Parameters
     ----------
@@ -239,16 +218,6 @@ def explicit_constants(
         Extreme eigenvalues of the covariance, 0 < smallest <= 1 <= largest.
     start : float
         Excess risk R(0), more than 0.
-
-    Returns
-    -------
-    Explicit
-        Schedule, clipping constant, bound.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name, or a beta or tau beyond the rates of `Harmonic`.
 
     Source
     ------

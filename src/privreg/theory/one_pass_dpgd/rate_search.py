@@ -18,7 +18,7 @@ from privreg.theory.one_pass_dpgd.settings import (
     LARGEST,
     SMALLEST,
     require_scalars,
-    require_settings,
+    require_signal,
 )
 from privreg.validation import require_callable, require_instance, require_number
 
@@ -47,8 +47,8 @@ class Best:
     final_risk : float
         Excess risk of the private output under it.
     at_bound : bool
-        Whether the amplitude is the largest that was allowed, or the smallest, which is that of no
-        rate at all where the caller sets none.
+        Whether the amplitude is the largest that was allowed, such as that of the cap 2 / gamma, or
+        the smallest, which is that of no rate at all where the caller sets none.
     """
 
     schedule: Schedule
@@ -71,6 +71,8 @@ def polynomial(
     .. math:: \min_{\tilde\eta(0)} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
+    Refused under noise that makes every amplitude from 1e-31 on worse than none.
+
     Parameters
     ----------
     spectrum : Spectrum
@@ -87,17 +89,6 @@ def polynomial(
         Standard deviation zeta of the label noise, at least 0.
     signal : array_like, shape () or (modes,)
         D_i(0) = d (w_i' theta*)^2 / 2 of each mode.
-
-    Returns
-    -------
-    Best
-        Schedule, final risk, and whether the cap 2 / gamma binds.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name, or noise under which every amplitude from 1e-31 on is worse
-        than none.
 
     Source
     ------
@@ -131,33 +122,8 @@ def harmonic(
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and up to 10,
     where the schedule is almost constant, and beyond either end while the risk still falls by
-    1e-5, up to 10^4; the numerator anew for each offset.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Eigenvalues of the covariance, with weights.
-    aspect_ratio : float
-        gamma = d / n, more than 0.
-    zcdp_root : float
-        rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
-    clip_constant : float
-        Clipping constant c in units of the residual, more than 0; `inf` only without noise.
-    label_noise_std : float
-        Standard deviation zeta of the label noise, at least 0.
-    signal : array_like, shape () or (modes,)
-        D_i(0) = d (w_i' theta*)^2 / 2 of each mode.
-
-    Returns
-    -------
-    Best
-        Schedule, final risk, and whether the cap 2 / gamma binds.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name, or noise under which every amplitude from 1e-31 on is worse
-        than none.
+    1e-5, up to 10^4; the numerator anew for each offset. Parameters and refusals are those of
+    `polynomial`.
 
     Source
     ------
@@ -219,16 +185,6 @@ def optimise(
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal : float
         As in `deterministic_equivalent.solve`, `inf` included.
 
-    Returns
-    -------
-    Best
-        Schedule, final risk, and whether the amplitude is `low` or `high`.
-
-    Raises
-    ------
-    ValueError
-        A range that is empty, or a setting out of range, by name.
-
     Warns
     -----
     AccuracyWarning
@@ -274,11 +230,7 @@ def _optimise(
             ).final_risk
 
     require_instance("spectrum", spectrum, Spectrum)
-    (signals,) = require_settings(signal=signal)
-    if signals.shape not in ((), spectrum.eigenvalues.shape):
-        raise ValueError(
-            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
-        )
+    signals = require_signal(signal, spectrum)
     bounds = {"lowest": lowest, "highest": high}
     # No rate at all leaves the initial risk: a best that is worse lies above a better one.
     idle = 0.99 * spectrum.mean(spectrum.eigenvalues * signals)

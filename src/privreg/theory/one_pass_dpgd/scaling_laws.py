@@ -75,16 +75,6 @@ def optimal_exponent(
     privacy_power : float
         b, at least -1e12 and less than 1: rho = gamma^b.
 
-    Returns
-    -------
-    OptimalExponent
-        Exponents of risk and learning rate, and the case.
-
-    Raises
-    ------
-    ValueError
-        A power out of range, by name.
-
     Source
     ------
     bombari2025, Theorem 4, equations (6.4)-(6.6). Where phi (alpha + 1) = 2 and privacy costs,
@@ -115,15 +105,12 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
+    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2).
+
     Parameters
     ----------
     spectrum_power, signal_power, schedule_power : float
         phi, psi and alpha as in `optimal_exponent`.
-
-    Returns
-    -------
-    float
-        In (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2).
 
     Source
     ------
@@ -148,7 +135,7 @@ def term_exponents(
     privacy_power: float,
     aspect_ratio: float | None = None,
 ) -> NDArray[np.float64]:
-    r"""Exponents of the three terms of the risk: forgotten signal, sampling noise, private noise.
+    r"""Exponents of the risk's terms, (3, ...): forgotten signal, sampling noise, private noise.
 
     .. math:: e_1 = -a\kappa, \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
         e_3 = 2 - 2b + a \max\Big(\frac{2}{\alpha+1}, \phi\Big)
@@ -162,11 +149,6 @@ def term_exponents(
         phi, psi, alpha and b as in `optimal_exponent`.
     aspect_ratio : float, optional
         gamma in (0, 1), for the logarithm where phi (alpha + 1) = 2; in the limit if left out.
-
-    Returns
-    -------
-    ndarray, shape (3, ...)
-        The risk is of the order of the sum of gamma to each of them.
 
     Source
     ------
@@ -188,20 +170,17 @@ def term_exponents(
 
 
 def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power: float) -> float:
-    r"""Exponent of the risk as the schedule's power grows without bound.
+    r"""Exponent of the risk as the schedule's power grows without bound, at most 1.
 
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
+
+    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)).
 
     Parameters
     ----------
     spectrum_power, signal_power, privacy_power : float
         phi, psi and b as in `optimal_exponent`.
-
-    Returns
-    -------
-    float
-        At most 1; less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)).
 
     Source
     ------

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from privreg.spectra import Spectrum
 from privreg.validation import entry, require_broadcast, require_real
 
 SMALLEST, LARGEST = 1e-32, 1e32
@@ -18,14 +19,10 @@ INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
 
 
 def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np.float64]]:
-    """Settings in range and of shapes that broadcast, in the order given.
+    """Settings in range, in the order given: from 1e-32 to 1e32, of shapes that broadcast.
 
-    Parameters
-    ----------
-    infinite : bool
-        Whether a clipping constant or a root may be infinite, which clips nothing or adds no noise.
-    values
-        Each from 1e-32 to 1e32, risks, signals and label noise also 0.
+    Risks, signals and label noise may be 0. Where `infinite`, a clipping constant may be, which
+    clips nothing, or a root, which adds no noise.
     """
     arrays = []
     for name, value in values.items():
@@ -52,6 +49,16 @@ def require_scalars(*, infinite: bool = True, **values: Any) -> list[float]:
         if array.ndim:
             raise ValueError(f"{name} must be one number, got shape {array.shape}")
     return [float(array) for array in arrays]
+
+
+def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
+    """D_i(0) of each mode, or of all."""
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
+    return signals
 
 
 def require_falling(rates: NDArray[np.float64]) -> None:

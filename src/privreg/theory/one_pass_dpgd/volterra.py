@@ -27,7 +27,7 @@ from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
 from privreg.theory.one_pass_dpgd.settings import (
     require_falling,
     require_scalars,
-    require_settings,
+    require_signal,
 )
 from privreg.validation import (
     require_answer,
@@ -80,9 +80,7 @@ class Kernels:
     mass: Kernel
 
 
-def power_law_kernels(
-    spectrum_power: float, signal_power: float = 0.0, *, signal_scale: float = 0.5
-) -> Kernels:
+def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kernels:
     r"""Kernels of a power-law spectrum in closed form.
 
     .. math:: \int p(\lambda)\,\lambda^q e^{-2\lambda x}\,\mathrm d\lambda
@@ -96,13 +94,7 @@ def power_law_kernels(
     spectrum_power : float
         phi, at least -100 and less than 1.
     signal_power : float
-        psi, at least -100 and below 2 - phi: D_i(0) is `signal_scale` times lambda_i^-psi.
-    signal_scale : float
-        More than 0.
-
-    Returns
-    -------
-    Kernels
+        psi, at least -100 and below 2 - phi: D_i(0) is lambda_i^-psi / 2.
 
     Source
     ------
@@ -116,7 +108,6 @@ def power_law_kernels(
     signal_power = require_number(
         "signal_power", signal_power, least=-100, below=2 - spectrum_power - 1e-9
     )
-    (signal_scale,) = require_scalars(signal_scale=signal_scale)
 
     def moment(whole: float, part: float = 0.0, scale: float = 1.0) -> Kernel:
         power, order = whole + part, math.fsum((whole, part, 1, -spectrum_power))
@@ -130,7 +121,7 @@ def power_law_kernels(
 
         return kernel
 
-    return Kernels(moment(1.0, -signal_power, signal_scale), moment(2.0), moment(1.0), moment(0.0))
+    return Kernels(moment(1.0, -signal_power, 0.5), moment(2.0), moment(1.0), moment(0.0))
 
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
@@ -145,11 +136,7 @@ def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
     """
     require_instance("spectrum", spectrum, Spectrum)
     require_real("eigenvalues of spectrum", spectrum.eigenvalues, most=1e150)
-    (signals,) = require_settings(signal=signal)
-    if signals.shape not in ((), spectrum.eigenvalues.shape):
-        raise ValueError(
-            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
-        )
+    signals = require_signal(signal, spectrum)
 
     def weighted(values: NDArray[np.float64]) -> Kernel:
         return lambda x: (
@@ -176,7 +163,7 @@ def solve(
     clip_constant: float,
     label_noise_std: float,
 ) -> NDArray[np.float64]:
-    r"""Excess risk along time, by marching through the Volterra equation.
+    """Excess risk along time, before the output noise, by marching through the Volterra equation.
 
     The coefficients are averaged over each interval of the grid, over which the kernels are
     integrated exactly. The error is of order 2 in the width of the intervals, and of order 1 beside
@@ -187,22 +174,12 @@ def solve(
     kernels : Kernels
         Of the spectrum and signal.
     schedule : Schedule
-        Learning rate of one amplitude.
+        Learning rate of one amplitude, that does not rise under private noise.
     times : array_like, shape (times,)
         The grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
         gamma, rho, c and zeta as in `deterministic_equivalent.solve`; `inf` for rho or for rho and
         c.
-
-    Returns
-    -------
-    ndarray, shape (times,)
-        Excess risk before the noise that is added to the output alone.
-
-    Raises
-    ------
-    ValueError
-        A grid that does not increase from 0, or no clipping or a rising rate with private noise.
 
     Warns
     -----

@@ -78,10 +78,6 @@ def identity_bound(
     residual_scale : float
         l, the largest residual estimate, at least 0 and at most 1e50.
 
-    Returns
-    -------
-    BoundParts
-
     Source
     ------
     anon2024, Corollary 4.3, which prints L² for l².
@@ -109,22 +105,7 @@ def designed_bound(
 
     .. math:: \dots + l^2\tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
-    with the bias and variance of `identity_bound`.
-
-    Parameters
-    ----------
-    decay, target_norm, label_noise_std, residual_scale
-        As in `identity_bound`.
-    sample_size : float
-        N, at least 1 and at most 1e100.
-    step_size : array_like, shape (...)
-        η, at least 1e-100 and at most 1e10; may be empty.
-    noise_multiplier : float
-        τ, at least 0 and at most 1e50.
-
-    Returns
-    -------
-    BoundParts
+    with the parameters, the bias and the variance of `identity_bound`.
 
     Source
     ------
@@ -165,6 +146,8 @@ def general_bound(
         + \tau^2\sigma_z^4\eta\langle Q,\bar G\rangle\Lambda
         + \frac{\tau^2}{N}\langle R,\bar G\rangle
 
+    Infinite where σ_z⁴ η tr H ≥ 1, for which the theorem says nothing.
+
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
@@ -177,18 +160,11 @@ def general_bound(
         N, at most 1e15.
     step_size : float
         η, at least 1e-20 and at most 1e20.
-    noise_multiplier, clip_norm : float
-        τ and ψ_max, at least 0 and at most 1e20.
-    label_noise_std : float
-        σ_ζ, at least 0 and at most 1e20.
+    noise_multiplier, clip_norm, label_noise_std : float
+        τ, ψ_max and σ_ζ, at least 0 and at most 1e20.
     feature_scale : float
         σ_z, at least 1e-10 and at most 1e10; the theorem's is that of the sub-Gaussian norm, 1
         leaves constants out.
-
-    Returns
-    -------
-    BoundParts
-        Infinite where σ_z⁴ η tr H ≥ 1, for which the theorem says nothing.
 
     Source
     ------
@@ -250,10 +226,6 @@ def minimise_over_step_size(
         N, at least 1 and at most 1e100.
     largest : float
         Largest step size, at least 1/N and at most 1e10.
-
-    Returns
-    -------
-    Minimum
 
     Examples
     --------

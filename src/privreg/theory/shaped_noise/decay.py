@@ -13,11 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from privreg.immutable import Immutable
 from privreg.validation import (
     FloatArray,
-    require_array,
-    require_frozen,
     require_instance,
     require_number,
     require_real,
@@ -153,62 +150,13 @@ class ExponentialDecay:
         return float(np.sum(values / (1 + values)))
 
 
-@dataclass(frozen=True)
-class FiniteDecay(Immutable):
-    """The eigenvalues of a covariance, listed.
-
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        At least 0 and at most 1e150, in any order; kept as a read-only copy.
-
-    Examples
-    --------
-    >>> FiniteDecay([0.5, 1.0]).tail_sum([0, 1, 2])
-    array([1.5, 0.5, 0. ])
-    """
-
-    eigenvalues: FloatArray
-
-    def __post_init__(self) -> None:
-        limits = {"least": 0.0, "most": 1e150}
-        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), **limits)
-        object.__setattr__(
-            self, "eigenvalues", require_frozen("eigenvalues", np.sort(values)[::-1], shape=(None,))
-        )
-
-    @property
-    def trace(self) -> float:
-        return float(np.sum(self.eigenvalues))
-
-    @property
-    def squared_trace(self) -> float:
-        return float(np.sum(self.eigenvalues**2))
-
-    def cutoff(self, horizon: ArrayLike) -> FloatArray:
-        threshold = 1.0 / require_real("horizon", horizon, above=0)
-        return np.asarray(
-            np.searchsorted(-self.eigenvalues, -threshold, side="right"), dtype=np.float64
-        )
-
-    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
-        k = require_real("cutoff", cutoff, least=0, most=self.eigenvalues.size)
-        tails = np.concatenate([np.cumsum(self.eigenvalues[::-1])[::-1], [0.0]])
-        return np.asarray(tails[k.astype(np.int64)])
-
-    def shaped_trace(self, horizon: float) -> float:
-        with np.errstate(over="ignore"):
-            values = require_number("horizon", horizon, above=0) * self.eigenvalues
-        # Where the product is beyond double precision the share is 1.
-        values = np.minimum(values, np.finfo(np.float64).max)
-        return float(np.sum(values / (1 + values)))
-
-
 def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
-    r"""Number of directions that N steps of size η can learn.
+    r"""Number D of directions that N steps of size η can learn.
 
     .. math:: D(a) = k^* + a\sum_{i>k^*}\lambda_i = \sum_i\min(1, a\lambda_i),
         \qquad a = N\eta,\ k^* = \max\{k : \lambda_k \ge 1/a\}
+
+    It lies between `decay.shaped_trace` and twice that.
 
     Parameters
     ----------
@@ -217,15 +165,10 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     horizon : array_like, shape (...)
         a, more than 0 and at most 1e300; may be empty.
 
-    Returns
-    -------
-    ndarray, shape (...)
-        D, between `decay.shaped_trace` and twice that.
-
     Examples
     --------
-    >>> effective_dimension(FiniteDecay([1.0, 0.25, 0.01]), [1.0, 10.0])
-    array([1.26, 2.1 ])
+    >>> effective_dimension(PowerLawDecay(2.0), [1.0, 10.0]).round(3)
+    array([1.645, 5.838])
 
     Source
     ------

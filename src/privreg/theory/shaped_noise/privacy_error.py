@@ -1,4 +1,4 @@
-r"""What private noise costs the average iterate when gradients are replaced by their means.
+r"""Cost of private noise to the average iterate when gradients are replaced by their means.
 
 With mean gradients H(w - w*) the iterates are linear in the noise, direction by direction, and the
 excess risk that the noise adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
@@ -25,7 +25,7 @@ from privreg.validation import (
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""V of tree aggregation.
+    r"""V of tree aggregation, between 0 and about N² log₂ N, in O(log N) by sums of positive terms.
 
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda
@@ -39,11 +39,6 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
         ηλ in [0, 1]; may be empty.
     sample_size : int
         N.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Between 0 and about N² log₂ N, found in O(log N) by sums of positive terms.
 
     Examples
     --------
@@ -74,18 +69,13 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
+    Found in O(log N) by doubling sums of positive terms: the closed form cancels where Nηλ is
+    small.
+
     Parameters
     ----------
-    shrinkage : array_like, shape (...)
-        ηλ in [0, 1]; may be empty.
-    sample_size : int
-        N.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Found in O(log N) by doubling sums of positive terms: the closed form cancels
-        catastrophically where Nηλ is small.
+    shrinkage, sample_size
+        As in `tree_factor`.
 
     Examples
     --------
@@ -111,25 +101,19 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
 
 def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: int) -> FloatArray:
-    r"""V of noise that a lower-triangular Toeplitz matrix correlates.
+    r"""V of noise that a lower-triangular Toeplitz matrix correlates, in units of the white noise.
 
     .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
 
+    The noise multiplier that keeps a budget grows with the encoder's sensitivity.
+
     Parameters
     ----------
-    shrinkage : array_like, shape (...)
-        ηλ in [0, 1]; may be empty.
+    shrinkage, sample_size
+        As in `tree_factor`.
     decoder : array_like, shape (steps,)
         β of `privreg.noise.toeplitz`, N - 1 coefficients or more, at least -1e50 and at most 1e50;
         1, 0, 0, ... is `independent_factor`.
-    sample_size : int
-        N.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        In units of the white noise's variance; the noise multiplier that keeps a budget grows
-        with the encoder's sensitivity.
 
     Source
     ------
@@ -157,7 +141,7 @@ def privacy_error(
     sample_size: int,
     noise_std: float,
 ) -> float:
-    r"""Excess risk that the noise adds to the average iterate, the module's P.
+    """Excess risk that the noise adds to the average iterate, the module's P.
 
     Parameters
     ----------
@@ -174,10 +158,6 @@ def privacy_error(
     noise_std : float
         σ: standard deviation of the white noise in the norm of Σ, noise multiplier times clip norm;
         at least 0 and at most 1e30.
-
-    Returns
-    -------
-    float
     """
     within = {"least": 0.0, "most": 1e50}
     lam = require_array("eigenvalues", eigenvalues, shape=(None,), **within)

@@ -1,7 +1,8 @@
 """Rates in closed form: the exponents of the sample size, exactly, and where branches cross.
 
-Everything is rational arithmetic on the decay exponent r and on p in ε = N^p, so a `Fraction`
-goes in and a `Fraction` comes out; floats work as well. Exponential decay is the limit r → ∞.
+Everything is rational arithmetic on the decay exponent r in λ_i = i^(-r), more than 1 and at most
+1e100, and on p in ε = N^p, at least -1e100 and at most 1e100: a `Fraction` goes in and a `Fraction`
+comes out; floats work as well. Exponential decay is the limit r → ∞.
 """
 
 from __future__ import annotations
@@ -11,23 +12,14 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, TypeVar
 
-from privreg.validation import require_count, require_instance, require_number
+from privreg.validation import require_number
 
 Number = TypeVar("Number", Fraction, float)
 
 
 @dataclass(frozen=True)
 class LinearFraction:
-    """(a + b r) / (c + d r) with whole coefficients, as which every branch of a rate can be had.
-
-    Parameters
-    ----------
-    a, b : int
-        At least -1000.
-    c : int
-        At least -d, so that there is no pole at any r > 1.
-    d : int
-        At least 1.
+    """Branch (a + b r) / (c + d r) of a rate, of whole numbers, d > 0, without a pole at r > 1.
 
     Examples
     --------
@@ -40,29 +32,12 @@ class LinearFraction:
     c: int
     d: int
 
-    def __post_init__(self) -> None:
-        for name, least in (("a", -1000), ("b", -1000), ("d", 1)):
-            object.__setattr__(self, name, require_count(name, getattr(self, name), least=least))
-        object.__setattr__(self, "c", require_count("c", self.c, least=-self.d))
-
     def __call__(self, decay: Number) -> Number:
         decay = _decay(decay)
         return (self.a + self.b * decay) / (self.c + self.d * decay)
 
-    @property
-    def limit(self) -> Fraction:
-        """Value as r → ∞, the exponent for exponential decay."""
-        return Fraction(self.b, self.d)
-
     def crossings(self, other: LinearFraction) -> list[Fraction]:
-        """Rational r > 1 at which two branches agree, increasing.
-
-        Parameters
-        ----------
-        other : LinearFraction
-            The other branch.
-        """
-        require_instance("other", other, LinearFraction)
+        """Rational r > 1 at which two branches agree, increasing."""
         square = self.b * other.d - other.b * self.d
         linear = self.a * other.d + self.b * other.c - other.a * self.d - other.b * self.c
         constant = self.a * other.c - other.a * self.c
@@ -85,31 +60,14 @@ DESIGNED_THRESHOLD_BRANCHES = (LinearFraction(1, 0, 1, 1), LinearFraction(-1, 1,
 
 
 def nonprivate_exponent(decay: Number) -> Number:
-    r"""x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r).
-
-    Parameters
-    ----------
-    decay : Fraction or float
-        r in λ_i = i^(-r), more than 1 and at most 1e100.
-
-    Source
-    ------
-    anon2024, Table 1.
-    """
+    """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (anon2024, Table 1)."""
     return NON_PRIVATE(decay)
 
 
 def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I at ε = N^p.
+    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I; r/(1+2r) at a constant ε, p = 0.
 
     .. math:: x = \frac r{1+r} - \frac r{1+2r}\max\Big(0, \frac r{1+r} - 2p\Big)
-
-    Parameters
-    ----------
-    decay : Fraction or float
-        r, more than 1 and at most 1e100.
-    epsilon_power : Fraction or float
-        p, at least -1e100 and at most 1e100; 0 is a constant ε, for which x = r/(1+2r).
 
     Examples
     --------
@@ -126,19 +84,11 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη) at ε = N^p.
+    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη).
 
     .. math:: x = \frac r{1+r} - \max\Big(0,
         \frac r{3+r}\Big(\frac 2{1+r} - 2p\Big),
         \frac r{1+3r}\Big(\frac{r-1}{1+r} - 2p\Big)\Big)
-
-    Parameters
-    ----------
-    decay : Fraction or float
-        r, more than 1 and at most 1e100.
-    epsilon_power : Fraction or float
-        p, at least -1e100 and at most 1e100; 0 is a constant ε, for which
-        x = min(r/(3+r), 2r/(1+3r)).
 
     Examples
     --------
@@ -157,34 +107,17 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def identity_threshold(decay: Number) -> Number:
-    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4).
-
-    Parameters
-    ----------
-    decay : Fraction or float
-        r, more than 1 and at most 1e100.
-    """
+    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4)."""
     return IDENTITY_THRESHOLD(decay)
 
 
 def designed_threshold(decay: Number) -> Number:
-    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6).
-
-    Parameters
-    ----------
-    decay : Fraction or float
-        r, more than 1 and at most 1e100.
-    """
+    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6)."""
     return max(branch(decay) for branch in DESIGNED_THRESHOLD_BRANCHES)
 
 
 def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | Fraction, ...]:
-    """Exponents for λ_i = e^-i at ε = N^p: without privacy, Σ = I, the designed Σ.
-
-    Parameters
-    ----------
-    epsilon_power : Fraction or float
-        p, at least -1e100 and at most 1e100.
+    """Exponents for λ_i = e^-i: without privacy, Σ = I, the designed Σ.
 
     Source
     ------

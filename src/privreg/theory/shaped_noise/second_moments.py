@@ -4,11 +4,11 @@ The deviation u_t = w_t - w* follows :math:`u_{t+1} = (I - \eta x_tx_t^\top)u_t 
 - \eta\xi_t`. For Gaussian x the diagonal m of a second moment E[uu^⊤] in H's eigenbasis moves by
 itself,
 
-.. math:: m' = T m = (1 - 2\eta\lambda + 2\eta^2\lambda^2)\,m + \eta^2\lambda\,(\lambda^\top m),
+.. math:: m' = T m = (1 - 2\eta\lambda + 2\eta^2\lambda^2)\,m + \eta^2\lambda\,(\lambda^\top m).
 
-and the start, the label noise and each vector of white noise contribute to the risk of the average
-separately, since they are independent with mean 0. The last term is what mean gradients miss: the
-noise in w_t comes back as if it were label noise.
+The start, the label noise and each vector of white noise are independent with mean 0, and so add
+separately to the risk of the average. Mean gradients miss the last term: the noise in w_t comes
+back as if it were label noise.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from privreg.units import from_units, in_unit, in_units, squared_times
-from privreg.validation import (
-    FloatArray,
-    require_array,
-    require_count,
-    require_number,
-)
+from privreg.validation import FloatArray, require_array, require_count, require_number
 
 
 class RiskParts(NamedTuple):
@@ -53,6 +48,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
+    Infinite where the second moment overflows because the step is too large.
+
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
@@ -65,11 +62,6 @@ def sgd_risk(
         η, more than 0 and at most 1e50.
     sample_size : int
         N.
-
-    Returns
-    -------
-    RiskParts
-        Infinite where the second moment overflows because the step is too large.
 
     Source
     ------
@@ -110,26 +102,19 @@ def private_risk(
 ) -> float:
     """Mean excess risk that shaped private noise adds to the average, gradients unclipped.
 
+    Infinite where the second moment overflows.
+
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 0 and at most 1e50.
+    eigenvalues, step_size, sample_size
+        As in `sgd_risk`.
     covariance : array_like, shape (d,)
         Σ_ii in the eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
     noise_std : float
         σ, noise multiplier times clip norm, at least 0 and at most 1e50.
-    step_size : float
-        η, more than 0 and at most 1e50.
-    sample_size : int
-        N.
     decoder : array_like, shape (steps,), optional
         β of Toeplitz-correlated noise, N - 1 coefficients or more, at least -1e50 and at most 1e50;
         1, 0, 0, ... is independent noise. The tree by default.
-
-    Returns
-    -------
-    float
-        Infinite where the second moment overflows.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=1e50)
@@ -153,7 +138,7 @@ def private_risk(
     if decoder is not None:
         beta, beta_unit = in_units(beta[:steps])
         unit += 2 * beta_unit
-        total = float(np.sum(_impulse_risks(*moved, beta)))
+        total = float(np.sum(_finite_or_infinite(_impulse_risks(*moved, beta))))
     else:
         for height in range(steps.bit_length()):
             span = 1 << height
@@ -161,7 +146,8 @@ def private_risk(
             # Added on entry, taken back `span` steps later.
             kicks = np.zeros(size - span)
             kicks[:1], kicks[span : span + 1] = 1.0, -1.0
-            total += float(np.sum(_impulse_risks(*moved, kicks)[size - entries - 1]))
+            risks = _finite_or_infinite(_impulse_risks(*moved, kicks))
+            total += float(np.sum(risks[size - entries - 1]))
     return float(from_units(scale**2 * total / size**2, unit))
 
 
@@ -178,6 +164,7 @@ def _transport(moments: FloatArray, lam: FloatArray, eta: float) -> FloatArray:
     return shrunk + eta**2 * lam * (moments @ lam)[..., None]
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
 def _impulse_risks(
     lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
 ) -> FloatArray:
@@ -185,13 +172,6 @@ def _impulse_risks(
 
     z of covariance diag(shape) is added -β_l times `push` in step l, where β are the kicks.
     """
-    return _finite_or_infinite(_impulse_kernel(lam, shape, eta, push, kicks))
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _impulse_kernel(
-    lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
-) -> FloatArray:
     d = lam.size
     risks = np.zeros(kicks.size)
     # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.

@@ -9,8 +9,6 @@ from scipy.stats import ortho_group
 from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, identity
 from privreg.theory.correlated_noise.error_curves import error_curve
 from privreg.theory.correlated_noise.linear_regression import (
-    linear_response_risk,
-    stability_limit,
     stationary_error,
 )
 from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
@@ -110,34 +108,6 @@ def test_short_coefficients_are_continued_by_zeros():
     np.testing.assert_array_equal(short.private, long.private)
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 7])
-def test_stability_limit_of_the_identity(dimension):
-    limit = stability_limit(np.full(dimension, 3.0))
-    assert limit == pytest.approx(2 / (3.0 * (dimension + 2)), rel=1e-12)
-
-
-def test_errors_die_out_below_the_stability_limit_and_grow_above():
-    limit = stability_limit(EIGENVALUES)
-    start = np.ones(3)
-    for factor in (0.98, 1.02):
-        curve = error_curve(
-            EIGENVALUES,
-            step_size=factor * limit,
-            coefficients=[1.0],
-            steps=4000,
-            initial_error=start,
-        )
-        assert (curve.initial[-1] < curve.initial[0]) == (factor < 1)
-        error = stationary_error(
-            EIGENVALUES,
-            step_size=factor * limit,
-            noise=StationaryNoise.independent(),
-            gradient_noise_std=1.0,
-        )
-        assert np.isinf(error.excess_risk) == (factor > 1)
-        assert np.all(np.isinf(error.variances)) == (factor > 1)
-
-
 def test_undamped_noise_of_infinite_scale_has_infinite_risk():
     error = stationary_error(
         EIGENVALUES,
@@ -146,18 +116,3 @@ def test_undamped_noise_of_infinite_scale_has_infinite_risk():
         gradient_noise_std=np.inf,
     )
     assert error.excess_risk == np.inf
-
-
-def test_linear_response_is_the_limit_of_small_steps_and_a_lower_bound():
-    for eta, tolerance in ((0.1, None), (1e-5, 1e-4)):
-        settings = {
-            "step_size": eta,
-            "noise": StationaryNoise.damped_square_root(0.15 * eta),
-            "gradient_noise_std": 0.7,
-            "label_noise_std": 0.2,
-        }
-        exact = stationary_error(EIGENVALUES, **settings).excess_risk
-        linear = linear_response_risk(EIGENVALUES, **settings)
-        assert linear < exact
-        if tolerance:
-            assert exact == pytest.approx(linear, rel=tolerance)

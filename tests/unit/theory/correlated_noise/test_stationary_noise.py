@@ -1,4 +1,4 @@
-"""Stationary noise: sensitivity and variance law by coefficients, by closed form, by quadrature."""
+"""Stationary noise: sensitivity and variance law by coefficients and by closed form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from privreg.privacy.budget import Budget
 from privreg.theory.correlated_noise.stationary_noise import (
     StationaryNoise,
     calibrated_noise_std,
-    regression_response,
 )
 
 RATES = np.array([0.003, 0.05, 0.4, 1.0])
@@ -33,14 +32,11 @@ def by_coefficients(coefficients, rates):
         (damped_anti_pgd, StationaryNoise.damped_anti_pgd),
     ],
 )
-def test_closed_forms_equal_sums_over_coefficients_and_quadrature(family, law, damping):
+def test_closed_forms_equal_sums_over_coefficients(family, law, damping):
     noise = law(damping)
     variances, squared = by_coefficients(family(STEPS, damping=damping), RATES)
     np.testing.assert_allclose(noise.relative_variance(RATES), variances, rtol=1e-10)
     assert noise.squared_sensitivity == pytest.approx(squared, rel=1e-10)
-    quadrature = StationaryNoise.from_power(noise.power, smallest_frequency=damping)
-    np.testing.assert_allclose(quadrature.relative_variance(RATES), variances, rtol=1e-10)
-    assert quadrature.squared_sensitivity == pytest.approx(squared, rel=1e-10)
 
 
 def test_independent_noise_is_the_fully_damped_family():
@@ -59,38 +55,6 @@ def test_undamped_noise_has_finite_variance_and_infinite_sensitivity():
         # Continuous in the damping.
         near = law(1e-13).relative_variance(RATES)
         np.testing.assert_allclose(noise.relative_variance(RATES), near, rtol=1e-10)
-
-
-@pytest.mark.parametrize("exponent", [0.5, 1.0])
-def test_regression_optimum_attains_cauchy_schwarz_and_beats_every_family(exponent):
-    eigenvalues = np.arange(1, 17.0) ** -exponent
-    eta = 0.1
-
-    def product(noise):
-        rates = eta * eigenvalues
-        weights = 1 / (2 - rates)
-        return noise.squared_sensitivity * weights @ noise.relative_variance(rates)
-
-    from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
-
-    grid, mass = frequency_rule(eta * eigenvalues[-1])
-    root = mass @ np.sqrt(regression_response(grid, eigenvalues, step_size=eta)) / (2 * np.pi)
-    optimum = product(StationaryNoise.regression_optimal(eigenvalues, step_size=eta))
-    assert optimum == pytest.approx(eta * root**2, rel=1e-10)
-    for damping in np.geomspace(1e-3, 1, 12):
-        assert optimum < product(StationaryNoise.damped_square_root(damping))
-        assert optimum < product(StationaryNoise.damped_anti_pgd(damping))
-
-
-def test_optimum_of_one_direction_is_the_square_root_family():
-    noise = StationaryNoise.regression_optimal([0.5], step_size=0.2)
-    family = StationaryNoise.damped_square_root(0.1)
-    # Equal up to a factor, which sensitivity and variance share in opposite ways.
-    np.testing.assert_allclose(
-        noise.squared_sensitivity * noise.relative_variance(RATES),
-        family.squared_sensitivity * family.relative_variance(RATES),
-        rtol=1e-11,
-    )
 
 
 def test_noise_for_a_budget_depends_on_the_neighbours():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from privreg.theory.huber_descent.known_noise import (
-    inverse_root,
     noise_edge,
     shrink_to,
     shrink_to_identity,
@@ -15,7 +14,6 @@ from privreg.theory.huber_descent.known_noise import (
 from privreg.theory.huber_descent.last_iterate import (
     averaging_step_sizes,
     privacy_covariance,
-    sandwich,
 )
 
 
@@ -66,12 +64,6 @@ def test_an_unknown_curvature_adds_what_simulation_says(rng):
     np.testing.assert_allclose(np.cov(errors.T), found, atol=0.05 * np.max(found))
 
 
-def test_sandwich_of_least_squares():
-    covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
-    found = sandwich(covariance, 9 * covariance, sample_size=100)
-    np.testing.assert_allclose(found, 0.09 * np.linalg.inv(covariance))
-
-
 def test_symmetric_noise_is_isotropic(rng):
     draws = np.array([symmetric_noise(3, noise_std=2.0, rng=rng) for _ in range(20_000)])
     np.testing.assert_array_equal(draws, np.swapaxes(draws, 1, 2))
@@ -102,10 +94,3 @@ def test_shrinkage_ends(rng):
     assert noise_edge(200, noise_std=1.0) == pytest.approx(
         np.linalg.eigvalsh(symmetric_noise(200, noise_std=1.0, rng=rng))[-1], rel=0.1
     )
-
-
-def test_inverse_root_floors():
-    root = inverse_root(np.diag([4.0, -1.0]), floor=0.25)
-    np.testing.assert_allclose(root, np.diag([0.5, 2.0]))
-    with pytest.raises(ValueError, match="floor must be"):
-        inverse_root(np.eye(2), floor=0.0)

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privreg.theory.noisy_sgd.collocation import integration_matrix, interpolate, radau_nodes
+from privreg.theory.noisy_sgd.diffusion import integration_matrix, interpolate, radau_nodes
 from privreg.theory.noisy_sgd.hidden_state import shuffled_hidden_state_loss
 from privreg.theory.noisy_sgd.pair_proxies import candidate_records, largest_pairs
 from privreg.theory.noisy_sgd.population import estimated_population

@@ -9,10 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
-from privreg.theory.noisy_sgd.release_geometry import ReleaseGeometry
-from privreg.theory.noisy_sgd.renyi_loss import Record, average_divergence, pair_divergence
-from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-from privreg.theory.noisy_sgd.worst_pairs_kernel import pair_divergences
+from privreg.theory.noisy_sgd.renyi_loss import (
+    Record,
+    ReleaseGeometry,
+    average_divergence,
+    pair_divergence,
+)
+from privreg.theory.noisy_sgd.worst_pairs import PairSearch, pair_divergences
 
 from .laws import DIMENSION, STEP, dense_joint, first_pair, small_law, small_records
 
@@ -155,17 +158,3 @@ def test_mean_gap_is_the_proxy_at_the_mean() -> None:
     means = [dense_joint(law, variances, r, np.array([2.0]), 2.0)[0] for r in (first, second)]
     gap = means[0] - means[1]
     assert STEP * proxy[0, 1] == pytest.approx(np.linalg.norm(gap), rel=1e-10)
-
-
-def test_loss_at_a_random_position() -> None:
-    law = small_law()
-    features, labels = small_records(law, 4)
-    search = PairSearch(law, features, labels)
-    value = search.shuffled_loss(times=[3.0], order=2.0, finest=0.01)
-
-    def worst(s: float) -> float:
-        return np.expm1(search.worst(times=[3.0], position=s, order=2.0).divergence)
-
-    grid = 3.0 * (np.arange(4000) + 0.5) / 4000
-    riemann = np.log1p(np.mean([worst(s) for s in grid]) * 3.0 / 9.0)
-    assert value == pytest.approx(riemann, rel=1e-3)

@@ -16,7 +16,8 @@ from privreg.theory.shaped_noise.bounds import (
     minimise_over_step_size,
 )
 from privreg.theory.shaped_noise.decay import (
-    FiniteDecay,
+    PowerLawDecay,
+    effective_dimension,
 )
 from privreg.theory.shaped_noise.rates import (
     LinearFraction,
@@ -140,8 +141,7 @@ def lifted(lam: np.ndarray, shape: np.ndarray, eta: float, kicks: np.ndarray) ->
 def test_bounds_are_their_formulas_in_fractions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(4):
-        values = 10.0 ** rng.uniform(-12, 12, int(rng.integers(1, 6)))
-        decay = FiniteDecay(values)
+        decay = PowerLawDecay(1 + 10.0 ** rng.uniform(-1, 1))
         size, eta = 10.0 ** rng.uniform(0, 12), 10.0 ** rng.uniform(-12, 2)
         tau, norm, zeta, scale = 10.0 ** rng.uniform(-12, 12, 4)
         given = {
@@ -154,11 +154,10 @@ def test_bounds_are_their_formulas_in_fractions(seed: int) -> None:
         }
         n, e, t, b, z, l2 = (mp.mpf(each) for each in given.values())
         with mp.workdps(40):
-            lam = [mp.mpf(x) for x in values.tolist()]
-            dimension = sum(min(1, n * e * x) for x in lam)
+            dimension = mp.mpf(float(effective_dimension(decay, size * eta)))
             bias, variance = b**2 / (n * e), (z**2 / n + b**2 / (n**2 * e)) * dimension
             noise = (l2 * t) ** 2
-            squares = sum(x * x for x in lam)
+            squares = mp.mpf(decay.squared_trace)
             flat = noise * e * dimension
             shaped = noise * (e**2 * squares * dimension + dimension**3 / n)
         for function, private in ((identity_bound, flat), (designed_bound, shaped)):
@@ -207,6 +206,14 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
         if best is None or bias + variance + private < sum(best):
             best = (bias, variance, private)
     np.testing.assert_allclose(np.array(found, dtype=float), best, rtol=1e-9)
+
+
+def test_the_general_bound_is_infinite_where_the_theorem_is_silent() -> None:
+    settings = {"sample_size": 10, "step_size": 0.5, "noise_multiplier": 0.0, "clip_norm": 1.0}
+    found = general_bound(
+        [1.0, 1.0], target=[1.0, 0.0], covariance=[1.0, 1.0], label_noise_std=1.0, **settings
+    )
+    assert found.total == np.inf
 
 
 @pytest.mark.parametrize("seed", SEEDS)
