@@ -84,18 +84,6 @@ def _square(w: np.ndarray, c: float) -> np.ndarray:
     return c**2 + 4 * (1 - c) * np.sin(w / 2) ** 2
 
 
-def _pair_power(w: np.ndarray, *, radius: float, angle: float) -> np.ndarray:
-    """|B|² by factors, each without cancellation near its zero."""
-    return _square(w - angle, 1 - radius) * _square(w + angle, 1 - radius)
-
-
-def _pair(rng: np.random.Generator) -> tuple[float, float]:
-    """Two conjugate zeros at a distance of 1e-7 and more from the circle, anywhere around it."""
-    radius = 1 - 10.0 ** rng.uniform(-7, -0.1)
-    angle = float(rng.choice([np.pi, np.pi / 2, np.pi * rng.random()]))
-    return radius, angle
-
-
 @SEEDS
 def test_families_of_stationary_noise(seed):
     rng = np.random.default_rng(seed)
