@@ -258,3 +258,8 @@ SKEW = np.array([[1.0, 0.1], [0.2, 1.0]])
 def test_biases_and_covariances_are_refused(bias, covariance, message):
     with pytest.raises(ValueError, match=message):
         coverage.t_interval_coverage(bias, covariance, level=0.9)
+
+
+def test_covariances_are_symmetric_but_for_rounding():
+    rounded = 1e6 * np.array([[1.0, 0.5e-9], [0.0, 1.0]])
+    assert coverage.t_interval_coverage(0.0, rounded, level=0.9) == pytest.approx(0.9, abs=1e-8)

@@ -13,6 +13,8 @@ from privreg.algorithms.huber_descent import HuberSettings, default_settings, hu
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.population_intervals import (
+    CoefficientIntervals,
+    LastIterateLaw,
     last_iterate_law,
     population_intervals,
 )
@@ -277,3 +279,45 @@ def test_functionals_are_linear(rng):
     assert nothing.half_width.tolist() == [0.0]
     difference = population_intervals(fit, functionals=[[0, 1, -1, 0]])
     assert difference.length[0] < plain.length[1] + plain.length[2]
+
+
+def test_intervals_are_centre_and_half_width():
+    found = CoefficientIntervals(
+        centre=np.array([1.0, -2.0]),
+        half_width=np.array([0.5, 3.0]),
+        standard_error=np.ones(2),
+        degrees_of_freedom=np.ones(2),
+        level=0.9,
+        target="population",
+    )
+    assert (found.lower.tolist(), found.upper.tolist()) == ([0.5, -5.0], [1.5, 1.0])
+    assert found.length.tolist() == [1.0, 6.0]
+    # Ends belong to an interval.
+    assert found.covers([1.5, -5.0]).tolist() == [True, True]
+    assert found.covers([1.6, -4.0]).tolist() == [False, True]
+    with pytest.raises(ValueError, match="target"):
+        found.covers([1.0, 2.0, 3.0])
+
+
+def test_a_law_about_the_population_has_both_parts():
+    law = LastIterateLaw(sampling=SECOND_MOMENT, privacy=CURVATURE)
+    assert np.array_equal(law.total("population"), SECOND_MOMENT + CURVATURE)
+    assert law.total("empirical") is CURVATURE
+
+
+def test_moments_are_those_of_the_fit_by_default(fit):
+    default, given = last_iterate_law(fit), last_iterate_law(fit, shrunk_moments(fit))
+    np.testing.assert_array_equal(default.sampling, given.sampling)
+    np.testing.assert_array_equal(default.privacy, given.privacy)
+
+
+def test_moments_along_a_direction_are_used_for_it(fit, monkeypatch):
+    other = moments()
+    monkeypatch.setattr(ShrunkMoments, "along", lambda *_: other)
+    law, direction = last_iterate_law(fit, other), fit.whitening[1]
+    found = population_intervals(fit)
+    assert found.standard_error[1] == pytest.approx(
+        np.sqrt(direction @ (law.sampling + law.privacy) @ direction), rel=1e-12
+    )
+    noise = other.relative_noise(direction, law.sampling, law.privacy, "population")
+    assert found.degrees_of_freedom[1] == pytest.approx(2 / noise**2, rel=1e-12)
