@@ -11,6 +11,7 @@ from privreg.theory.correlated_noise.mean_estimation import (
     optimal_risk_ratio,
     stationary_excess_risk,
 )
+from privreg.theory.correlated_noise.spectral_integrals import frequency_rule, squared_distance
 from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 
@@ -29,6 +30,23 @@ def test_stationary_error_equals_the_sum_of_squared_responses(eta, damping):
         sample_std=0.7,
     )
     assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("eta", [1e-8, 1e-4, 0.1, 0.7, 1.0])
+def test_least_error_is_that_of_the_optimal_coefficients_and_of_quadrature(eta):
+    noise = StationaryNoise.damped_square_root(eta)
+    risk = stationary_excess_risk(
+        eta, noise=noise, gradient_noise_std=0.4 * noise.squared_sensitivity**0.5
+    )
+    least = least_private_excess_risk(eta, noise_multiplier=0.4)
+    assert risk == pytest.approx(least, rel=1e-10)
+    grid, weights = frequency_rule(eta)
+    integral = weights @ squared_distance(grid, eta) ** -0.5 / (2 * np.pi)
+    assert least == pytest.approx(0.5 * (eta * 0.4 * integral) ** 2, rel=1e-10)
+    independent = stationary_excess_risk(
+        eta, noise=StationaryNoise.independent(), gradient_noise_std=0.4
+    )
+    assert optimal_risk_ratio(eta) == pytest.approx(least / independent, rel=1e-10)
 
 
 def test_no_other_coefficients_do_better(rng):

@@ -134,6 +134,18 @@ def test_with_strong_noise_a_record_in_its_place_loses_what_the_exact_law_says()
             np.testing.assert_allclose(found.by_direction, exact[row, column], rtol=0.1)
 
 
+def test_population_is_estimated_from_many_records():
+    rng = np.random.Generator(np.random.SFC64(10))
+    features = rng.standard_normal((40_000, 3)) * [1.0, 2.0, 0.5] + 0.5
+    labels = features @ [1.0, -1.0, 2.0] + 0.3 * rng.standard_normal(40_000)
+    found = estimated_population(features, labels)
+    expected = np.diag([1.0, 4.0, 0.25]) + 0.25
+    np.testing.assert_allclose(found.second_moment, expected, atol=0.15)
+    np.testing.assert_allclose(found.target, [1.0, -1.0, 2.0], atol=0.02)
+    # Five standard errors of a standard deviation.
+    assert abs(found.label_noise_std / 0.3 - 1) < 5 / np.sqrt(2 * 40_000)
+
+
 def test_estimated_population_is_the_default(records):
     given = estimated_population(records[0], records[1])
     assert loss_of(records).loss == loss_of(records, given).loss

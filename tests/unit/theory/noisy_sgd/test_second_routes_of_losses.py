@@ -24,6 +24,7 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     release_geometry,
 )
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
+from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 from .laws import Array, dense_joint
 
@@ -225,6 +226,24 @@ def test_position_quadrature_integrates_layers_of_any_schedule(seed: int) -> Non
     assert weights.sum() == pytest.approx(times[-1], rel=1e-13)
     expected = integral_over_positions(layer, times, scale)
     assert weights @ layers(positions) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_search_is_pair_by_pair(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    law = random_law(rng, int(rng.integers(2, 8)))
+    records = random_records(rng, law, 4)
+    times = np.cumsum(rng.uniform(0.2, 1.9, int(rng.integers(1, 4))))
+    options = {"position": float(rng.uniform(0, times[-1])), "order": 1 + rng.uniform(0.1, 2)}
+    search = PairSearch(law, [r.features for r in records], [r.label for r in records])
+    found = search.divergences(times=times, **options)
+    expected = [
+        [average_divergence(law, one, two, times=times, **options) for two in records]
+        for one in records
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+    worst = search.worst(times=times, **options)
+    assert worst.divergence == np.max(found) == found[worst.first, worst.second]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.theory.noisy_sgd.shuffled_position import (
     paper_shuffled_loss_of_iterates,
+    position_quadrature,
     shuffled_loss,
 )
 
@@ -30,7 +31,13 @@ def test_mixture_bounds_the_divergence_of_mixtures() -> None:
     assert 0 < true <= bound <= max(parts)
 
 
-def test_losses_that_are_large_infinite_or_several() -> None:
+def test_shuffled_loss() -> None:
+    half = np.full(4, 0.25)
+    assert shuffled_loss(np.full(4, 0.7), half, horizon=1.0, order=3.0) == pytest.approx(0.7)
+    direct = np.log(0.5 + 0.5 * np.exp(2 * 0.7)) / 2
+    assert shuffled_loss(np.full(4, 0.7), half, horizon=2.0, order=3.0) == pytest.approx(direct)
+    tiny = shuffled_loss(np.full(4, 1e-12), half, horizon=2.0, order=2.0)
+    assert tiny == pytest.approx(5e-13, rel=1e-9)
     huge = shuffled_loss([1000.0, 5000.0], [1.0, 1.0], horizon=4.0, order=2.0)
     assert huge == pytest.approx(5000 - np.log(4), rel=1e-12)
     assert shuffled_loss([1.0, np.inf], [1.0, 1.0], horizon=4.0, order=2.0) == np.inf
@@ -38,6 +45,8 @@ def test_losses_that_are_large_infinite_or_several() -> None:
     assert batch == pytest.approx(
         [np.log(0.5 + np.exp([0.1, 0.2]).mean() / 2), np.log(0.5 + np.exp([50.0, 1.0]).mean() / 2)]
     )
+    with pytest.raises(ValueError, match="weights"):
+        shuffled_loss([1.0], [2.0], horizon=1.0, order=2.0)
 
 
 def test_printed_mixture_without_the_plus_is_no_divergence() -> None:
@@ -47,3 +56,13 @@ def test_printed_mixture_without_the_plus_is_no_divergence() -> None:
     assert printed < 0
     full = paper_shuffled_loss_of_iterates(np.full(4, 0.1), weights, horizon=1.0, order=2.0)
     assert full == -np.inf
+
+
+def test_position_quadrature_resolves_both_layers() -> None:
+    nodes, weights = position_quadrature([0.7, 1.5], finest=1e-3)
+    assert weights.sum() == pytest.approx(1.5, rel=1e-13)
+    assert np.all(np.diff(nodes) > 0)
+    for rate in (1.0, 40.0, 2000.0):
+        for start in (0.0, 0.7, 1.5):
+            layer = weights @ np.where(nodes < start, np.exp(-rate * np.abs(nodes - start)), 0.0)
+            assert layer == pytest.approx(-np.expm1(-rate * start) / rate, rel=1e-4)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
+from privreg.schedules import Harmonic
+from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 from privreg.theory.one_pass_dpgd.minimax_risk import private_bound, statistical_bound
 from privreg.theory.one_pass_dpgd.optimal_harmonic import explicit_constants
 
@@ -42,6 +46,43 @@ def test_statistical_bound_is_a_quarter_of_the_risk_of_least_squares(gamma):
     least_squares = noise**2 * gamma / 2
     isotropic = statistical_bound(aspect_ratio=gamma, label_noise_std=noise, largest=1.0)
     assert isotropic == pytest.approx(least_squares / 4, rel=1e-14)
+
+
+@pytest.mark.parametrize(("smallest", "largest"), [(1.0, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize("rho", [0.2, 3.0])
+def test_sandwich_without_clipping_solves_linear_equations(smallest, largest, rho):
+    """With c of 60 standard deviations nothing is clipped, and the equations are linear."""
+    gamma, noise, clip, start = 0.01, 0.4, 60.0, 0.5
+    schedule = Harmonic(0.8, 0.4)
+    times = np.array([0.0, 0.3, 0.8, 1.0])
+
+    def solved(descent: float, kick: float) -> np.ndarray:
+        def slope(time: float, risk: np.ndarray) -> np.ndarray:
+            rate = 0.8 / (time + 0.4)
+            fall = 2 * 0.8**2 / (time + 0.4) ** 3
+            private = 2 * clip**2 * gamma**2 * fall / rho**2
+            return (
+                -2 * descent * rate * risk
+                + kick * rate**2 * (risk + noise**2 / 2) * gamma
+                + private
+            )
+
+        found = solve_ivp(slope, (0, 1), [start], t_eval=times, rtol=1e-11, atol=1e-13)
+        return found.y[0]
+
+    bounds = sandwich(
+        schedule,
+        smallest=smallest,
+        largest=largest,
+        aspect_ratio=gamma,
+        zcdp_root=rho,
+        clip_constant=clip,
+        label_noise_std=noise,
+        times=times,
+        start=start,
+    )
+    np.testing.assert_allclose(bounds.lower, solved(largest, 1.0), rtol=1e-6)
+    np.testing.assert_allclose(bounds.upper, solved(smallest, largest), rtol=1e-6)
 
 
 # The smallest rho makes the second part of the offset the larger one.

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad, solve_ivp
 
 from privreg import spectra
-from privreg.schedules import Harmonic
+from privreg.schedules import Harmonic, Polynomial
 from privreg.theory.one_pass_dpgd import (
     deterministic_equivalent,
     minimax_risk,
@@ -15,6 +15,7 @@ from privreg.theory.one_pass_dpgd import (
     rate_search,
 )
 from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 
 NOISE = 0.3
 
@@ -73,6 +74,76 @@ def test_private_noise_alone_is_least_at_three_halves(clip_constant):
     assert risk[1] < min(risk[0], risk[2])
 
 
+def test_no_schedule_gets_below_the_least_risk():
+    gamma, clip_constant = 1e-3, 0.5
+    least = optimal_harmonic.least_risk(
+        aspect_ratio=gamma, clip_constant=clip_constant, label_noise_std=NOISE
+    )
+    found = [
+        rate_search.polynomial(
+            spectra.isotropic(),
+            exponent=exponent,
+            aspect_ratio=gamma,
+            zcdp_root=np.inf,
+            clip_constant=clip_constant,
+            label_noise_std=NOISE,
+        ).final_risk
+        for exponent in (0.0, 0.5, 1.0)
+    ]
+    found.append(
+        rate_search.harmonic(
+            spectra.isotropic(),
+            aspect_ratio=gamma,
+            zcdp_root=1e6,
+            clip_constant=clip_constant,
+            label_noise_std=NOISE,
+        ).final_risk
+    )
+    assert least < min(found)
+    assert min(found) < 1.05 * least
+
+
+@pytest.mark.parametrize("gamma", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("rho", [1.0, 0.1])
+def test_explicit_constants_keep_their_bound(gamma, rho):
+    found = optimal_harmonic.explicit_constants(
+        aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE
+    )
+    risk = harmonic_risk(
+        found.schedule.numerator,
+        found.schedule.offset,
+        gamma=gamma,
+        rho=rho,
+        clip_constant=found.clip_constant,
+    )
+    assert 0 < risk < found.bound
+    # Equations (D.110) and (D.111): the descent rate of the proof times the numerator is 3.
+    total = 0.5 + NOISE**2 / 2
+    assert found.schedule.numerator / np.sqrt(total + 90) == pytest.approx(3)
+    assert found.schedule.numerator / found.schedule.offset < 2 / gamma
+
+
+def test_sandwich_holds_and_closes_on_the_identity():
+    times = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
+    problem = {
+        "aspect_ratio": 0.1,
+        "zcdp_root": 1.0,
+        "clip_constant": 1.0,
+        "label_noise_std": NOISE,
+        "times": times,
+    }
+    for exponent in (0.0, 0.5, 2.0):
+        schedule = Polynomial(3.0, exponent)
+        closed = sandwich(schedule, smallest=1.0, largest=1.0, **problem)
+        identity = deterministic_equivalent.solve(spectra.isotropic(), schedule, **problem).risk
+        np.testing.assert_allclose(closed.lower, identity, rtol=1e-5)
+        np.testing.assert_allclose(closed.upper, identity, rtol=1e-5)
+        bounds = sandwich(schedule, smallest=0.5, largest=1.5, **problem)
+        risk = deterministic_equivalent.solve(spectra.uniform(0.5, 1.5), schedule, **problem).risk
+        assert np.all(bounds.lower[1:] < risk[1:])
+        assert np.all(risk[1:] < bounds.upper[1:])
+
+
 def test_prior_identities_and_draws():
     dimension = 7
     edge = dimension**-0.5
@@ -101,6 +172,33 @@ def test_prior_identities_and_draws():
     variance = dimension * mean(lambda z: z**2)
     assert abs(squares.mean() - variance) < 4 * error
     assert abs(squares.mean() - 1.5 * variance) > 20 * error
+
+
+def test_lower_bounds_are_below_the_best_harmonic_risk():
+    for gamma in (1e-3, 1e-5):
+        for rho in (1.0, 0.1, gamma**0.75):
+            best = rate_search.harmonic(
+                spectra.isotropic(),
+                aspect_ratio=gamma,
+                zcdp_root=rho,
+                clip_constant=0.1,
+                label_noise_std=NOISE,
+            )
+            private = minimax_risk.private_bound(
+                aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE
+            )
+            statistical = minimax_risk.statistical_bound(aspect_ratio=gamma, label_noise_std=NOISE)
+            assert best.final_risk > max(private, statistical)
+
+
+def test_private_bound_has_the_stated_rate():
+    bound = minimax_risk.private_bound(
+        aspect_ratio=np.array([1e-4, 1e-5]), zcdp_root=0.1, label_noise_std=NOISE
+    )
+    assert bound[0] / bound[1] == pytest.approx(100)
+    assert minimax_risk.private_bound(
+        aspect_ratio=0.5, zcdp_root=1e-9, label_noise_std=NOISE, smallest=0.4
+    ) == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize("seed", range(8))

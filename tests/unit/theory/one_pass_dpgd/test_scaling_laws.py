@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from privreg import spectra
-from privreg.theory.one_pass_dpgd import rate_search
+from privreg.schedules import Harmonic, Polynomial
+from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search
+from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
 from privreg.theory.one_pass_dpgd.scaling_laws import (
     critical_privacy_power,
     limiting_exponent,
@@ -91,6 +93,37 @@ def test_long_schedules_approach_the_corollary():
     assert limiting_exponent(0.5, 0.0, 0.5) == pytest.approx(1.5 / 2)
 
 
+def test_tuned_risk_follows_the_exponent():
+    # phi = 0, psi = 0, alpha = 1, rho = 1: h = 4/5.
+    spectrum = spectra.power_law(0.0, panels=18, nodes=4)
+    ratios = np.array([1e-5, 1e-6])
+    risk = [
+        rate_search.polynomial(
+            spectrum,
+            exponent=1.0,
+            aspect_ratio=ratio,
+            zcdp_root=1.0,
+            clip_constant=0.1,
+            label_noise_std=0.3,
+        ).final_risk
+        for ratio in ratios
+    ]
+    slope = np.log(risk[0] / risk[1]) / np.log(ratios[0] / ratios[1])
+    assert slope == pytest.approx(optimal_exponent(0.0, 0.0, 1.0, 0.0).risk, abs=0.01)
+
+
+def test_search_finds_the_best_of_a_fine_grid():
+    best = rate_search.polynomial(spectra.isotropic(), exponent=0.5, **ISOTROPIC)
+    grid = np.geomspace(1.0, 1999.0, 800)
+    risk = deterministic_equivalent.solve(
+        spectra.isotropic(), Polynomial(grid, 0.5), **ISOTROPIC, times=[1.0], rtol=1e-6
+    ).final_risk
+    # The grid's own spacing, one percent, costs it up to 2e-4.
+    assert risk.min() * (1 - 3e-4) < best.final_risk < risk.min() * (1 + 3e-5)
+    assert float(best.schedule.amplitude) == pytest.approx(grid[np.argmin(risk)], rel=0.03)
+    assert not best.at_bound
+
+
 def test_search_says_when_the_cap_binds():
     # Hardly any samples and no privacy: the largest step is the best of a fast-decaying schedule.
     best = rate_search.polynomial(
@@ -103,3 +136,21 @@ def test_search_says_when_the_cap_binds():
     )
     assert best.at_bound
     assert float(best.schedule.amplitude) == pytest.approx(4.0)
+
+
+def test_harmonic_search_reaches_the_limit_constant():
+    # nu(0) zeta^2 / (2 mu(0)^2) times gamma, with the numerator at 1 / mu(0).
+    ratio, clip_constant, label_noise_std = 1e-6, 1.0, 0.3
+    best = rate_search.harmonic(
+        spectra.isotropic(),
+        aspect_ratio=ratio,
+        zcdp_root=1.0,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+    )
+    factors = {"clip_constant": clip_constant, "label_noise_std": label_noise_std}
+    descent = float(descent_factor(0.0, **factors))
+    limit = float(variance_factor(0.0, **factors)) * label_noise_std**2 / (2 * descent**2)
+    assert best.final_risk / ratio == pytest.approx(limit, rel=0.01)
+    assert isinstance(best.schedule, Harmonic)
+    assert float(best.schedule.numerator) == pytest.approx(1 / descent, rel=0.1)

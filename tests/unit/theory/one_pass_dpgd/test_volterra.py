@@ -61,6 +61,14 @@ def test_kernels_of_a_spectrum_equal_the_closed_forms(name):
     np.testing.assert_allclose(getattr(sums, name)(x), closed, rtol=1e-5)
 
 
+def test_kernels_decay_with_the_powers_of_the_spectrum():
+    kernels = volterra.power_law_kernels(0.25, 0.5)
+    slopes = [
+        np.log10(getattr(kernels, name)(1e3) / getattr(kernels, name)(1e2)) for name in KERNELS
+    ]
+    np.testing.assert_allclose(slopes, [-1.25, -2.75, -1.75, -0.75], atol=1e-10)
+
+
 @pytest.mark.parametrize(
     "schedule", [Polynomial(40.0, 0.0), Polynomial(60.0, 0.5), Harmonic(8.0, 0.1)]
 )

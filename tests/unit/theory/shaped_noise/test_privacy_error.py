@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.noise.toeplitz import damped_square_root, dense_matrix
+from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
 from privreg.noise.tree import tree_matrices
 from privreg.theory.shaped_noise.privacy_error import (
     independent_factor,
@@ -38,3 +38,32 @@ def test_factors_are_norms_of_the_dense_map(size):
         }
         for name, value in expected.items():
             assert found[name][at] == pytest.approx(value, rel=1e-9, abs=1e-12), name
+
+
+def test_a_power_of_two_without_shrinkage_is_a_triangular_number():
+    for size in (2, 64, 2**20):
+        assert tree_factor(0.0, sample_size=size) == size * (size - 1) / 2
+
+
+def test_independent_noise_keeps_its_digits_where_the_closed_form_cancels():
+    size = 10**6
+    # To first order in Nηλ the sum is N³/3 (1 - 3/4 Nηλ).
+    small = 1e-12
+    assert independent_factor(small, sample_size=size) == pytest.approx(
+        (size - 1) * size * (2 * size - 1) / 6 * (1 - 0.75 * small * size), rel=1e-9
+    )
+    x = 0.4
+    closed = (
+        (size - 1)
+        - 2 * (1 - x) * (1 - (1 - x) ** (size - 1)) / x
+        + (1 - x) ** 2 / (1 - (1 - x) ** 2)
+    ) / x**2
+    assert independent_factor(x, sample_size=size) == pytest.approx(closed, rel=1e-12)
+
+
+def test_a_toeplitz_identity_is_independent_noise():
+    np.testing.assert_allclose(
+        toeplitz_factor(SHRINKAGES, decoder=identity(40), sample_size=40),
+        independent_factor(SHRINKAGES, sample_size=40),
+        rtol=1e-9,
+    )

@@ -2,22 +2,37 @@
 
 from fractions import Fraction
 
+import pytest
+
 from privreg.theory.shaped_noise import rates
+
+DECAYS = [Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), Fraction(8)]
+
+
+@pytest.mark.parametrize("r", DECAYS)
+def test_constant_epsilon_gives_the_table(r):
+    assert rates.identity_exponent(r) == r / (1 + 2 * r)
+    assert rates.designed_exponent(r) == min(r / (3 + r), 2 * r / (1 + 3 * r))
+    assert rates.designed_exponent(r) == min(branch(r) for branch in rates.DESIGNED_BRANCHES)
+
+
+def test_a_power_of_epsilon_enters_as_its_square_in_the_bound():
+    # ε = N^p makes τ² = N^-2p; the exponents of τ² in Corollaries 4.4 and 4.6.
+    r, p = Fraction(3), Fraction(1, 20)
+    assert rates.identity_exponent(r, epsilon_power=p) - rates.identity_exponent(r) == (
+        2 * p * r / (1 + 2 * r)
+    )
+    assert rates.designed_exponent(r, epsilon_power=p) - rates.designed_exponent(r) == (
+        2 * p * r / (3 + r)
+    )
 
 
 def test_switch_points():
     found = rates.switch_points()
     assert found == {"better": 2, "branch": 5, "threshold": 3, "threshold_better": 2}
     below, above = Fraction(199, 100), Fraction(201, 100)
-    for r in (below, above, Fraction(8)):
-        assert rates.designed_exponent(r) == min(branch(r) for branch in rates.DESIGNED_BRANCHES)
     assert rates.designed_exponent(below) < rates.identity_exponent(below)
     assert rates.designed_exponent(above) > rates.identity_exponent(above)
-
-
-def test_exponential_decay_is_the_limit():
-    assert rates.exponential_exponents() == (1, Fraction(1, 2), Fraction(2, 3))
-    assert rates.exponential_exponents(epsilon_power=Fraction(1, 2)) == (1, 1, 1)
 
 
 def test_branches_that_never_meet_have_no_crossing():
