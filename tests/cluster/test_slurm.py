@@ -30,6 +30,7 @@ main()
 PAPER = {"papers": ["brown2024"]}
 CONFIGS = ["config/quick.yaml", "paper.json"]
 TARGETS = ["all"]
+FIGURE = "results/quick/figures/brown2024/fig5.pdf"
 GROUPS = ["theory=4", "trials=7", "intervals=2"]
 
 pytestmark = [
@@ -45,6 +46,9 @@ def test_slurm_with_a_killed_job_gives_the_bytes_of_a_local_build(tmp_path):
     there, here = checkout.whole_checkout(tmp_path / "there"), tmp_path / "here"
     (there / "paper.json").write_text(json.dumps(PAPER))
     with one_node(tmp_path / "slurm") as cluster:
+        figure = submit(there, cluster, FIGURE, "--configfile", *CONFIGS)
+        said, _ = figure.communicate(timeout=1000)
+        assert figure.returncode == 0, said[-4000:]
         run = submit(there, cluster, *TARGETS, "--configfile", *CONFIGS)
         cancelled = cancel_one(cluster, run)
         output, _ = run.communicate(timeout=3000)
