@@ -50,6 +50,8 @@ class ShrunkMoments:
         proportional to Σ⁻¹ and the private one to its square.
         """
         direction = _unit(direction)
+        # In rows, so that sums have one order.
+        sampling, privacy = np.ascontiguousarray(sampling), np.ascontiguousarray(privacy)
         population = target == "population"
         covariance = sampling + privacy if population else privacy
         a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
