@@ -9,6 +9,8 @@ import resource
 import shutil
 import time
 
+import netCDF4
+import numpy as np
 import psutil
 import pytest
 from tests.workflow.checkout import small_checkout, snakemake, start
@@ -56,9 +58,15 @@ def remove(folder, names):
 
 
 def flip(content):
-    """A bit in the middle, where the values are."""
+    """A bit of a value: in the middle of JSON, of NetCDF where a variable lies as it is."""
+    place = len(content) // 2
+    if not content.startswith(b"{"):
+        with netCDF4.Dataset("damaged", memory=content) as file:
+            numbers = [each[...] for each in file.variables.values() if each.dtype is not str]
+        found = [content.find(np.asarray(each).tobytes()) for each in numbers if each.size]
+        place = next((each for each in found if each > 0), place)
     changed = bytearray(content)
-    changed[len(content) // 2] ^= 4
+    changed[place] ^= 4
     return bytes(changed)
 
 
