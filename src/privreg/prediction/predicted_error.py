@@ -26,7 +26,7 @@ class Regime(StrEnum):
     EXTENDED = "extended"
     """Outside of what is proved, where simulations agreed to 10 %."""
     OUTSIDE = "outside"
-    """Where the theory is known to fail: the numbers are not to be relied on."""
+    """A setting in which the theory is known to fail, with numbers not to be relied on."""
 
 
 @dataclass(frozen=True)

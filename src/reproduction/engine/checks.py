@@ -325,7 +325,7 @@ def rejected_values(probe: Probe, check: Check) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a check finds; of several comparisons, at the one that the decision hangs on.
+    """Finding of a check; of several comparisons, that on which the decision hangs.
 
     The margin is the signed distance to the nearest bound, negative outside; the index is in C
     order, that of a step of a curve at its first point. `passed` ignores the noise.
@@ -432,7 +432,7 @@ def _is_scalar(check: Check) -> bool:
 
 
 def _misshapen(check: Check, shape: tuple[int, ...]) -> str:
-    """What a check takes, if it does not take an observation of this shape; else nothing."""
+    """Shape that a check takes, where it does not take an observation of this one; else none."""
     if _is_scalar(check):
         fits, wanted = shape == (), "one number"
     elif isinstance(check, Close):
@@ -540,7 +540,7 @@ class Observation:
     meaning: str
 
     def place(self, check: Check, index: int) -> str:
-        """Where a check's comparison of this index is; empty for a single number."""
+        """Place of a check's comparison of this index; empty for a single number."""
         if isinstance(check, Monotone | Ordered):
             return f"from {self.labels[index]} to {self.labels[index + 1]}"
         return self.labels[index]

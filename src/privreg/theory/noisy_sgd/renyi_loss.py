@@ -276,7 +276,7 @@ def _checked(
 
 
 class ReleaseGeometry(NamedTuple):
-    """What the law of a released average shares among all records that may sit at the position.
+    """Parts of a released average's law that all records which may sit at the position share.
 
     With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
     U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
