@@ -667,7 +667,7 @@ def _axis_labels(array: xr.DataArray, dimension: str) -> list[str]:
 
 
 class CheckResult(Strict):
-    """What a check comes to, and what it saw."""
+    """Outcome of a check, and what it saw."""
 
     # JSON has no infinity of its own.
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -737,7 +737,7 @@ def is_stand_in(dataset: xr.Dataset) -> bool:
 
 
 def _weighed(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> tuple[dict[str, Any], bool]:
-    """What a check comes to without its wrong versions, and whether its evidence is noisy."""
+    """Outcome of a check without its wrong versions, and whether its evidence is noisy."""
     for artifact in probe.artifacts:
         if is_stand_in(datasets[artifact]):
             reason = str(datasets[artifact].attrs.get("stand_in_reason", "stand-in data"))
@@ -909,7 +909,7 @@ def series(values: Values) -> str:
 
 
 def describe(check: Check) -> str:
-    """What a check asks for."""
+    """Words for a check's demand."""
     match check:
         case Close():
             tolerances = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def closing(root: str, started: float) -> list[str]:
-    """What a run that began at this time has made of its ledgers, a line each."""
+    """Verdicts that a run which began at this time has made, a line each."""
     lines: list[str] = []
     for page in (Path(root, "index.html"), Path(root, "studies/index.html")):
         if not page.is_file() or page.stat().st_mtime < started:

@@ -23,7 +23,7 @@ Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
 
 
 class Overlay(Strict):
-    """What the quick scale changes in an experiment."""
+    """Changes of an experiment at the quick scale."""
 
     trials: Trials | None = Field(None, description="Repetitions at this scale.")
     shards: Shards = Field(1, description="Jobs at this scale.")
