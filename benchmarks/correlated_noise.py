@@ -26,7 +26,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 
-from privreg.noise import errors, optimal, sensitivity, toeplitz
+from privreg.noise import optimal, sensitivity, toeplitz
 
 try:
     import jax
@@ -75,7 +75,7 @@ def optimum(steps: int, repeats: int) -> bool:
 
 def prefix_error(encoder: np.ndarray, decoder: np.ndarray) -> float:
     gamma = sensitivity.single_participation_sensitivity(encoder)
-    return errors.workload_errors(decoder, sensitivity=gamma).mean
+    return toeplitz.workload_errors(decoder, sensitivity=gamma).mean
 
 
 def timed(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:

@@ -11,11 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privreg.noise.dense import dense_optimum
-from privreg.noise.optimal import best_damping, toeplitz_optimum
-from privreg.noise.streams import ToeplitzNoise, WhiteNoise
+from privreg.noise.optimal import best_damping, dense_optimum, toeplitz_optimum
+from privreg.noise.streams import ToeplitzNoise, TreeNoise, WhiteNoise, full_honaker
 from privreg.noise.toeplitz import damped_square_root, square_root
-from privreg.noise.tree import TreeNoise, full_honaker
 
 STEPS = (256, 512, 1024, 2048)
 DIMENSION = 32

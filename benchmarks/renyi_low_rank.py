@@ -17,8 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from privreg.algorithms.noisy_sgd import LinearRecords
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.privacy.low_rank import LowRankUpdate
+from privreg.privacy.renyi import LowRankUpdate, renyi_divergence
 from privreg.schedules import ConstantRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch

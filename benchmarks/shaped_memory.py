@@ -19,13 +19,13 @@ import numpy as np
 
 from privreg.algorithms.samples import Chunk
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import (
     NoiseCovariance,
     PublicCovariance,
     identity_covariance,
     population_covariance,
 )
+from privreg.noise.streams import TreeCorrelation
 from privreg.privacy.budget import Budget
 
 ROWS_PER_CHUNK = 32

@@ -20,8 +20,7 @@ from privreg.algorithms.adassp import Bounds, adassp_zcdp
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.ols import ols
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.sound_adassp import sound_adassp
-from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
+from privreg.algorithms.sound import sound_adassp, sound_full_batch_dpgd
 from privreg.privacy.budget import Budget
 
 BUDGET = Budget.zcdp(0.5)

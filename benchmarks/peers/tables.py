@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from privreg import Budget, data
-from privreg.estimators.bounds import Frame
-from privreg.privacy.zcdp import to_approximate
+from privreg.estimators.columns import Frame
+from privreg.privacy.budget import to_approximate
 from reproduction.studies.compared_tables import (
     ComparedTable,
     Synthetic,

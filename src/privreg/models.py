@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.immutable import Immutable
-from privreg.noise.normals import standard_normal
-from privreg.validation import (
+from privreg.checks import (
+    Immutable,
     require_array,
     require_count,
     require_frozen,
     require_number,
     require_rng,
 )
+from privreg.kernels import standard_normal
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.immutable import Immutable, frozen
-from privreg.validation import require_array, require_count, require_number, require_real, short
+from privreg.checks import (
+    Immutable,
+    frozen,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+    short,
+)
 
 # Rates up to here stay far from overflow in every sum and square.
 LARGEST = 1e50

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.immutable import Immutable
-from privreg.validation import (
+from privreg.checks import (
+    Immutable,
     require_answer,
     require_array,
     require_count,

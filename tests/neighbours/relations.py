@@ -10,14 +10,7 @@ from unittest.mock import patch
 import numpy as np
 from transcripts import RHO, Transcript, Watched, compared
 
-from privreg.algorithms import (
-    huber_descent,
-    least_squares_descent,
-    noisy_sgd,
-    one_pass_dpgd,
-    sound_adassp,
-    sound_full_batch_dpgd,
-)
+from privreg.algorithms import huber_descent, least_squares_descent, noisy_sgd, one_pass_dpgd, sound
 from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
@@ -25,14 +18,13 @@ from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.least_squares_descent import LeastSquaresSettings
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-from privreg.algorithms.split_budget import SplitBudget
+from privreg.algorithms.whitened_descent import SplitBudget
+from privreg.auditing import NeighbouringTables, Table, neighbouring_tables
 from privreg.noise import discrete
-from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import identity_covariance
+from privreg.noise.streams import TreeCorrelation
 from privreg.noise.toeplitz import identity
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import NeighbouringTables, Table, neighbouring_tables
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.budget import Budget, Neighbours
 
 DECLARED = 3.0
 # A sum over some records of bounded vectors is rounded by some 1e-14 of the bound.
@@ -140,7 +132,7 @@ def sound_full_batch(pair: NeighbouringTables) -> list[float]:
 
     def run(table: Table, transcript: Transcript) -> Any:
         with integers_written_down(transcript):
-            return sound_full_batch_dpgd.sound_full_batch_dpgd(
+            return sound.sound_full_batch_dpgd(
                 ArraySamples(table.features, table.labels),
                 clip_norm=0.7,
                 step_size=0.3,
@@ -155,7 +147,7 @@ def sound_full_batch(pair: NeighbouringTables) -> list[float]:
 def sound_sufficient_statistics(pair: NeighbouringTables) -> list[float]:
     def run(table: Table, transcript: Transcript) -> Any:
         with integers_written_down(transcript):
-            return sound_adassp.sound_adassp(
+            return sound.sound_adassp(
                 ArraySamples(table.features, table.labels),
                 bounds=Bounds(2.0, 1.5),
                 budget=Budget(RHO, pair.neighbours),

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from relations import ALGORITHMS, REPLACE, ROUNDING, generator
 
-from privreg.privacy.neighbouring_tables import NeighbouringTables, neighbouring_tables
-from privreg.privacy.neighbours import Neighbours
+from privreg.auditing import NeighbouringTables, neighbouring_tables
+from privreg.privacy.budget import Neighbours
 
 NUMBERS = [0.0, 0.0, 5e-324, 1e-160, 1e-50, 1.0, -3.0, 1e8, -1e50, 1e200, -1e308]
 GROUPED = ("huber", "huber, own widths")

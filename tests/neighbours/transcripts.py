@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from privreg.algorithms.split_budget import NoisyValue, SplitBudget
+from privreg.algorithms.whitened_descent import NoisyValue, SplitBudget
+from privreg.auditing import NeighbouringTables, Table
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import NeighbouringTables, Table
 
 RHO = 0.3
 

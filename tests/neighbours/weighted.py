@@ -11,9 +11,9 @@ from transcripts import Watched, compared
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import huber_descent, least_squares_descent
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.private_regression import PrivateRegression
-from privreg.privacy.neighbouring_tables import NeighbouringTables, Table
+from privreg.auditing import NeighbouringTables, Table
+from privreg.methods.huber import PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.privacy.release import Release
 
 BOUND = 4.0

@@ -13,16 +13,15 @@ from privreg.algorithms.shaped_dp_ftrl import (
     run_settings,
     shaped_dp_ftrl,
 )
-from privreg.noise.correlations import (
+from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
+from privreg.noise.streams import (
     IndependentCorrelation,
     SquareRootCorrelation,
     TreeCorrelation,
+    tree_shared_nodes,
 )
-from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
 from privreg.noise.toeplitz import damped_square_root
-from privreg.noise.tree import tree_shared_nodes
-from privreg.theory.shaped_noise.privacy_error import privacy_error, tree_factor
-from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
+from privreg.theory.shaped_noise.risk import privacy_error, private_risk, sgd_risk, tree_factor
 
 SIZE, DIMENSION, ETA = 64, 96, 0.2
 LAM = np.arange(1.0, DIMENSION + 1) ** -2

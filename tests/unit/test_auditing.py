@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privreg.auditing import PrivacyLoss, _concentrated, _upper, audit, audit_mechanism
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import neighbouring_tables
-from privreg.privacy.neighbours import Neighbours
+from privreg.auditing import (
+    PrivacyLoss,
+    _concentrated,
+    _upper,
+    audit,
+    audit_mechanism,
+    neighbouring_tables,
+)
+from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import Release
 
 RUNS = 40_000

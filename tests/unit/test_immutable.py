@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privreg
-from privreg.immutable import Computed, Immutable, Rebuilt, Uncopied, frozen
+from privreg.checks import Computed, Immutable, Rebuilt, Uncopied, frozen
 
 NUMBERS = np.arange(6.0).reshape(2, 3)
 

@@ -7,20 +7,18 @@ from functools import partial
 import numpy as np
 import pytest
 
+from privreg import planning
 from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.samples import ArraySamples
 from privreg.command_line.main import main
 from privreg.estimators.linear_regression import PrivateLinearRegression
 from privreg.estimators.outlook import problem_in_bounds
-from privreg.methods import registry
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.noise.source import Seeded
-from privreg.planning.plan import least_budget, plan_run
-from privreg.prediction.predicted_error import Prediction, Regime
-from privreg.prediction.problem import Problem
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.methods.problem import Prediction, Problem, Regime
+from privreg.planning import least_budget, plan_run
+from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
+from privreg.privacy.release import Seeded
 from privreg.schedules import Harmonic
 from reproduction.studies.written_methods import from_text, to_text
 
@@ -95,7 +93,7 @@ class NoisyMoment(Method):
 
 @pytest.fixture
 def sixth(monkeypatch):
-    monkeypatch.setattr(registry, "METHODS", (*registry.METHODS, NoisyMoment))
+    monkeypatch.setattr(planning, "METHODS", (*planning.METHODS, NoisyMoment))
 
 
 def gaussian_rows(problem, rng):
@@ -208,7 +206,7 @@ def test_what_a_plan_finds_best_is_run_and_fitted(name, rng):
     assert str(best.method) in report
 
 
-@pytest.mark.parametrize("method", registry.METHODS, ids=lambda each: each.name)
+@pytest.mark.parametrize("method", planning.METHODS, ids=lambda each: each.name)
 def test_every_method_keeps_the_protocol(method, rng):
     assert method.relations <= frozenset(Neighbours)
     names = method.searched()
@@ -233,7 +231,7 @@ def test_every_method_keeps_the_protocol(method, rng):
 
 
 @pytest.mark.parametrize("relation", Neighbours, ids=lambda each: each.value)
-@pytest.mark.parametrize("method", registry.METHODS, ids=lambda each: each.name)
+@pytest.mark.parametrize("method", planning.METHODS, ids=lambda each: each.name)
 def test_relations_and_groups_that_are_not_covered_are_refused_before_noise(method, relation, rng):
     settings = next(iter(method.candidates(PROBLEM, BUDGET)))
     settings = settings.settings(settings.starts[0])
@@ -287,7 +285,7 @@ def test_exact_accounting_is_for_methods_that_only_add_gaussian_noise(rng):
 def test_bounds_and_a_finite_budget_are_needed(rng):
     samples = gaussian_rows(PROBLEM, rng)
     for name in ("huber", "least_squares", "adassp"):
-        first = next(iter(registry.by_name()[name].candidates(PROBLEM, BUDGET)))
+        first = next(iter(planning.by_name()[name].candidates(PROBLEM, BUDGET)))
         with pytest.raises(ValueError, match=f"bounds must be declared with {name}"):
             first.starts[0].run(samples, BUDGET)
     with pytest.raises(ValueError, match="budget must be finite"):

@@ -18,8 +18,8 @@ import pytest
 
 import privreg
 from privreg import Budget, PrivateLinearRegression
-from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import population_covariance
+from privreg.noise.streams import TreeCorrelation
 
 D, N = 3, 12
 DRAWS = np.random.Generator(np.random.SFC64(7))

@@ -36,7 +36,7 @@ def test_importing_it_loads_nothing_and_a_budget_no_compiler():
 
 def test_a_plan_waits_for_no_statistics():
     # Either takes longer to import than all that a plan needs.
-    loaded = modules_after("import privreg.planning.search")
+    loaded = modules_after("import privreg.planning")
     assert "privreg.methods.correlated_noise" in loaded
     assert not {"scipy.stats", "scipy.signal"} & loaded
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.privacy.zcdp import one_pass_zcdp_root
+from privreg.privacy.budget import one_pass_zcdp_root
 from privreg.schedules import Harmonic, Polynomial, noise_multipliers, rate, step_shape
 
 SCHEDULES = [Polynomial(2.0, a) for a in (0.0, 0.5, 1.0, 2.0)] + [Harmonic(2.0, 0.03)]

@@ -10,7 +10,7 @@ from numba import njit
 from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
-from privreg.sums import LANES, inner_product
+from privreg.kernels import LANES, inner_product
 
 
 @njit

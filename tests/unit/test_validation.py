@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.ranges import FEW
-from privreg.validation import require_answer, require_array, require_broadcast, require_real
+from privreg.checks import FEW, require_answer, require_array, require_broadcast, require_real
 
 BAD = (np.nan, -np.nan, np.inf, -np.inf)
 

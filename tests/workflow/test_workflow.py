@@ -132,8 +132,11 @@ def test_what_is_moved_and_touched_reruns_nothing(source, built, tmp_path):
     ("file", "expected"),
     [
         ("src/reproduction/engine/plotting.py", {"figure", "page"}),
-        ("src/privreg/theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
-        ("src/privreg/theory/noisy_sgd/volterra.py", set()),
+        (
+            "src/privreg/theory/one_pass_dpgd/deterministic_equivalent.py",
+            {"theory", "figure"} | LEDGER,
+        ),
+        ("src/privreg/theory/noisy_sgd/risk.py", set()),
         ("config/claims/brown2024/10-section-3-figures-5-6-10.yaml", LEDGER),
     ],
 )

@@ -9,15 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.immutable import Immutable, frozen
-from privreg.noise.normals import standard_normal
-from privreg.noise.source import SECRET, NoiseSource, require_source
-from privreg.privacy import assumptions
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, gram_sensitivity, sum_sensitivity
-from privreg.privacy.release import Diagnostic, Release
-from privreg.privacy.zcdp import to_approximate
-from privreg.validation import require_answer, require_instance, require_number, require_rng
+from privreg.checks import (
+    Immutable,
+    frozen,
+    require_answer,
+    require_instance,
+    require_number,
+    require_rng,
+)
+from privreg.kernels import standard_normal
+from privreg.privacy.budget import (
+    Budget,
+    Neighbours,
+    gram_sensitivity,
+    sum_sensitivity,
+    to_approximate,
+)
+from privreg.privacy.release import (
+    BESIDES_THE_STREAM,
+    SECRET,
+    Diagnostic,
+    NoiseSource,
+    Release,
+    require_source,
+)
 
 FloatArray = NDArray[np.float64]
 RELEASES = 3
@@ -282,7 +297,7 @@ def release(
         rng=source.generator(),
         ridge_failure=ridge_failure,
     )
-    return Release(estimate, budget, (*assumptions.BESIDES_THE_STREAM, *source.assumptions))
+    return Release(estimate, budget, (*BESIDES_THE_STREAM, *source.assumptions))
 
 
 def _fit(

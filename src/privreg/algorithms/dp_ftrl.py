@@ -20,28 +20,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.clipped_gradient import (
+from privreg.algorithms.samples import (
     LARGEST_PARAMETER,
+    Samples,
+    as_samples,
     require_clip_norm,
     rescale_samples,
 )
-from privreg.algorithms.samples import Samples, as_samples
-from privreg.immutable import Immutable
-from privreg.noise.inverse import require_inverse
-from privreg.noise.normals import standard_normal
-from privreg.noise.sensitivity import (
-    fixed_order_sensitivity,
-    multi_participation_bound,
-    multi_participation_sensitivity,
-    single_participation_sensitivity,
-)
-from privreg.noise.streams import ToeplitzNoise, correlate_noise
-from privreg.privacy import assumptions
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, sum_sensitivity
-from privreg.privacy.release import Diagnostic, Release
-from privreg.ranges import short
-from privreg.validation import (
+from privreg.checks import (
+    Immutable,
     require_array,
     require_count,
     require_counts,
@@ -50,7 +37,19 @@ from privreg.validation import (
     require_number,
     require_real,
     require_rng,
+    short,
 )
+from privreg.kernels import standard_normal
+from privreg.noise.sensitivity import (
+    fixed_order_sensitivity,
+    multi_participation_bound,
+    multi_participation_sensitivity,
+    single_participation_sensitivity,
+)
+from privreg.noise.streams import ToeplitzNoise, correlate_noise
+from privreg.noise.toeplitz import require_inverse
+from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
+from privreg.privacy.release import USUAL, Diagnostic, Release
 
 FloatArray = NDArray[np.float64]
 # Above this many steps the matrix of a Toeplitz encoder is not built.
@@ -93,7 +92,7 @@ class FTRLMechanism(Immutable):
         γ: the norm of what one record moves in :math:`B^{-1}` times the gradients, if it moves
         each mean gradient that it enters by at most 1. Exact for one epoch, and for several where
         the columns of the encoder have non-negative products; an upper bound otherwise. What
-        rounding in the inverse may hide (`privreg.noise.inverse`) is added: nothing up to some
+        rounding in the inverse may hide (`privreg.noise.toeplitz`) is added: nothing up to some
         16,000 steps, a share of about 1e-13 × steps beyond.
 
     Guarantee
@@ -234,7 +233,7 @@ class FTRLRun:
         """
         relation = Neighbours(neighbours)
         budget = Budget(self.mechanism.spent(neighbours=relation), relation)
-        return Release(self.iterates, budget, assumptions.USUAL)
+        return Release(self.iterates, budget, USUAL)
 
 
 def dp_ftrl(

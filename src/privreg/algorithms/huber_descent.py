@@ -9,21 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms import record_sums
-from privreg.algorithms.records import Persons, Records
+from privreg.algorithms.records import Persons, Records, curvature_sum, second_moment_sum, traces
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
-from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start, StartSettings
-from privreg.algorithms.whitening import newton_matrix
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
-from privreg.privacy.release import Release
-from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import (
-    require_count,
-    require_flag,
-    require_instance,
+from privreg.algorithms.whitened_descent import (
+    ASSUMPTIONS,
+    NoisyValue,
+    Path,
+    SplitBudget,
+    Start,
+    StartSettings,
+    newton_matrix,
+    require_budget,
 )
+from privreg.checks import require_count, require_flag, require_instance
+from privreg.privacy.budget import Budget, shared_sample_size, sum_sensitivity
+from privreg.privacy.release import Release
+from privreg.theory.huber_descent import averaging_step_sizes
 
 FloatArray = NDArray[np.float64]
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
@@ -270,9 +271,7 @@ class _Run(Start):
             share = settings.final_share / settings.final_steps
             self.huber_step(path, whitening, size * newton, scale, "final steps", share)
         if settings.moment_share > 0:
-            total = record_sums.second_moment_sum(
-                self.records, path.theta, whitening, clip_norm=clip_norm
-            )
+            total = second_moment_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
             second = self.shares.semidefinite(
                 MOMENTS, settings.moment_share / 2, total, clip_norm**2, n
             )
@@ -302,9 +301,7 @@ class _Run(Start):
     def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
         share = self.settings.moment_share / 2
         cap = self.white_cap(share)
-        total = record_sums.curvature_sum(
-            self.records, theta, whitening, clip_norm=clip_norm, cap=cap
-        )
+        total = curvature_sum(self.records, theta, whitening, clip_norm=clip_norm, cap=cap)
         release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
         return release(MOMENTS, share, total, cap**2, self.sample_size)
 
@@ -314,9 +311,7 @@ class _Run(Start):
         p, share = len(theta), self.settings.mean_share / 2
         affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.shares.budget.rho)
         cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
-        curvature, square = record_sums.traces(
-            self.records, theta, whitening, clip_norm=clip_norm, cap=cap
-        )
+        curvature, square = traces(self.records, theta, whitening, clip_norm=clip_norm, cap=cap)
         return (
             self.shares.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
             self.shares.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),

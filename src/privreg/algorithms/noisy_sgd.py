@@ -12,17 +12,11 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
-from privreg.algorithms.clipped_gradient import require_clip_norm
-from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
-from privreg.immutable import Immutable, Rebuilt, frozen
-from privreg.noise.normals import standard_normal
-from privreg.privacy import assumptions
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.one_of_many import OneOfMany
-from privreg.privacy.release import Diagnostic, Release
-from privreg.sums import inner_product
-from privreg.validation import (
+from privreg.algorithms.samples import Chunk, checked_data, require_clip_norm, rescaled, row_norms
+from privreg.checks import (
+    Immutable,
+    Rebuilt,
+    frozen,
     require_answer,
     require_array,
     require_choice,
@@ -33,6 +27,9 @@ from privreg.validation import (
     require_real,
     require_rng,
 )
+from privreg.kernels import inner_product, standard_normal
+from privreg.privacy.budget import Budget, Neighbours
+from privreg.privacy.release import USUAL, Diagnostic, OneOfMany, Release
 
 # Steps, norms and noise up to here stay far from overflow in every intermediate.
 LARGEST = 1e50
@@ -313,7 +310,7 @@ class NoisySGDRuns(Rebuilt):
         if not noise > 0:
             raise ValueError(f"setting must have noise for a release, got {noise:g}")
         budget = Budget(2 * (norm / noise) ** 2, relation)
-        return Release(self.iterate[index], budget, assumptions.USUAL)
+        return Release(self.iterate[index], budget, USUAL)
 
 
 def clipped_normal_variance(clip_norm: float) -> float:

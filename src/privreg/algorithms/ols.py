@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from privreg.algorithms.samples import Samples, as_samples, moments
-from privreg.validation import require_number
+from privreg.checks import require_number
 
 FloatArray = NDArray[np.float64]
 

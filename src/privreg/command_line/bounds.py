@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
+from privreg.checks import require_choice
 from privreg.command_line.options import add_table, open_stated
-from privreg.validation import require_choice
 
 SUMMARY = "write a template of bounds from the header and the column types of a table alone"
 RANGE = "[LOW, HIGH]"

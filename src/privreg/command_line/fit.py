@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from privreg.checks import require_choice, require_number
 from privreg.command_line.main import shown
 from privreg.command_line.options import Watched, add_budget, add_table, budget_of, open_stated
-from privreg.validation import require_choice, require_number
 
 SUMMARY = "fit a table in a file under a privacy budget, with intervals"
 
@@ -127,7 +127,7 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
     Where an interval is infinite, its ends are null and `reason` says why.
     """
     from privreg.command_line.record import finite, privacy_as_json
-    from privreg.estimators.summary import coefficient_columns
+    from privreg.estimators.report import coefficient_columns
 
     def plain(value: str | float) -> str | float | None:
         # An empty reason is none.

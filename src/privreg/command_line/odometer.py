@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from privreg.validation import require_number
+from privreg.checks import require_number
 
 SUMMARY = "add up what several fits of one table cost"
 

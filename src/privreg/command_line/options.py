@@ -15,10 +15,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_count, require_number
+from privreg.checks import require_count, require_number
+from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
+from privreg.privacy.budget import Budget, Neighbours
 
 # As many numbers are held.
 MOST_FEATURES = 10_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from privreg import planning
 from privreg.command_line.options import add_budget, add_problem, as_json, budget_of, problems_of
-from privreg.methods import registry
-from privreg.planning.plan import OBJECTIVES, Plan, draw, least_budget, plain, plan_run
+from privreg.planning import OBJECTIVES, Plan, draw, least_budget, plain, plan_run
 
 SUMMARY = "find the best method and settings for a budget, or the least budget for a target"
 
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--methods",
         nargs="+",
-        choices=list(registry.searched()),
+        choices=list(planning.searched()),
         metavar="METHOD",
-        help=f"methods to compare (default all): {', '.join(registry.searched())}",
+        help=f"methods to compare (default all): {', '.join(planning.searched())}",
     )
     parser.add_argument(
         "--objective",

@@ -6,10 +6,9 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from privreg import planning
 from privreg.command_line.options import add_budget, add_problem, as_json, budget_of, problems_of
-from privreg.methods import registry
-from privreg.prediction.predicted_error import Prediction
-from privreg.prediction.problem import Problem
+from privreg.methods.problem import Prediction, Problem
 
 SUMMARY = "predict the error of a private run from its settings alone"
 
@@ -20,10 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_budget(parser)
     parser.add_argument(
         "--method",
-        choices=list(registry.by_name()),
+        choices=list(planning.by_name()),
         metavar="METHOD",
         required=True,
-        help=f"method to predict: {', '.join(registry.by_name())}",
+        help=f"method to predict: {', '.join(planning.by_name())}",
     )
     parser.add_argument(
         "--set",
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> str:
     budget = budget_of(options)
     problems = problems_of(options)
     values = _numbers(options.settings)
-    method = registry.by_name()[options.method].from_numbers(values, problems[0], budget)
+    method = planning.by_name()[options.method].from_numbers(values, problems[0], budget)
     found = [method.predict(problem, budget) for problem in problems]
     if options.json:
         return as_json([_plain(each) for each in found])

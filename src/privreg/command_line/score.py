@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> None:
     """Print the score."""
     from privreg.command_line.record import Record, as_text, privacy_as_json
     from privreg.estimators.odometer import PrivacyStatement
-    from privreg.estimators.table_score import SHARES
-    from privreg.privacy.assumptions import SECRET_STREAM
+    from privreg.estimators.table_quality import SHARES
+    from privreg.privacy.release import SECRET_STREAM
 
     record = Record(options)
     budget = budget_of(options).gaussian()
@@ -96,11 +96,10 @@ def _score(
 ) -> Any:
     import numpy as np
 
-    from privreg.estimators.bounds import Frame, declared
-    from privreg.estimators.columns import Numbers, table_columns
-    from privreg.estimators.table_score import private_score
+    from privreg.estimators.columns import Frame, Numbers, declared, table_columns
+    from privreg.estimators.table_quality import private_score
     from privreg.estimators.tables import TableSamples
-    from privreg.noise.source import SECRET
+    from privreg.privacy.release import SECRET
 
     class Counted(TableSamples):
         """Reserves the budget between what is refused and noise, and between rows and noise."""

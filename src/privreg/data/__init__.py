@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from privreg.checks import require_choice
 from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits, splits
 from privreg.data.tables import DataError, StandInWarning, Table
-from privreg.validation import require_choice
 
 __all__ = [
     "NAMES",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from privreg.checks import short
 from privreg.data.tables import DataError
-from privreg.ranges import short
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.immutable import Rebuilt, frozen
+from privreg.checks import Rebuilt, frozen
 
 
 class DataError(ValueError):

@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from decimal import Decimal
+from functools import partial, wraps
 from math import inf
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, Self
+from types import SimpleNamespace
+from typing import Any, Literal, Self, TypeVar
+from warnings import warn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples, WeightedSamples, weight_roots
-from privreg.algorithms.split_budget import private_count, require_budget
-from privreg.estimators.bounds import LARGEST, NARROWEST, Frame, declared
-from privreg.estimators.columns import Numbers, table_columns
-from privreg.estimators.fitted_regression import FittedRegression
+from privreg.algorithms.whitened_descent import private_count, require_budget
+from privreg.checks import (
+    MOST_COLUMNS,
+    places,
+    require_answer,
+    require_array,
+    require_choice,
+    require_count,
+    require_flag,
+    require_instance,
+    require_number,
+    require_unmasked,
+    short,
+)
+from privreg.estimators.columns import LARGEST, NARROWEST, Frame, Numbers, declared, table_columns
 from privreg.estimators.odometer import Odometer, PrivacyStatement
-from privreg.estimators.outlook import FIT_TARGETS, FitTarget, foreseen, hopeless
-from privreg.estimators.refits import (
-    CLONES,
-    ROWS_OF_CLONES,
-    clones_of,
-    counted,
-    is_clone_of,
-    related,
-    whole,
+from privreg.estimators.outlook import FIT_TARGETS, FitTarget, Outlook, foreseen, hopeless
+from privreg.estimators.report import (
+    READING,
+    Part,
+    PredictionIntervals,
+    Summary,
+    as_html,
+    as_text,
+    coefficient_rows,
+    draw_budget,
+    draw_slopes,
+    html_budget,
+    html_slopes,
+    new_axes,
+    quality_part,
+    slope_bars,
+    target_sentences,
+    weight_sentences,
 )
 from privreg.estimators.table_quality import (
     WEIGHTS,
@@ -40,22 +69,566 @@ from privreg.estimators.table_quality import (
     require_share,
 )
 from privreg.estimators.tables import Table, TableSamples, open_table
-from privreg.estimators.unquoted import unquoted
-from privreg.methods.method import Declared, Method, require_method
-from privreg.noise.source import NOT_PRIVATE, SECRET, Ongoing, Secret, Seeded
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.release import Release
-from privreg.validation import (
-    require_choice,
-    require_count,
-    require_flag,
-    require_instance,
-    require_number,
-    require_unmasked,
+from privreg.inference.population_intervals import (
+    CoefficientCovariance,
+    CoefficientIntervals,
+    Target,
 )
+from privreg.methods.method import Declared, Fitted, Method, require_method
+from privreg.privacy.budget import Budget, Neighbours
+from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Secret, Seeded
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+CLONES = (
+    "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
+    "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
+    "them and keeps a limit"
+)
+ROWS_OF_CLONES = (
+    "clones of one estimator are fitted without groups, and privacy is that of rows: "
+    "cross-validation hands groups to its splitter alone. Declare unit='row', or unit='person' "
+    "where persons have several rows"
+)
+# How many clones an estimator and its clones have, in this process and before it: beside the
+# objects, so that neither an original nor a clone differs from one that nobody cloned.
+_of_originals: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
+_of_clones: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
+
+
+def related(estimator: Any, clone: Any) -> Any:
+    """The clone, counted with the estimator's other clones, or with those of its original."""
+    known = _of_clones.get(estimator)
+    own = SimpleNamespace(count=0)
+    clones = _of_originals.setdefault(estimator, own) if known is None else known
+    clones.count += 1
+    _of_clones[clone] = clones
+    return clone
+
+
+def clones_of(estimator: Any) -> int:
+    """Number of clones that it is one of; a meta-estimator of one fit makes one, and 0 is none."""
+    known = _of_clones.get(estimator)
+    return 0 if known is None else known.count
+
+
+def is_clone_of(estimator: Any, count: int) -> None:
+    """Take over the count of `clones_of` from the process that a pickle comes from."""
+    if count:
+        _of_clones[estimator] = SimpleNamespace(count=count)
+
+
+def whole(fit: Fit) -> Fit:
+    """A method that fits all attributes anew, or fails and leaves the object as it was.
+
+    It runs on a copy with the settings and no fitted attribute. The object takes the copy's
+    attributes over in one assignment, so that not even an interrupt mixes old and new, and warns.
+    """
+
+    @wraps(fit)
+    def fitted_whole(self: Any, *arguments: Any, **named: Any) -> Any:
+        attempt = object.__new__(type(self))
+        attempt.__dict__ = {
+            name: value for name, value in vars(self).items() if not _is_fitted(name)
+        }
+        is_clone_of(attempt, clones_of(self))
+        fit(attempt, *arguments, **named)
+        self.__dict__ = attempt.__dict__
+        # A filter that makes errors of them finds the object fitted.
+        with counted(self.privacy_.with_secret_noise, seeded=self.privacy_.seeded):
+            for text in self.warnings_:
+                warn(text, UserWarning, stacklevel=2)
+        return self
+
+    return fitted_whole  # type: ignore[return-value]
+
+
+@contextmanager
+def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
+    """Add to any error from here on that the budget counts as spent.
+
+    That a fit failed depends on its data and its noise as its result does, and is paid for by the
+    same budget.
+    """
+    try:
+        yield
+    except BaseException as error:
+        spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
+        raise
+
+
+def _is_fitted(name: str) -> bool:
+    return name == "_fitted" or (name.endswith("_") and not name.startswith("__"))
+
+
+T = TypeVar("T")
+# What is passed on of scikit-learn's messages: sizes, types and names of columns.
+KNOWN = re.compile(
+    "|".join(
+        (
+            r"Found array with \d+ (sample|feature)\(s\) \(shape=\([\d, ]*\)\) while a minimum of "
+            r"\d+ is required( by \w+)?\.",
+            r"Found array with dim \d+",
+            r"Found input variables with inconsistent numbers of samples: \[[\d, ]+\]",
+            r"Input \w+ contains (NaN|infinity or a value too large for dtype\('float64'\))",
+            r"Complex data not supported",
+            r"Expected 2D array, got (1D|scalar) array instead",
+            r"Sparse data was passed for \w+, but dense data is required",
+            r"The feature names should match those that were passed during fit\.[\s\S]*",
+            r"X has \d+ features, but \w+ is expecting \d+ features as input",
+            r"argument must be a string or a (real )?number, not '\w+'",
+            r"requires y to be passed, but the target y is None",
+            r"y should be a 1d array, got an array of shape \([\d, ]*\) instead",
+            r"Expected unique column names, got:\n- .*",
+            r"Feature names are only supported if all input features have string names, but your "
+            r"input has \[[\w', ]*\] as feature name / column name types",
+            r"np\.matrix is not supported\. Please convert to a numpy array with np\.asarray",
+        )
+    )
+)
+# Of these there is more to say than where the cells are.
+RESHAPE = "Reshape your data to rows and columns"
+# Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
+NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
+
+
+def unquoted(call: Callable[[], T], **data: Any) -> T:
+    """Result of a call; where it refuses the data, an error that names and quotes none of them."""
+    try:
+        found = call()
+        message = _message("", data) if any(_types(*each) for each in data.items()) else ""
+        if not message:
+            return found
+        kind: type[Exception] = ValueError
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        message = _message(str(error), data)
+    # Outside the handler, so that the error does not carry the one with the values.
+    raise kind(message)
+
+
+def _message(text: str, data: dict[str, Any]) -> str:
+    names = " and ".join(data)
+    faults = [fault for each in data.items() for fault in (*_types(*each), *_faults(*each))]
+    known = KNOWN.search(text)
+    if known is None:
+        found = "; ".join(faults) or ", ".join(type(value).__name__ for value in data.values())
+        return f"{names} must be finite numbers, got {found}"
+    says = known[0].rstrip(" \n") + (f". {RESHAPE}" if known[0].startswith("Expected 2D") else "")
+    says = says.replace(":\n-", "") if known[0].startswith("Expected unique") else says
+    where = (
+        f" ({'; '.join(faults)})" if faults and known[0].startswith(("Input", "argument")) else ""
+    )
+    return f"{names} must be what scikit-learn takes: {says}{where}"
+
+
+def _faults(name: str, value: Any) -> list[str]:
+    """Places of cells that are no finite numbers; none for what has no cells."""
+    try:
+        cells = np.asarray(value, dtype=object)
+    except (TypeError, ValueError):
+        return []
+    if cells.ndim not in (1, 2) or not cells.size:
+        return []
+    wrong = np.column_stack([_wrong(column) for column in np.atleast_2d(cells.T)])
+    if not np.any(wrong):
+        return []
+    if cells.ndim == 2 and _names(value) is not None:
+        rows = places(np.asarray(wrong.any(axis=1)))
+        return [f"{rows} of {name}{_columns(value, np.flatnonzero(wrong.any(axis=0)))}"]
+    return [f"{places(wrong if cells.ndim == 2 else wrong[:, 0])} of {name}"]
+
+
+def _types(name: str, value: Any) -> list[str]:
+    """Types of cells that are no numbers: those that columns have, or those of objects in them."""
+    found: Any = getattr(value, "dtypes", getattr(getattr(value, "schema", None), "types", None))
+    if found is None:
+        found = getattr(value, "dtype", getattr(value, "type", np.dtype(object)))
+    framed = hasattr(value, "columns")
+    texts = [getattr(each, "name", str(each)).lower() for each in (found if framed else [found])]
+    columns: Any = texts
+    if "object" in texts:
+        try:
+            cells = np.asarray(value, dtype=object)
+        except (TypeError, ValueError):
+            return []
+        columns = cells.T if framed else [cells.ravel()]
+    wrong = {}
+    for k, (text, column) in enumerate(zip(texts, columns, strict=True)):
+        kinds = {kind for kind in set(map(type, column)) if not _is_real(kind)}
+        listed = [kind.__name__ for kind in kinds] if text == "object" else [text]
+        wrong.update({k: listed} if listed and not NUMERIC.match(text) else {})
+    if not wrong:
+        return []
+    words = sorted({re.sub(r"\W.*|\d+", "", text) for own in wrong.values() for text in own})
+    return [f"{' and '.join(words)} in {name}{_columns(value, np.array(list(wrong)))}"]
+
+
+def _is_real(kind: type) -> bool:
+    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
+    return numbers and not issubclass(kind, np.timedelta64)
+
+
+def _names(value: Any) -> Any:
+    # The columns of an Arrow table are its cells.
+    arrow = hasattr(value, "column_names") and not hasattr(value, "dtypes")
+    return value.column_names if arrow else getattr(value, "columns", None)
+
+
+def _columns(value: Any, at: NDArray[np.intp]) -> str:
+    named = _names(value)
+    if named is None:
+        return ""
+    listed = ", ".join(short(named[place]) for place in at[:MOST_COLUMNS])
+    return f", columns {listed}{', ...' if at.size > MOST_COLUMNS else ''}"
+
+
+def _wrong(column: NDArray[Any]) -> NDArray[np.bool_]:
+    try:
+        return ~np.isfinite(column.astype(np.float64))
+    except (TypeError, ValueError, OverflowError):
+        return np.array([not _is_number(cell) for cell in column])
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
 
 FloatArray = NDArray[np.float64]
+
+
+class FittedRegression(RegressorMixin, BaseEstimator):
+    """Answers of `PrivateLinearRegression`, all of them functions of what was released."""
+
+    fit_intercept: bool
+    coef_: FloatArray
+    intercept_: float
+    feature_bounds_: FloatArray
+    label_bounds_: FloatArray
+    n_features_in_: int
+    outlook_: Outlook
+    privacy_: PrivacyStatement
+    quality_: TableQuality | None
+    weight_bound_: float | None
+    settings_: Method
+    warnings_: list[str]
+    _fitted: Fitted
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted labels, shape (n,), of features (n, p)."""
+        check_is_fitted(self)
+        features = self._rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
+
+    def score(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predictions of these rows, as in scikit-learn. Not private.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p)
+        y, sample_weight : array_like, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If R² is no number: of one row, or of labels beyond double precision.
+        """
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        for name, value in {"y": y, **weights}.items():
+            require_unmasked(name, value)
+        predicted = self.predict(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
+        return float(require_answer("y", np.asarray(found)))
+
+    def confidence_intervals(
+        self, level: float = 0.95, target: Target = "population"
+    ) -> CoefficientIntervals:
+        """Intervals for the coefficients, and after them for the intercept if there is one.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage in (0, 1).
+        target : {"population", "empirical"}
+            Coefficients in the population that the records come from, or those of the same loss on
+            these records without noise; `least_squares_intervals` and, for a robust fit,
+            `population_intervals` say what is assumed.
+
+        Returns
+        -------
+        CoefficientIntervals
+            At no further cost. Infinite where none are known for the method, or for a reason that
+            `reasons` gives.
+        """
+        check_is_fitted(self)
+        return self._intervals(np.eye(self.n_features_in_ + self.fit_intercept), level, target)
+
+    def intervals_at(
+        self, X: Any = None, level: float = 0.95, target: Target = "population"
+    ) -> CoefficientIntervals:
+        """Intervals for β_0 + xᵀβ at given rows, which is no interval for a single label.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p), optional
+            Public rows, of up to 1e80 widths of the bounds; by default the private mean of the
+            features, by weight where records had weights, if the fit has an intercept and
+            releases it.
+        level, target
+            As for `confidence_intervals`.
+        """
+        check_is_fitted(self)
+        if X is None:
+            centre = getattr(self._fitted, "centre", None)
+            if centre is None:
+                raise ValueError(
+                    "X must be given for a fit without intercept or private mean, got None"
+                )
+            rows = self._frame().features_of(centre.value[None, 1:])
+        else:
+            rows = self._rows(X)
+            scale = np.ptp(self.feature_bounds_, axis=1) / 2 + np.ptp(self.label_bounds_)
+            require_array("X", rows / scale, shape=rows.shape, least=-1e80, most=1e80)
+        if self.fit_intercept:
+            rows = np.column_stack([rows, np.ones(len(rows))])
+        return self._intervals(rows, level, target)
+
+    def _intervals(self, rows: FloatArray, level: float, target: Target) -> CoefficientIntervals:
+        """For linear functionals of the coefficients and, after them, the intercept."""
+        matrix, offset = self._frame().functionals()
+        return self.settings_.intervals(
+            self._fitted,
+            level=level,
+            target=target,
+            functionals=rows @ matrix,
+            offset=rows @ offset,
+        )
+
+    def covariance(self, target: Target = "population") -> CoefficientCovariance:
+        """Covariance of the coefficients, and after them of the intercept if there is one.
+
+        Parameters
+        ----------
+        target : {"population", "empirical"}
+            As for `confidence_intervals`.
+
+        Returns
+        -------
+        CoefficientCovariance
+            `total`, and its parts `sampling` and `privacy`, in the units of the coefficients. The
+            roots of its diagonal are the standard errors of `confidence_intervals`. Of a linear
+            functional ask `intervals_at`, which looks at that one alone.
+
+        Guarantee
+        ---------
+        A function of what the fit released: no further cost.
+        """
+        check_is_fitted(self)
+        matrix, _ = self._frame().functionals()
+        return self.settings_.covariance(self._fitted, target=target, functionals=matrix)
+
+    def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
+        """Coefficients with standard errors, tests and intervals, as in statsmodels.
+
+        Parameters
+        ----------
+        level, target
+            As for `confidence_intervals`.
+
+        Returns
+        -------
+        Summary
+            To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. A p-value inverts
+            the intervals: it is below α where the interval of level 1 - α leaves 0 out, and 1 where
+            the interval is infinite.
+
+        Guarantee
+        ---------
+        A function of what the fit released and of what is public: no further cost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privreg import Budget, PrivateLinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> features = rng.uniform(0, 10, (5_000, 2))
+        >>> labels = 3 + features @ [2.0, -1.0] + rng.normal(0, 2, 5_000)
+        >>> model = PrivateLinearRegression(
+        ...     Budget.approximate(4.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40)
+        ... ).fit(features, labels)
+        >>> columns = model.summary().columns
+        >>> columns["name"], [p < 0.001 for p in columns["p_value"][:2]]
+        (['x0', 'x1', '(intercept)'], [True, True])
+        """
+        check_is_fitted(self)
+        names, intervals = self._names(), self.confidence_intervals(level, target)
+        notes = self._target_sentences(intervals, names)
+        records = getattr(self._fitted, "sample_size", None)
+        counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
+        unit = f"{self.privacy_.unit.title()}s"
+        weighted = "" if self.weight_bound_ is None else "weighted "
+        facts = (
+            ("Method", weighted + self.settings_.name.replace("_", " ")),
+            ("Target", target),
+            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
+            ("Coefficients", str(len(names))),
+            *self.privacy_.facts,
+        )
+        return Summary(tuple(names), intervals, facts, (*notes, *READING))
+
+    def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
+        """Mean prediction and interval for a new observation, at public rows.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p)
+            Public rows, as for `intervals_at`.
+        level : float
+            Nominal coverage in (0, 1).
+
+        Returns
+        -------
+        PredictionIntervals
+            `to_frame()` has the columns of statsmodels' `summary_frame`.
+
+        Raises
+        ------
+        ValueError
+            For a fit that releases no law of its residuals: of another method than least squares,
+            of persons, or with weights.
+
+        Guarantee
+        ---------
+        A function of what the fit released: no further cost.
+
+        Notes
+        -----
+        No law of the errors is assumed: half-widths come from the private histogram of the fit
+        (`inference.least_squares_intervals`). A new record of the same population, clipped to the
+        bounds as in the fit, lies inside with probability `level` or more. That is an average over
+        records: where the errors' size depends on the features, rows of large errors are covered
+        less, others more.
+        """
+        means = self.intervals_at(X, level)
+        if self.privacy_.unit == "person":
+            raise ValueError(
+                "groups must not have been given: of persons no law of a row's residual is released"
+            )
+        if self.weight_bound_ is not None:
+            raise ValueError(
+                "sample_weight must not have been given: with weights no law of a residual itself "
+                "is released"
+            )
+        frame = self._frame()
+        rows = frame.rows(np.asarray(self._rows(X)))
+        found = self.settings_.new_observations(self._fitted, rows, level=level)
+        ends = (found.centre - found.half_width, found.centre + found.half_width)
+        # Without an intercept the frame's labels go beyond their bounds, at either end.
+        lower, upper = (
+            np.clip(frame.labels_of(np.clip(end, -1.0, 1.0)), *self.label_bounds_) for end in ends
+        )
+        return PredictionIntervals(means, lower, upper, found.reason)
+
+    def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
+        """Slopes with their intervals, and where the budget went.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib.axes.Axes, optional
+            For the slopes and the budget; those of a new figure of pyplot by default.
+        level : float
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        sequence of two matplotlib.axes.Axes
+            The figure is `axes[0].figure`.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed and no axes are given.
+        """
+        check_is_fitted(self)
+        bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
+        spending = self.privacy_.spending
+        first, second = axes = new_axes(len(bars), len(spending)) if axes is None else axes
+        draw_slopes(bars, first)
+        draw_budget(spending, second)
+        return axes
+
+    def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
+        """Coefficients with their intervals, and the privacy that was spent.
+
+        Parameters
+        ----------
+        format : {"text", "html"}
+        level : float
+            Nominal coverage of the intervals.
+        """
+        check_is_fitted(self)
+        require_choice("format", format, ("text", "html"))
+        names, intervals = self._names(), self.confidence_intervals(level)
+        privacy, settings, bounds = self.privacy_, self.settings_, self.feature_bounds_
+        notes = [*self._target_sentences(intervals, names), *READING]
+        whole = privacy.with_secret_noise.rho
+        spending: list[tuple[str, ...]] = [
+            (what, f"{budget.rho:.4g}", f"{100 * budget.rho / whole:.1f} %")
+            for what, budget in privacy.spending
+        ]
+        guarantee = [
+            f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
+            f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
+        ]
+        pairs = zip(["label", *names], [self.label_bounds_, *bounds], strict=False)
+        chosen = [
+            f"{settings.name.replace('_', ' ')}: {settings}",
+            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
+        ]
+        parts: list[Part] = [
+            ("Coefficients", *coefficient_rows(names, intervals), notes),
+            ("Predicted before the fit", None, [], self.outlook_.sentences),
+            *([] if self.quality_ is None else [quality_part(self.quality_)]),
+            ("Privacy", None, [], guarantee),
+            ("Spent on", ("", "rho", "share"), spending, []),
+            ("Assumed", None, [], list(privacy.assumptions)),
+            ("Chosen without the data", None, [], chosen),
+        ]
+        if format == "text":
+            return as_text(parts)
+        pictures = {
+            "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
+            "Spent on": html_budget(privacy.spending),
+        }
+        return as_html(parts, pictures)
+
+    def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
+        fit, bound = self._fitted, self.weight_bound_
+        return [
+            *(f"Warning: {each}." for each in self.warnings_),
+            *([] if bound is None else weight_sentences(fit, bound)),
+            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
+        ]
+
+    def _rows(self, X: Any) -> FloatArray:
+        require_unmasked("X", X)
+        options = {"dtype": np.float64, "reset": False}
+        return np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
+
+    def _frame(self) -> Frame:
+        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        listed = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
+        return [*map(str, listed), *(["(intercept)"] if self.fit_intercept else [])]
+
+
 COUNT_SHARE = 0.01
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (

@@ -10,10 +10,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.noise.source import NOT_PRIVATE
+from privreg.checks import require_choice, require_instance, require_number
 from privreg.privacy.budget import Budget
-from privreg.privacy.release import Release
-from privreg.validation import require_choice, require_instance, require_number
+from privreg.privacy.release import NOT_PRIVATE, Release
 
 # What a sum of shares may exceed the whole by, in rounding.
 ROUNDING = 1e-12

@@ -17,20 +17,17 @@ import numpy as np
 
 from privreg.algorithms.huber_descent import HuberFit, best_clip_width
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.estimators.bounds import Frame
+from privreg.checks import require_count, require_flag, require_number
+from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
+from privreg.methods.clipping import clipped_moments
+from privreg.methods.huber import CAREFUL, PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Fitted, Method
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.private_regression import CAREFUL, PrivateRegression
-from privreg.planning.search import DOUBT, WORTH, beyond, next_on
-from privreg.prediction.clipping import clipped_moments
-from privreg.prediction.predicted_error import MOST_RATIO, Prediction
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import rows_of
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, sum_sensitivity
-from privreg.validation import require_count, require_flag, require_number
+from privreg.methods.problem import MOST_RATIO, Prediction, Problem, rows_of
+from privreg.planning import DOUBT, WORTH, beyond, next_on
+from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 
 FitTarget = Literal["least_squares", "robust"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)

@@ -16,26 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr
 
 from privreg.algorithms.huber_descent import default_settings
-from privreg.algorithms.huber_scales import scale_is_hidden
-from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.algorithms.product_tail import ProductTail
-from privreg.algorithms.whitening import raised, shrunk_curvature
+from privreg.algorithms.least_squares_descent import LeastSquaresFit, ProductTail
+from privreg.algorithms.whitened_descent import raised, scale_is_hidden, shrunk_curvature
+from privreg.checks import require_array, require_choice, require_instance, require_number
 from privreg.inference.population_intervals import (
     LEAST_DEGREES,
+    LIMIT,
     TARGETS,
+    VISIBLE,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
     half_widths,
     require_functionals,
 )
-from privreg.inference.shrunk_moments import LIMIT, VISIBLE
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import sum_sensitivity
-from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.theory.huber_descent.known_noise import shrink_to
-from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
-from privreg.validation import require_array, require_choice, require_instance, require_number
+from privreg.privacy.budget import Budget, gaussian_noise_std, sum_sensitivity
+from privreg.theory.huber_descent import privacy_covariance, sandwich, shrink_to
 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust

@@ -22,14 +22,11 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
+from privreg.checks import require_number
+from privreg.methods.clipping import noise_moments
 from privreg.methods.method import Candidates, Declared, Fit, Method
-from privreg.prediction.clipping import noise_moments
-from privreg.prediction.predicted_error import MOST_RATIO, ErrorMoments, Prediction, Regime
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_number
+from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Problem, Regime, Rows
+from privreg.privacy.budget import Budget, Neighbours
 
 FloatArray = NDArray[np.float64]
 RIDGE_NODES = 9

@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
+from privreg.checks import require_count, require_number
+from privreg.methods.clipping import (
+    LARGEST,
+    ClippedRows,
+    clipped_rows,
+    clipped_slopes,
+    squared_shift,
+)
 from privreg.methods.method import Candidates, Declared, Fit, Method
+from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.prediction.clipping import LARGEST, ClippedRows, clipped_rows, clipped_slopes
-from privreg.prediction.misfit import squared_shift
-from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, sum_sensitivity
-from privreg.validation import require_count, require_number
+from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 
 FloatArray = NDArray[np.float64]
 PASSES, STALE = 2, 0.05

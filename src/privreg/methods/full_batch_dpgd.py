@@ -28,22 +28,21 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
-from privreg.methods.method import NOTHING, Candidates, Declared, Fit, Method
-from privreg.prediction.clipping import (
+from privreg.checks import require_count, require_number
+from privreg.methods.clipping import (
     ClippedRows,
     clipped_rows,
     clipped_slopes,
+    count_nodes,
     finite,
     noise_moments,
+    sample_nodes,
+    sampling_inflation,
+    squared_shift,
 )
-from privreg.prediction.finite_sample import count_nodes, sample_nodes, sampling_inflation
-from privreg.prediction.misfit import squared_shift
-from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime, too_few_rows
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, shared_sample_size
-from privreg.validation import require_count, require_number
+from privreg.methods.method import NOTHING, Candidates, Declared, Fit, Method
+from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows, too_few_rows
+from privreg.privacy.budget import Budget, Neighbours, shared_sample_size
 
 FloatArray = NDArray[np.float64]
 # Derived in `_regime`.

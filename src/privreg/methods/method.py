@@ -13,26 +13,11 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.algorithms import records
 from privreg.algorithms.adassp import Bounds, require_bounds
 from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.inference.least_squares_intervals import NewObservations
-from privreg.inference.population_intervals import (
-    TARGETS,
-    CoefficientCovariance,
-    CoefficientIntervals,
-    Target,
-)
-from privreg.noise.source import SECRET, NoiseSource, require_source
-from privreg.prediction.predicted_error import Prediction
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows, require_rows_of, rows_of
-from privreg.privacy import assumptions, persons
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.release import Release
-from privreg.ranges import short
-from privreg.validation import (
+from privreg.checks import (
     require_array,
     require_choice,
     require_count,
@@ -40,7 +25,19 @@ from privreg.validation import (
     require_instance,
     require_number,
     require_rng,
+    short,
 )
+from privreg.inference.least_squares_intervals import NewObservations
+from privreg.inference.population_intervals import (
+    TARGETS,
+    CoefficientCovariance,
+    CoefficientIntervals,
+    Target,
+)
+from privreg.methods.problem import Prediction, Problem, Rows, require_rows_of, rows_of
+from privreg.privacy import release
+from privreg.privacy.budget import Budget, Neighbours
+from privreg.privacy.release import SECRET, NoiseSource, Release, require_source
 
 FloatArray = NDArray[np.float64]
 Settings = TypeVar("Settings")
@@ -171,7 +168,7 @@ class Declared:
             require_number("sample_size", self.sample_size, least=1, most=1e15)
         if self.groups is not None and not isinstance(self.groups, Persons):
             rows = np.shape(np.asarray(self.groups, dtype=object))[:1]
-            persons.require_names(self.groups, require_count("groups", *rows or (0,)))
+            records.require_names(self.groups, require_count("groups", *rows or (0,)))
         require_flag("intercept", self.intercept)
         require_count("threads", self.threads)
 
@@ -225,7 +222,7 @@ class Method(ABC):
     has_intervals: ClassVar[bool] = False
     gaussian_dp: ClassVar[bool] = False
     supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"
-    assumptions: ClassVar[tuple[str, ...]] = assumptions.BESIDES_THE_STREAM
+    assumptions: ClassVar[tuple[str, ...]] = release.BESIDES_THE_STREAM
 
     def run(
         self,

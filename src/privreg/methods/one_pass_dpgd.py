@@ -22,17 +22,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
+from privreg.checks import require_number, require_real
+from privreg.methods.clipping import ClippedRows, clipped_rows, clipped_slopes, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method, require_names
-from privreg.prediction.clipping import ClippedRows, clipped_rows, clipped_slopes
-from privreg.prediction.misfit import squared_shift
-from privreg.prediction.predicted_error import ErrorMoments, Prediction, Regime
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
-from privreg.privacy import assumptions
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
+from privreg.privacy import release
+from privreg.privacy.budget import Budget, Neighbours
 from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
-from privreg.validation import require_number, require_real
 
 FloatArray = NDArray[np.float64]
 PANELS_PER_DECADE = 10
@@ -79,8 +75,8 @@ class OnePassDPGD(Method):
     name: ClassVar[str] = "one_pass"
     relations: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.REPLACE_ONE})
     assumptions: ClassVar[tuple[str, ...]] = (
-        *assumptions.BESIDES_THE_STREAM,
-        assumptions.LAST_ALONE,
+        *release.BESIDES_THE_STREAM,
+        release.LAST_ALONE,
     )
     schedule: Schedule
     clip_constant: float

@@ -14,15 +14,16 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.immutable import Immutable, frozen
-from privreg.units import rows_in_units
-from privreg.validation import (
+from privreg.checks import (
+    Immutable,
+    frozen,
     require_array,
     require_count,
     require_frozen,
     require_number,
     require_real,
 )
+from privreg.units import rows_in_units
 
 FloatArray = NDArray[np.float64]
 # Variances, ridges and rows up to here stay far from overflow in every product.

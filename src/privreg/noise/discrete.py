@@ -40,20 +40,16 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.privacy import assumptions
-from privreg.privacy.neighbours import Neighbours
-from privreg.validation import (
-    require_count,
-    require_number,
-    require_rows,
-)
+from privreg.checks import require_count, require_number, require_rows
+from privreg.privacy import release
+from privreg.privacy.budget import Neighbours
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[Any]
 RESOLUTION = 1 << 20
 LARGEST_SUM = 1 << 62
 LARGEST_STD = 1 << 53
-ASSUMPTIONS = (assumptions.TIMES, assumptions.PUBLIC_SIZE)
+ASSUMPTIONS = (release.TIMES, release.PUBLIC_SIZE)
 
 
 class Grid(NamedTuple):

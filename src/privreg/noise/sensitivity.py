@@ -5,7 +5,7 @@ deviation. A record takes part once, or several times: at most `participations` 
 them at least `separation` steps apart. Nothing here returns less than the true sensitivity of the
 numbers that it is given, but for the rounding of its own sums: some ulp, at most n 2⁻⁵³ of a sum of
 n products. An encoder computed from a decoder has an error of its own, which
-`privreg.noise.inverse` bounds and `dp_ftrl.FTRLMechanism` adds. Where neighbours replace a record
+`privreg.noise.toeplitz` bounds and `dp_ftrl.FTRLMechanism` adds. Where neighbours replace a record
 by another, its gradient moves by up to 2 and so all of these double.
 """
 
@@ -15,14 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
+from privreg.checks import FloatArray, require_array, require_count, require_number
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
 from privreg.units import ORDINARY, from_units, in_unit, in_units
-from privreg.validation import (
-    FloatArray,
-    require_array,
-    require_count,
-    require_number,
-)
 
 
 def single_participation_sensitivity(encoder: ArrayLike) -> float:

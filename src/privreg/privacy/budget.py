@@ -3,10 +3,436 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from enum import Enum
+from functools import lru_cache
+from math import inf, log, sqrt
 
-from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_number
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.checks import (
+    frozen,
+    inside,
+    require_array,
+    require_broadcast,
+    require_count,
+    require_number,
+    require_real,
+    short,
+)
+from privreg.units import ORDINARY
+
+
+class Neighbours(Enum):
+    """Which pairs of data sets privacy must make indistinguishable.
+
+    REPLACE_ONE: the same number of records, one differs. ADD_REMOVE: one has a record more; its own
+    number of records enters no output, shape or error, and a mean divides by a declared one, the
+    same for both (`shared_sample_size`). ZERO_OUT: the same number of records, one of which is
+    blank in one of the two, with features and label 0, the entry of an intercept included. A blank
+    contributes 0 to every release, counts included; the other records keep their places, which
+    algorithms that visit records in an order need.
+
+    Every function that takes a relation also takes its value as text; `Neighbours(value)` makes
+    either a member, and refuses anything else.
+    """
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+    ZERO_OUT = "zero-out"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        listed = ", ".join(repr(member.value) for member in cls)
+        raise ValueError(f"neighbours must be one of {listed}, got {short(value)}")
+
+
+def shared_sample_size(
+    sample_size: float | None, *, records: int, neighbours: Neighbours | str
+) -> float:
+    """Number that sums over records are divided by, from 1 to 1e15: the same for two neighbours.
+
+    Guarantee
+    ---------
+    It is declared, public or released before, or the data set's own number of records where the
+    relation shares it. Under add-remove, which does not, one that is not declared is refused.
+    """
+    relation = Neighbours(neighbours)
+    if sample_size is None and relation is Neighbours.ADD_REMOVE:
+        raise ValueError("sample_size must be given under add-remove, which does not share it")
+    count = require_count("records", records, least=0)
+    size = count if sample_size is None else sample_size
+    return require_number("sample_size", size, least=1, most=1e15)
+
+
+def sum_sensitivity(
+    bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+) -> NDArray[np.float64]:
+    r"""ℓ2 sensitivity of a sum of vectors of norm at most b; divided by n, that of a mean.
+
+    .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
+
+    brown2024, Claim A.5 (replace-one).
+    """
+    return _change(bound, 2.0, Neighbours(neighbours))
+
+
+def gram_sensitivity(
+    bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+) -> NDArray[np.float64]:
+    r"""ℓ2 sensitivity of a sum of terms of norm at most b, no two of which point apart.
+
+    .. math::
+        \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
+        \Delta = b \text{ (add-remove, zero-out)}
+
+    Matrices xxᵀ (norm of Frobenius) and the counts of a histogram are such terms: an inner product
+    of two is not negative, so ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, has the
+    add-remove case.
+    """
+    return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
+
+
+def _change(bound: ArrayLike, replaced: float, neighbours: Neighbours) -> NDArray[np.float64]:
+    norm = require_real("bound", bound, least=0, infinite=True)
+    with np.errstate(over="ignore"):
+        return norm * (replaced if neighbours is Neighbours.REPLACE_ONE else 1.0)
+
+
+LEAST = float(np.finfo(np.float64).tiny)
+
+
+def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+    r"""zCDP budget of one Gaussian mechanism (brown2024, Claim A.5).
+
+    .. math:: \rho = \frac{\Delta^2}{2\lambda^2}
+
+    It is 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
+
+    Guarantee
+    ---------
+    Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity, and no
+    smaller ρ holds if some pair of neighbours attains Δ.
+    """
+    shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
+    spread = require_real("noise_std", noise_std, least=0, infinite=True)
+    require_broadcast(sensitivity=shift, noise_std=spread)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.asarray(shift / spread)
+        if inside(ratio, least=1e-150):
+            return 0.5 * ratio**2
+        # No finite noise, and no infinite one either, hides what is unbounded.
+        ratio = np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, ratio))
+        # A budget that underflows would promise more than the noise gives.
+        hidden = (shift > 0) & np.isfinite(spread) & (ratio < 1e-150)
+        square = np.where(hidden, 1e-300, ratio**2)
+    return 0.5 * square
+
+
+def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.float64]:
+    """Least noise λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
+
+    The inverse of `gaussian_budget`, infinite for an unbounded sensitivity (brown2024, Claim A.5).
+    """
+    budget = require_real("rho", rho, above=0, infinite=True)
+    shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
+    require_broadcast(sensitivity=shift, rho=budget)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # The roots apart, since 2 ρ can overflow.
+        noise = np.asarray(shift / (np.sqrt(2.0) * np.sqrt(budget)))
+    if inside(noise, least=LEAST):
+        return noise
+    # Noise that underflows would keep no budget.
+    noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, LEAST), noise)
+    return np.where(np.isinf(shift), np.inf, noise)
+
+
+def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
+    """Budget Σ ρ_i of several releases under one neighbouring relation, over one axis or all.
+
+    Each release may depend on the earlier ones (brown2024, Claim A.4).
+    """
+    spent = require_real("budgets", budgets, least=0, infinite=True)
+    if axis is not None and require_count("axis", axis, least=0) >= spent.ndim:
+        raise ValueError(f"axis must be less than {spent.ndim}, got {axis}")
+    with np.errstate(over="ignore"):
+        return np.asarray(np.sum(spent, axis=axis))
+
+
+def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
+    r"""Privacy parameter of one-pass DP-GD that releases its last iterate, over the last axis.
+
+    .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
+
+    Step k adds noise of standard deviation 2 C σ_k a coordinate, where C is the norm that gradients
+    are clipped to; the step taken on a sample may be smaller than η_k. ρ is infinite where a sample
+    is used and no noise follows.
+
+    Guarantee
+    ---------
+    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one), provided
+    that each sample is used once, its gradient is clipped to norm C, and the step is a contraction,
+    which a step of at most 2 / |x|² is for least squares. Earlier iterates stay secret.
+
+    Source
+    ------
+    bombari2025, Proposition 4.1 and equation (4.1), after Feldman, Mironov, Talwar and Thakurta.
+    """
+    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0)
+    noise = require_array("noise_multipliers", noise_multipliers, shape=(..., None), least=0)
+    require_broadcast(step_sizes=steps, noise_multipliers=noise)
+    # In units of the largest noise its squares neither overflow nor lose what matters.
+    scale = np.max(noise, axis=-1, keepdims=True)
+    relative = noise / np.where(scale > 0, scale, 1.0)
+    remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        ratio = steps / scale / np.sqrt(remaining)
+        small = (remaining < ORDINARY[0]) & (noise > 0)
+        if np.any(small) or not np.all(np.abs(np.log2(scale)) < 200):
+            # Squares of the noise that is left at the end, or quotients, may have left the range of
+            # double precision. A root of a sum does so only beyond its upper end.
+            left = _root_of_rest(noise)
+            beyond = np.isinf(left) & np.isfinite(scale)
+            left = np.where(beyond, _root_of_rest(np.ldexp(noise, -64)), left)
+            (step, own), (deviation, other) = np.frexp(steps), np.frexp(left)
+            quotient = np.ldexp(step / deviation, own - other - 64 * beyond)
+            ratio = np.where(left > 0, quotient, np.inf)
+        largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
+    least = np.finfo(np.float64).tiny
+    # A parameter that underflows would promise more than the noise gives.
+    return np.where(np.any(steps > 0, axis=-1) & (largest < least), least, largest)
+
+
+def _root_of_rest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Roots of the sums of squares from each place to the end."""
+    return np.asarray(np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1])
+
+
+def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+    r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP, for δ in (0, 1].
+
+    .. math:: \varepsilon = \rho + 2\sqrt{\rho\ln(1/\delta)}
+
+    Guarantee
+    ---------
+    Every ρ-zCDP mechanism is (ε, δ)-DP under the same neighbouring relation.
+
+    Source
+    ------
+    brown2024, Claim A.6; bombari2025, Proposition A.3 with ρ²/2 in place of ρ.
+    """
+    budget, log_inverse = require_real("rho", rho, least=0, infinite=True), _log_inverse(delta)
+    require_broadcast(rho=budget, delta=log_inverse)
+    # The roots apart: a product of an infinity with ln 1 is no number, and one of large numbers
+    # overflows.
+    root = np.where(log_inverse > 0, np.sqrt(budget), 0.0)
+    return budget + 2 * root * np.sqrt(log_inverse)
+
+
+def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+    r"""Largest ρ whose closed-form conversion is at most ε, the inverse of `to_approximate`.
+
+    .. math::
+        \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
+        \qquad L = \ln(1/\delta)
+
+    Guarantee
+    ---------
+    Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
+    """
+    target = require_real("epsilon", epsilon, least=0, infinite=True)
+    log_inverse = _log_inverse(delta)
+    require_broadcast(epsilon=target, delta=log_inverse)
+    target, log_inverse = np.broadcast_arrays(target, log_inverse)
+    denominator = np.sqrt(log_inverse + target) + np.sqrt(log_inverse)
+    # At ε = 0 with δ = 1 both vanish, and so does ρ.
+    inside = (target > 0) & np.isfinite(target)
+    ratio = np.divide(target, denominator, out=np.array(np.sqrt(target)), where=inside)
+    return np.square(ratio)
+
+
+def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+    r"""Smaller ε at which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order.
+
+    .. math::
+        \varepsilon = \min_{\alpha > 1}\; \rho\alpha
+        + \frac{\ln(1/\delta) - \ln\alpha}{\alpha - 1} + \ln\Big(1 - \frac1\alpha\Big)
+
+    The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of
+    the closed form; any grid gives a valid ε. ρ is at most 1e100.
+
+    Guarantee
+    ---------
+    As for `to_approximate`. It is not the exact trade-off of a single Gaussian mechanism, which
+    lies lower still, but it holds for every ρ-zCDP mechanism.
+
+    Source
+    ------
+    Canonne, Kamath and Steinke (2020), Proposition 12, as computed by dp-accounting.
+    """
+    # Imported here: it costs a second, and the closed form needs none of it.
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    budget, failure = require_real("rho", rho, least=0, most=1e100), _failure(delta)
+    require_broadcast(rho=budget, delta=failure)
+    budget, failure = np.broadcast_arrays(budget, failure)
+    epsilon = np.zeros(budget.shape)
+    grid = np.concatenate([[1.0], np.geomspace(0.05, 20.0, 2000)])
+    for index in np.ndindex(budget.shape):
+        this_rho, this_delta = float(budget[index]), float(failure[index])
+        if this_rho == 0.0:
+            continue
+        # Beyond these orders the bound has reached what it tends to.
+        orders = 1 + min(np.sqrt(-np.log(this_delta) / this_rho), 1e100) * grid
+        tight = compute_epsilon(orders, this_rho * orders, this_delta)[0]
+        # dp-accounting leaves out orders below 1.01, where the closed form can be the better one.
+        epsilon[index] = min(tight, float(to_approximate(this_rho, delta=this_delta)))
+    return epsilon
+
+
+def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+    """Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
+
+    The inverse of `to_approximate_tight`, at least `from_approximate`, for ε from 1e-100 to 1e99.
+
+    Guarantee
+    ---------
+    Every mechanism with this ρ is (ε, δ)-DP.
+    """
+    target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e99), _failure(delta)
+    require_broadcast(epsilon=target, delta=failure)
+    target, failure = np.broadcast_arrays(target, failure)
+    rho = np.empty(target.shape)
+    for index in np.ndindex(target.shape):
+        rho[index] = _largest_tight(float(target[index]), float(failure[index]))
+    return rho
+
+
+@lru_cache(maxsize=1024)
+def _largest_tight(epsilon: float, delta: float) -> float:
+    """One inversion; it takes a fifth of a second, and a budget is often stated again."""
+    low = float(from_approximate(epsilon, delta=delta))
+    high = 2 * low
+    while to_approximate_tight(high, delta=delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * low:
+        middle = 0.5 * (low + high)
+        inside = to_approximate_tight(middle, delta=delta) <= epsilon
+        low, high = (middle, high) if inside else (low, middle)
+    # Rounding may leave the closed form, if nothing above it was inside, just beyond.
+    while to_approximate_tight(low, delta=delta) > epsilon:
+        low *= 1 - 1e-15
+    return low
+
+
+def _failure(delta: ArrayLike) -> NDArray[np.float64]:
+    return require_real("delta", delta, above=0, below=1)
+
+
+def _log_inverse(delta: ArrayLike) -> NDArray[np.float64]:
+    return -np.log(require_real("delta", delta, above=0, most=1))
+
+
+FloatArray = NDArray[np.float64]
+LARGEST = 1e100
+# What rounding may take from a sum and from the root in it, relative to its terms, and from δ.
+ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
+
+
+def gaussian_epsilon(rho: float, *, delta: float) -> float:
+    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ, from 1e-250 to 1e100.
+
+    .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
+        - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
+
+    It is rounded up, and exact to some 1e-14 of the larger of μ²/2 and its distance to it (Balle
+    and Wang, 2018, Theorem 8).
+
+    Guarantee
+    ---------
+    It holds for prefix sums of fixed gradients and, as Gaussian noise on adaptive queries is no
+    worse, for those of a run.
+    """
+    # Imported here: a budget that is stated in another unit needs none of it.
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    mu = sqrt(2 * require_number("rho", rho, least=1e-250, most=LARGEST))
+    wanted = require_number("delta", delta, above=0, below=1)
+    # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
+    low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))
+    if _missed(mu, low, wanted) <= 0:
+        return 0.0
+    shift = brentq(
+        lambda t: _missed(mu, t, wanted), low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
+    )
+    # The sum may be less than what it is rounded to.
+    return float(mu * (mu / 2 + shift + ROUNDING * (mu / 2 + abs(shift))))
+
+
+def _missed(mu: float, shift: float, wanted: float) -> float:
+    """By how much δ at ε = μ²/2 + μt, with its rounding, is more than wanted.
+
+    In the logarithm, since a small δ has no digits left itself; next to 1 in its distance to 1.
+    """
+    if wanted <= 0.5 or mu <= 0.5:
+        return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
+    from scipy.special import erfcx, ndtr
+
+    left = ndtr(shift) + np.exp(-(shift**2) / 2) * erfcx((mu + shift) / sqrt(2)) / 2
+    return float((1 - wanted) * (1 + ROUNDING_OF_DELTA) - left)
+
+
+def _log_delta(mu: float, shift: float) -> float:
+    """Logarithm of δ = e^(-t²/2) (F(t) - F(t + μ)) / 2 at ε = μ²/2 + μt, F(x) = erfcx(x/√2)."""
+    from scipy.special import erfcx, ndtr
+
+    if mu <= 0.5:
+        # The difference is small: the integral of -F' keeps its digits.
+        nodes, weights = _gauss_legendre()
+        inside = (shift + mu * (nodes + 1) / 2) / sqrt(2)
+        slope = 2 / sqrt(np.pi) - 2 * inside * erfcx(inside)
+        return log(mu * (weights @ slope) / (4 * sqrt(2))) - shift**2 / 2
+    if shift > 0:
+        return log((erfcx(shift / sqrt(2)) - erfcx((mu + shift) / sqrt(2))) / 2) - shift**2 / 2
+    return log(ndtr(-shift) - np.exp(-(shift**2) / 2) * erfcx((mu + shift) / sqrt(2)) / 2)
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of order 16, which take as long as the rest of a small fit."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    return frozen(nodes), frozen(weights)
+
+
+def gaussian_rho(epsilon: float, *, delta: float) -> float:
+    """Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP, to a relative 1e-12 from below.
+
+    The inverse of `gaussian_epsilon`, for ε from 1e-100 to 1e99 and δ from 1e-100.
+
+    Guarantee
+    ---------
+    Every composition of Gaussian mechanisms with this budget, its shares fixed beforehand, is
+    (ε, δ)-DP. Other mechanisms of ρ-zCDP need `from_approximate_tight`.
+    """
+    from scipy.optimize import brentq
+
+    target = require_number("epsilon", epsilon, least=1e-100, most=1e99)
+    failure = require_number("delta", delta, least=1e-100, below=1)
+
+    def excess(log_rho: float) -> float:
+        return gaussian_epsilon(min(float(np.exp(log_rho)), LARGEST), delta=failure) - target
+
+    # ε = 0 is kept up to a total variation of δ, and ε is at most ρ + 2 √(ρ ln(1/δ)).
+    low = log(failure**2) - 2.0
+    high = log(4 * (target + 1 + failure)) + 5.0
+    while high < log(LARGEST) and excess(high) <= 0:
+        high += 5.0
+    high = min(high, log(LARGEST))
+    root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
+    while excess(root) > 0:
+        root -= 1e-13 * max(1.0, abs(root))
+    return min(float(np.exp(root)), LARGEST)
 
 
 @dataclass(frozen=True)
@@ -127,7 +553,6 @@ class Budget:
         ---------
         Every mechanism with this budget is (ε, δ)-DP under the relation.
         """
-        from privreg.privacy.zcdp import from_approximate_tight
 
         rho = from_approximate_tight(
             require_number("epsilon", epsilon), delta=require_number("delta", delta)
@@ -152,7 +577,6 @@ class Budget:
         >>> round(stated.rho, 4), round(stated.gaussian().rho, 4)
         (0.0244, 0.028)
         """
-        from privreg.privacy.gaussian_dp import gaussian_rho
 
         if self._stated is None:
             return self
@@ -163,7 +587,6 @@ class Budget:
 
     def gaussian_epsilon(self, *, delta: float) -> float:
         """Exact ε of mechanisms that only add Gaussian noise; at most `epsilon`."""
-        from privreg.privacy.gaussian_dp import gaussian_epsilon
 
         failure = require_number("delta", delta, above=0, below=1)
         if not 1e-250 <= self.rho <= 1e100:
@@ -172,7 +595,6 @@ class Budget:
 
     def epsilon(self, *, delta: float) -> float:
         """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
-        from privreg.privacy.zcdp import to_approximate_tight
 
         failure = require_number("delta", delta, above=0, below=1)
         return inf if self.rho == inf else float(to_approximate_tight(self.rho, delta=failure))

@@ -8,15 +8,187 @@ for the one does not run on the other.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from math import isinf
+from math import inf, isinf, prod
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from privreg.checks import require_callable, require_count, require_instance, require_rng, short
 from privreg.privacy.budget import Budget
-from privreg.validation import require_callable, require_instance
+
+TIMES = "running times are not observed"
+PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
+REAL_NUMBERS = "sums and noise are real numbers, as floating point is not"
+SECRET_STREAM = "the generator's stream cannot be computed again, and nothing else is drawn from it"
+LAST_ALONE = "no iterate but the last is seen"
+CHOSEN_BLINDLY = "bounds, steps, clipping and noise were chosen without looking at these records"
+
+# Of an algorithm in floating point: with a source of noise that speaks for itself, and with a
+# generator that the caller brings.
+BESIDES_THE_STREAM = (TIMES, PUBLIC_SIZE, REAL_NUMBERS, CHOSEN_BLINDLY)
+USUAL = (*BESIDES_THE_STREAM, SECRET_STREAM)
+
+
+# What is said of every result whose noise comes from a seed.
+NOT_PRIVATE = "not private: seeded"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Noise from the operating system's entropy, new at every call and written down nowhere.
+
+    Guarantee
+    ---------
+    The stream starts from 256 secret bits. The generator that stretches them is fast but
+    not cryptographic: guarantees that rest on it assume an observer who does not invert it.
+    `privreg.noise.discrete` draws from a cryptographic one instead.
+    """
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return ("the observer cannot predict the generator SFC64 from its output",)
+
+    def generator(self) -> np.random.Generator:
+        """A generator with a stream of its own."""
+        return np.random.Generator(np.random.SFC64(secrets.randbits(256)))
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Noise that anyone who has the seed can compute again, for tests and reproductions.
+
+    Guarantee
+    ---------
+    None against an observer who knows or guesses the seed: the noise can be subtracted. Two results
+    of one seed have the same noise, and their difference has none.
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", require_count("seed", self.seed, least=0, most=inf))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return (f"{NOT_PRIVATE}, unless the seed is random, secret and used only once",)
+
+    def generator(self) -> np.random.Generator:
+        """A generator with the same stream at every call."""
+        return np.random.Generator(np.random.SFC64(self.seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Ongoing:
+    """A stream that has begun, for the mechanisms of one run after the first.
+
+    Guarantee
+    ---------
+    That of its source: no part of the stream serves two mechanisms.
+    """
+
+    rng: np.random.Generator
+    source: Secret | Seeded
+
+    def __post_init__(self) -> None:
+        require_rng("rng", self.rng)
+        if not isinstance(self.source, (Secret, Seeded)):
+            raise ValueError(f"source must be Secret() or Seeded(seed), got {short(self.source)}")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return self.source.assumptions
+
+    def generator(self) -> np.random.Generator:
+        """The generator itself, which goes on."""
+        return self.rng
+
+
+NoiseSource = Secret | Seeded | Ongoing
+SECRET = Secret()
+
+
+def require_source(name: str, value: object) -> NoiseSource:
+    """A source of noise, and neither a seed nor a generator of unknown origin."""
+    if not isinstance(value, (Secret, Seeded, Ongoing)):
+        raise ValueError(f"{name} must be Secret() or Seeded(seed), got {short(value)}")
+    return value
+
+
+class OneOfMany:
+    """Memory of which of several settings that share noise has been released.
+
+    Guarantee
+    ---------
+    One setting is taken and no second one: the difference of two outputs holds less noise than
+    each, or none, whatever was paid for them. Copies are the object itself. What comes out of a
+    pickle cannot know what is released elsewhere: it allows the setting that was taken before, and
+    none if none was and there are several.
+
+    Examples
+    --------
+    >>> settings = OneOfMany((3,))
+    >>> settings.take((1,))
+    (1,)
+    >>> settings.take((2,))
+    Traceback (most recent call last):
+    ValueError: setting must be (1,), which was released already, got (2,): settings share noise
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        if not isinstance(shape, tuple):
+            raise ValueError(f"shape must be a tuple of whole numbers, got {short(shape)}")
+        self.shape = tuple(require_count("shape", length) for length in shape)
+        self._taken: tuple[int, ...] | None = None
+        self._from_pickle = False
+
+    def __copy__(self) -> OneOfMany:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> OneOfMany:
+        # A copy that remembered by itself would allow a second setting.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_pickle, (self.shape, self._taken)
+
+    def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """The index of a setting, unless another one was taken before; None names the only one."""
+        if setting is None:
+            if any(length > 1 for length in self.shape):
+                raise ValueError(f"setting must be an index into shape {self.shape}, got None")
+            index: tuple[int, ...] = (0,) * len(self.shape)
+        else:
+            given = setting if isinstance(setting, tuple) else (setting,)
+            index = tuple(require_count("setting", part, least=0) for part in given)
+        if len(index) != len(self.shape) or any(
+            part >= length for part, length in zip(index, self.shape, strict=True)
+        ):
+            raise ValueError(
+                f"setting must be an index into shape {self.shape}, got {short(setting)}"
+            )
+        if self._from_pickle:
+            raise ValueError(
+                f"setting must be taken before the settings are pickled, got {index}: they share "
+                "noise, and another one may have been released elsewhere"
+            )
+        if self._taken not in (None, index):
+            raise ValueError(
+                f"setting must be {self._taken}, which was released already, got {index}: settings "
+                "share noise"
+            )
+        self._taken = index
+        return index
+
+
+def _from_pickle(shape: tuple[int, ...], taken: tuple[int, ...] | None) -> OneOfMany:
+    settings = OneOfMany(shape)
+    settings._taken = taken
+    settings._from_pickle = taken is None and prod(shape) > 1
+    return settings
+
 
 T = TypeVar("T")
 U = TypeVar("U")

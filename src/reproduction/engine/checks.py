@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from privreg.validation import expected_choice
+from privreg.checks import expected_choice
 from reproduction.engine.parameters import Artifact, Name, Strict, choose
 from reproduction.engine.quantities import Flag
 

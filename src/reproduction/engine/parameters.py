@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from privreg.validation import expected_choice, require_choice
+from privreg.checks import expected_choice, require_choice
 
 Model = TypeVar("Model", bound=BaseModel)
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from tqdm import tqdm
 
-from privreg.noise.normals import standard_normal
+from privreg.kernels import standard_normal
 
 # Normals that a trial draws at once for the steps of `normals`.
 DRAWN_AT_ONCE = 16_384

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.data.tables import Table
-from privreg.estimators.bounds import Frame
+from privreg.estimators.columns import Frame
 from reproduction.studies.private_tables import BOUNDS, Population
 
 FloatArray = NDArray[np.float64]

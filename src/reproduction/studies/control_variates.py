@@ -32,22 +32,20 @@ from scipy.signal import oaconvolve
 from privreg.algorithms import one_pass_dpgd
 from privreg.algorithms.adassp import RELEASES, clipped_sums, sensitivities
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.algorithms.huber_scales import length_edges, scale_edges
 from privreg.algorithms.one_pass_dpgd import CHUNK
 from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.whitened_descent import length_edges, scale_edges
+from privreg.kernels import standard_normal
 from privreg.methods.adassp import AdaSSP
+from privreg.methods.clipping import noise_moments
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import PrivateRegression
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.private_regression import PrivateRegression
-from privreg.noise.normals import standard_normal
+from privreg.methods.problem import Problem, rows_of
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.prediction.clipping import noise_moments
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import rows_of
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import sum_sensitivity
+from privreg.privacy.budget import Budget, sum_sensitivity
 
 FloatArray = NDArray[np.float64]
 Found = tuple[FloatArray, FloatArray]

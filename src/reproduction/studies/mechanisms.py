@@ -18,21 +18,21 @@ from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-from privreg.noise.correlations import (
-    Correlation,
-    IndependentCorrelation,
-    SquareRootCorrelation,
-    TreeCorrelation,
-)
+from privreg.auditing import neighbouring_tables
 from privreg.noise.covariance import (
     NoiseCovariance,
     PublicCovariance,
     identity_covariance,
     population_covariance,
 )
+from privreg.noise.streams import (
+    Correlation,
+    IndependentCorrelation,
+    SquareRootCorrelation,
+    TreeCorrelation,
+)
 from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import neighbouring_tables
 from privreg.schedules import Harmonic, Polynomial, Schedule
 
 Run = Callable[[int, np.random.Generator], float]

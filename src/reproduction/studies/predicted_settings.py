@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privreg.planning.search import search
-from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
+from privreg import planning
+from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.privacy.budget import Budget
 from reproduction.studies.control_variates import Sample, run_with_control
 from reproduction.studies.private_runs import draw, excess_risk, problem_of
@@ -63,7 +63,7 @@ class Setting:
 
     def _found(self, name: str) -> tuple[str, Any, Any]:
         problem, budget = self.problem, self.budget
-        method: Any = search(name, problem, budget, objective=EXCESS_RISK, intervals=True)
+        method: Any = planning.search(name, problem, budget, objective=EXCESS_RISK, intervals=True)
         return name, method, method.predict(problem, budget)
 
     def runs(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.noise.normals import standard_normal
-from privreg.prediction.clipping import DEGREES
-from privreg.prediction.problem import FeatureLaw, LabelNoiseLaw, Problem
+from privreg.kernels import standard_normal
+from privreg.methods.clipping import DEGREES
+from privreg.methods.problem import FeatureLaw, LabelNoiseLaw, Problem
 
 FloatArray = NDArray[np.float64]
 

@@ -11,10 +11,10 @@ from scipy.special import ndtri
 
 from privreg.algorithms.huber_descent import default_settings, huber_descent
 from privreg.algorithms.samples import ArraySamples
-from privreg.estimators.bounds import Frame
+from privreg.estimators.columns import Frame
 from privreg.inference.population_intervals import CoefficientIntervals, population_intervals
 from privreg.privacy.budget import Budget
-from privreg.theory.huber_descent.last_iterate import sandwich
+from privreg.theory.huber_descent import sandwich
 
 FloatArray = NDArray[np.float64]
 LABEL_BOUND = 12.0

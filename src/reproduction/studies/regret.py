@@ -14,10 +14,10 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import PrivateRegression
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.private_regression import PrivateRegression
-from privreg.prediction.problem import FEATURE_LAWS, Problem
+from privreg.methods.problem import FEATURE_LAWS, Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from reproduction.studies.private_runs import draw, excess_risk, problem_of

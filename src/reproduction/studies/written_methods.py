@@ -6,7 +6,7 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from privreg.methods.registry import METHODS
+from privreg.planning import METHODS
 from privreg.schedules import Harmonic, Polynomial
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*METHODS, Harmonic, Polynomial)}

@@ -17,16 +17,11 @@ from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise
 from privreg.algorithms.huber_descent import HuberSettings, huber_descent
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-from privreg.auditing import audit
-from privreg.noise.correlations import (
-    IndependentCorrelation,
-    SquareRootCorrelation,
-    TreeCorrelation,
-)
+from privreg.auditing import audit, neighbouring_tables
 from privreg.noise.covariance import identity_covariance
+from privreg.noise.streams import IndependentCorrelation, SquareRootCorrelation, TreeCorrelation
 from privreg.noise.toeplitz import damped_square_root
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import neighbouring_tables
 from privreg.schedules import Harmonic, Polynomial
 
 RUNS = 20_000

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from privreg.algorithms import full_batch_dpgd as module
-from privreg.algorithms.clipped_gradient import clipped_gradient_sum
-from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-from privreg.algorithms.samples import ArraySamples, GaussianSamples, moments
-from privreg.algorithms.screening import screen
-from privreg.privacy import zcdp
-from privreg.privacy.neighbours import Neighbours
-from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std, screen
+from privreg.algorithms.samples import ArraySamples, GaussianSamples, clipped_gradient_sum, moments
+from privreg.privacy import budget
+from privreg.privacy.budget import Neighbours
+from privreg.theory.full_batch_dpgd import clipping_bound, gradient_descent_law
 
 
 def make_data(n: int, p: int, *, seed: int = 0) -> ArraySamples:
@@ -216,8 +214,8 @@ def test_noise_spends_the_budget_and_no_replaced_record_exceeds_the_sensitivity(
     n, clip_norm, rho, steps = 6, 1.3, 0.015, 17
     noise = full_batch_noise_std(clip_norm=clip_norm, rho=rho, sample_size=n, gradients=steps)
     assert noise == pytest.approx(np.sqrt(2 * steps / rho) * clip_norm / n, rel=1e-14)
-    spent = zcdp.gaussian_budget(sensitivity=2 * clip_norm / n, noise_std=noise)
-    assert zcdp.compose(np.full(steps, spent)) == pytest.approx(rho, rel=1e-12)
+    spent = budget.gaussian_budget(sensitivity=2 * clip_norm / n, noise_std=noise)
+    assert budget.compose(np.full(steps, spent)) == pytest.approx(rho, rel=1e-12)
     added = full_batch_noise_std(
         clip_norm=clip_norm,
         rho=rho,

@@ -17,7 +17,7 @@ from privreg.algorithms.noisy_sgd import (
 )
 from privreg.schedules import ConstantRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.discrete_moments import mean_risk
+from privreg.theory.noisy_sgd.risk import mean_risk
 
 
 def generator(seed: int) -> np.random.Generator:

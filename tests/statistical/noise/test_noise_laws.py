@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privreg.noise import errors, toeplitz
-from privreg.noise.streams import ToeplitzNoise, WhiteNoise
-from privreg.noise.tree import TreeNoise, tree_matrices
+from privreg.noise import toeplitz
+from privreg.noise.streams import ToeplitzNoise, TreeNoise, WhiteNoise, tree_matrices
 
 LEVEL = 1e-6
 STEPS, DIMENSION, STD = 48, 400, 1.7
@@ -80,7 +79,7 @@ def test_whitened_noise_is_standard_normal(make, rng):
 def test_prefix_error_is_the_computed_one(make, rng):
     noise, decoder = make(rng)
     last = noise.draw(STEPS).sum(axis=0)
-    predicted = errors.workload_errors(decoder, sensitivity=STD).last
+    predicted = toeplitz.workload_errors(decoder, sensitivity=STD).last
     assert chi_square_level(float(last @ last) / predicted**2, DIMENSION) > LEVEL
     for wrong in (2 / 3, 3 / 2):
         assert chi_square_level(float(last @ last) / (wrong * predicted) ** 2, DIMENSION) < LEVEL

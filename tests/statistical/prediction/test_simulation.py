@@ -9,11 +9,11 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.private_regression import PrivateRegression
-from privreg.prediction.problem import Problem
+from privreg.methods.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic
 

@@ -17,7 +17,7 @@ from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.ols import ols
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples, Chunk, moments
-from privreg.algorithms.split_budget import SplitBudget
+from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.noise.streams import WhiteNoise
 from privreg.privacy.budget import Budget
 

@@ -7,10 +7,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms import noisy_sgd, one_pass_dpgd
-from privreg.algorithms.clipped_gradient import clipped_gradient_sum
-from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
-from privreg.algorithms.samples import ArraySamples, Chunk, rescaled, row_norms
-from privreg.algorithms.screening import screen
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, screen
+from privreg.algorithms.samples import (
+    ArraySamples,
+    Chunk,
+    clipped_gradient_sum,
+    rescaled,
+    row_norms,
+)
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 

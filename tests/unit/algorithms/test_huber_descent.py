@@ -5,21 +5,23 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from privreg.algorithms import record_sums, warm_up
+from privreg.algorithms import records as record_sums
+from privreg.algorithms import whitened_descent
 from privreg.algorithms.huber_descent import HuberSettings, huber_descent
-from privreg.algorithms.huber_scales import (
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.whitened_descent import (
+    EXCURSION,
     HIDDEN,
+    UNSEEN_SCALE,
+    newton_matrix,
     residual_scale,
     scale_edges,
     scale_is_hidden,
     white_cap,
+    whiten,
 )
-from privreg.algorithms.records import Records
-from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.warm_up import EXCURSION, UNSEEN_SCALE
-from privreg.algorithms.whitening import newton_matrix, whiten
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.budget import Budget, Neighbours
 
 CLIP, CAP = 0.7, 1.9
 
@@ -367,8 +369,8 @@ def steps_with_scales(monkeypatch, samples, scales):
         current[:] = [next(queue)]
         return current[0] is None
 
-    monkeypatch.setattr(warm_up, "scale_is_hidden", hidden)
-    monkeypatch.setattr(warm_up, "residual_scale", lambda *_, **__: current[0])
+    monkeypatch.setattr(whitened_descent, "scale_is_hidden", hidden)
+    monkeypatch.setattr(whitened_descent, "residual_scale", lambda *_, **__: current[0])
     return public_fit(samples, 1e4)
 
 
@@ -404,9 +406,9 @@ def test_numbers_of_records_and_iterates_beyond_what_sums_can_hold_are_refused(s
     for right in (1.0, 1e15):
         assert public_fit(shifted, 1e10, sample_size=right).sample_size == right
     released = np.array([1.0, -1e90])
-    assert warm_up.moderate(released) is released
+    assert whitened_descent.moderate(released) is released
     with pytest.raises(ValueError, match="budget must leave iterates"):
-        warm_up.moderate(1.1 * released)
+        whitened_descent.moderate(1.1 * released)
 
 
 LABEL_BOUND = 6.0

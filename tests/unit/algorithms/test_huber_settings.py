@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 from privreg.algorithms.huber_descent import HuberSettings, best_clip_width, default_settings
-from privreg.algorithms.huber_scales import (
+from privreg.algorithms.whitened_descent import (
     length_cap,
     length_edges,
     residual_scale,
@@ -19,8 +19,7 @@ from privreg.algorithms.huber_scales import (
     scale_is_hidden,
     white_cap,
 )
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.budget import Budget, Neighbours
 
 # Neighbours on the grid of widths: 200 of them over a factor of 10.
 STEP = 10 ** (1 / 199)

@@ -8,22 +8,29 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.stats import lognorm
 
-from privreg.algorithms import product_tail, record_sums
+from privreg.algorithms import least_squares_descent as home
 from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.least_squares_descent import (
+    CONCAVE,
+    CONVEX,
     LeastSquaresSettings,
+    ProductTail,
     default_least_squares_settings,
     least_squares_descent,
     product_edges,
     with_start_of,
 )
-from privreg.algorithms.product_tail import CONCAVE, CONVEX, ProductTail
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import (
+    Records,
+    first_sums,
+    gradient_sum,
+    last_sums,
+    residual_histogram,
+)
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.split_budget import NoisyValue
-from privreg.algorithms.whitening import raised, shrunk_curvature
+from privreg.algorithms.whitened_descent import NoisyValue, raised, shrunk_curvature
 from privreg.privacy.budget import Budget
-from privreg.theory.bias_aware import bias_aware_quantile
+from privreg.theory.huber_descent import bias_aware_quantile
 
 
 def table(rng, n=3000):
@@ -124,15 +131,15 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     options = {"clip_norm": clip_norm, "cap": cap}
     arguments = (records, theta, whitening)
     close = {"rtol": 1e-10, "atol": 1e-12}
-    assert_allclose(record_sums.gradient_sum(*arguments, **options), gradient, **close)
-    first = record_sums.first_sums(*arguments, **options, short_cap=short)
+    assert_allclose(gradient_sum(*arguments, **options), gradient, **close)
+    first = first_sums(*arguments, **options, short_cap=short)
     assert_allclose(first[:2], curvatures, **close)
     assert_allclose(first.gradient, gradient, **close)
-    last = record_sums.last_sums(*arguments, **options, short_cap=short)
+    last = last_sums(*arguments, **options, short_cap=short)
     assert_allclose(last.second_moment, second, **close)
     assert_allclose([last.curvature, last.square], traces, **close)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
-    counts = record_sums.residual_histogram(*arguments, edges, cap=cap)
+    counts = residual_histogram(*arguments, edges, cap=cap)
     assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
 
 
@@ -199,7 +206,7 @@ def test_smoothing_solves_the_penalised_problem(rng):
     """A general minimiser, from the same start, finds no lower value."""
     noise, counts = 60.0, exact_counts()[1:]
     counts = counts + 60.0 * rng.standard_normal(counts.size)
-    found, _ = product_tail._smooth(counts, noise_std=noise, sample_size=N)
+    found, _ = home._smooth(counts, noise_std=noise, sample_size=N)
 
     def value(eta):
         bends = np.diff(eta, 2)
@@ -216,8 +223,8 @@ def test_noise_is_taken_for_records_as_often_as_said(rng):
     """Of 17 counts of noise the largest is beyond the threshold in 1 - (1 - .01/17)^17 of draws."""
     draws = 20_000
     counts = 5.0 * rng.standard_normal((draws, 17))
-    seen = np.mean([product_tail._last_seen(each, noise_std=5.0) >= 0 for each in counts])
-    expected = 1 - (1 - product_tail.FALSE_ALARM / 17) ** 17
+    seen = np.mean([home._last_seen(each, noise_std=5.0) >= 0 for each in counts])
+    expected = 1 - (1 - home.FALSE_ALARM / 17) ** 17
     assert abs(seen - expected) < 4 * np.sqrt(expected / draws)
 
 
@@ -227,7 +234,7 @@ def test_the_best_width_minimises_what_it_says():
     lengths = []
     for width in grid:
         std = np.sqrt(found.mean_square(width) / N + (noise * width) ** 2)
-        bias = product_tail.LEAN * found.excess(width)
+        bias = home.LEAN * found.excess(width)
         lengths.append(float(bias_aware_quantile(bias / std)) * std)
     width = found.best_width(noise=noise)
     at = np.interp(width, grid, lengths)

@@ -16,7 +16,7 @@ from privreg.algorithms.adassp import (
 )
 from privreg.algorithms.ols import ols
 from privreg.algorithms.samples import ArraySamples
-from privreg.privacy import zcdp
+from privreg.privacy import budget
 from privreg.privacy.budget import Budget
 
 
@@ -78,11 +78,11 @@ def test_bounds_from_data_are_attained_and_enforced():
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-10), (0.92546, 1e-6), (1.71226, 1e-6)])
 def test_noise_of_the_approximate_form_meets_the_total_budget_but_not_a_third_each(epsilon, delta):
     multiplier = RELEASES * np.sqrt(np.log(6 / delta)) / epsilon
-    rho = zcdp.compose(
-        np.full(RELEASES, zcdp.gaussian_budget(sensitivity=1.0, noise_std=multiplier))
+    rho = budget.compose(
+        np.full(RELEASES, budget.gaussian_budget(sensitivity=1.0, noise_std=multiplier))
     )
     assert rho == pytest.approx(epsilon**2 / (6 * np.log(6 / delta)), rel=1e-12)
-    assert zcdp.to_approximate(rho, delta=delta) <= epsilon
+    assert budget.to_approximate(rho, delta=delta) <= epsilon
     # Of one Gaussian mechanism whose noise is that many times its sensitivity.
     half, loss = 0.5 / multiplier, epsilon / 3 * multiplier
     exact = norm.cdf(half - loss) - np.exp(epsilon / 3) * norm.cdf(-half - loss)

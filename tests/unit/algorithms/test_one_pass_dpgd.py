@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms import one_pass_dpgd
-from privreg.algorithms.one_pass_dpgd import LARGEST, LARGEST_STEP, Mechanism
-from privreg.algorithms.one_pass_dpgd_kernels import _chi_square, _spread
+from privreg.algorithms.one_pass_dpgd import LARGEST, LARGEST_STEP, Mechanism, _chi_square, _spread
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial, Schedule

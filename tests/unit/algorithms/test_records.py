@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.algorithms import record_sums, records
-from privreg.algorithms.record_sums import MANY, bin_counts
-from privreg.algorithms.records import Persons, Records, require_groups, white_rows
+from privreg.algorithms import records
+from privreg.algorithms import records as record_sums
+from privreg.algorithms.records import (
+    MANY,
+    Persons,
+    Records,
+    bin_counts,
+    require_groups,
+    white_rows,
+)
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
 
 ROWS = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1e300, 1e300]])

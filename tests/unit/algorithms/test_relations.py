@@ -18,18 +18,23 @@ from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO
 from transcripts import Watched, compared
 
 from privreg import PrivateLinearRegression
-from privreg.algorithms import huber_descent, least_squares_descent, record_sums
+from privreg.algorithms import huber_descent, least_squares_descent
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import (
+    Records,
+    curvature_sum,
+    length_histogram,
+    residual_histogram,
+    traces,
+)
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
-from privreg.estimators.bounds import Frame
+from privreg.algorithms.sound import sound_full_batch_dpgd
+from privreg.auditing import NeighbouringTables, Table, neighbouring_tables
+from privreg.estimators.columns import Frame
 from privreg.estimators.outlook import outlook
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.private_regression import PrivateRegression
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import NeighbouringTables, Table, neighbouring_tables
-from privreg.privacy.neighbours import Neighbours
+from privreg.methods.huber import PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
+from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import Release
 
 TAKEN = [
@@ -242,8 +247,8 @@ def test_a_record_of_zeros_is_in_no_histogram():
         samples = ArraySamples(features, [0.0, 9.0, 1.0, 1.0])
         for common_width in (False, True):
             records = Records(samples, 5.0, 10.0, groups, common_width=common_width)
-            lengths = record_sums.length_histogram(records, np.eye(2), edges)
-            sizes = record_sums.residual_histogram(records, np.zeros(2), np.eye(2), edges)
+            lengths = length_histogram(records, np.eye(2), edges)
+            sizes = residual_histogram(records, np.zeros(2), np.eye(2), edges)
             assert np.sum(lengths) == np.sum(sizes) == 1
 
 
@@ -252,7 +257,7 @@ def test_curvatures_of_persons_need_no_matrix_a_row(rng):
     features, labels = rng.standard_normal((4000, 40)), rng.standard_normal(4000)
     records = Records(ArraySamples(features, labels), 10.0, 10.0, np.zeros(4000))
     tracemalloc.start()
-    record_sums.curvature_sum(records, np.zeros(40), np.eye(40), clip_norm=0.5, cap=5.0)
+    curvature_sum(records, np.zeros(40), np.eye(40), clip_norm=0.5, cap=5.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * features.nbytes
@@ -277,7 +282,7 @@ def test_curvatures_of_persons_are_those_of_their_matrices(rng, clip_norm):
         expected += matrix
     records = Records(ArraySamples(features, labels), 1e3, 1e3, groups)
     options = {"clip_norm": clip_norm, "cap": cap}
-    found = record_sums.curvature_sum(records, theta, whitening, **options)
+    found = curvature_sum(records, theta, whitening, **options)
     assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.max(np.abs(expected)))
-    trace, _ = record_sums.traces(records, theta, whitening, **options)
+    trace, _ = traces(records, theta, whitening, **options)
     assert trace == pytest.approx(np.trace(expected), rel=1e-11)

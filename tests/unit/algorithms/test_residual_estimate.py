@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.algorithms.residual_estimate import (
+from privreg.algorithms.shaped_dp_ftrl import (
     private_groups_needed,
     private_residual_scale,
     private_share,

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.algorithms.clipped_gradient import (
-    clipped_gradient_sum,
-    require_clip_norm,
-    rescale_chunks,
-    rescale_samples,
-)
+from privreg.algorithms.full_batch_dpgd import ScreenedSamples, screen
 from privreg.algorithms.samples import (
     LARGEST_LABEL,
     LONGEST,
@@ -17,11 +12,14 @@ from privreg.algorithms.samples import (
     Chunk,
     GaussianSamples,
     as_samples,
+    clipped_gradient_sum,
     moments,
+    require_clip_norm,
+    rescale_chunks,
+    rescale_samples,
     rescaled,
     row_norms,
 )
-from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
 

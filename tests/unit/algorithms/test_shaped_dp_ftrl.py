@@ -8,27 +8,21 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.algorithms.shaped_accounting import (
-    gaussian_epsilon,
-    published_noise_multiplier,
-    published_readings,
-    shaped_budget,
-    shaped_noise_multiplier,
-)
 from privreg.algorithms.shaped_dp_ftrl import (
     FixedClip,
     ResidualClip,
     ShapedMechanism,
     _rows_but_last,
+    gaussian_epsilon,
+    published_noise_multiplier,
+    published_readings,
     run_settings,
+    shaped_budget,
     shaped_dp_ftrl,
-)
-from privreg.noise.correlations import (
-    IndependentCorrelation,
-    SquareRootCorrelation,
-    TreeCorrelation,
+    shaped_noise_multiplier,
 )
 from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
+from privreg.noise.streams import IndependentCorrelation, SquareRootCorrelation, TreeCorrelation
 from privreg.privacy.budget import Budget
 
 SIZE, DIMENSION = 45, 12

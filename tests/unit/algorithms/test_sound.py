@@ -7,14 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relations import sufficient_pair
 
-from privreg.algorithms import sound_adassp as adassp
+from privreg.algorithms import sound as adassp
 from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.algorithms.sound_full_batch_dpgd import _add_clipped_gradients, sound_full_batch_dpgd
-from privreg.auditing import audit
+from privreg.algorithms.sound import _add_clipped_gradients, sound_full_batch_dpgd
+from privreg.auditing import audit, neighbouring_tables
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import neighbouring_tables
 
 pytest.importorskip("opendp")
 

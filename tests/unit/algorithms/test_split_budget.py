@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from privreg.algorithms.split_budget import NoisyValue, SplitBudget, private_count
-from privreg.algorithms.whitening import newton_matrix, shrunk_curvature, whiten
+from privreg.algorithms.whitened_descent import (
+    NoisyValue,
+    SplitBudget,
+    newton_matrix,
+    private_count,
+    shrunk_curvature,
+    whiten,
+)
 from privreg.privacy.budget import Budget
 
 N, BOUND, SHARE, RHO = 20.0, 3.0, 0.25, 0.5

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from privreg.algorithms.split_budget import SplitBudget
+from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.command_line.bounds import read_bounds
 from privreg.command_line.main import main
 from privreg.estimators.odometer import read_statement

@@ -14,9 +14,9 @@ import pytest
 from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms.huber_scales import scale_candidates, scale_edges
+from privreg.algorithms.whitened_descent import scale_candidates, scale_edges
 from privreg.estimators import linear_regression
-from privreg.noise.source import Secret
+from privreg.privacy.release import Secret
 
 ROWS = 1600
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privreg import Budget, Odometer, PrivateLinearRegression
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.privacy.neighbours import Neighbours
+from privreg.methods.least_squares import PrivateLeastSquares
+from privreg.privacy.budget import Neighbours
 
 BUDGET = Budget.zcdp(1.0)
 WIDE = {

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
 from privreg.command_line.fit import as_json
 from privreg.command_line.main import main
-from privreg.privacy.gaussian_dp import gaussian_epsilon
+from privreg.privacy.budget import gaussian_epsilon
 
 BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4)}
 DRAWS = np.random.Generator(np.random.SFC64(3))

@@ -5,9 +5,9 @@ import pytest
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.estimators.outlook import Outlook, advice, outlook
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.private_regression import PrivateRegression
-from privreg.planning.search import WORTH
+from privreg.methods.huber import PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
+from privreg.planning import WORTH
 
 ENOUGH = Budget.zcdp(0.125)
 BOUNDS = {"feature_bounds": (-4, 4), "label_bounds": (-4, 4)}

@@ -11,8 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms.split_budget import SplitBudget
-from privreg.methods.private_least_squares import PrivateLeastSquares
+from privreg.algorithms.whitened_descent import SplitBudget
+from privreg.methods.least_squares import PrivateLeastSquares
 
 BUDGET = Budget.zcdp(0.5)
 DRAWS = np.random.Generator(np.random.SFC64(8))

@@ -24,12 +24,11 @@ from weighted import (
 )
 
 from privreg import AdaSSP, Budget, FullBatchDPGD, Harmonic, OnePassDPGD
-from privreg.algorithms import record_sums
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import Records, gradient_sum, second_moment_sum, traces
 from privreg.algorithms.samples import WeightedSamples, weight_roots
+from privreg.auditing import Table
 from privreg.estimators import linear_regression
-from privreg.privacy.neighbouring_tables import Table
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.budget import Neighbours
 
 FEW_ROWS = pytest.mark.filterwarnings("ignore:.*than predicting the mean")
 RELATIONS = [each.value for each in Neighbours]
@@ -152,11 +151,11 @@ def test_huber_clips_a_records_own_residual(rng):
     shares = roots**2 * np.minimum(1, root / np.maximum(lengths, 1e-300))
     vectors = features * (shares * residuals)[:, None]
     np.testing.assert_allclose(
-        record_sums.gradient_sum(records, theta, np.eye(2), clip_norm=gamma), vectors.sum(axis=0)
+        gradient_sum(records, theta, np.eye(2), clip_norm=gamma), vectors.sum(axis=0)
     )
-    second = record_sums.second_moment_sum(records, theta, np.eye(2), clip_norm=gamma)
+    second = second_moment_sum(records, theta, np.eye(2), clip_norm=gamma)
     np.testing.assert_allclose(second, vectors.T @ vectors)
-    _, square = record_sums.traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
+    _, square = traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
     assert square == pytest.approx(np.trace(second))
     with pytest.raises(ValueError, match="roots must be at least 0 and at most 1"):
         WeightedSamples(features, labels, np.full(40, 1.5))

@@ -15,10 +15,9 @@ from sklearn.ensemble import BaggingRegressor
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import adassp, one_pass_dpgd
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.split_budget import private_count
+from privreg.algorithms.whitened_descent import private_count
 from privreg.command_line.fit import as_json
-from privreg.noise.source import Secret, Seeded
-from privreg.privacy.assumptions import SECRET_STREAM, USUAL
+from privreg.privacy.release import SECRET_STREAM, USUAL, Secret, Seeded
 from privreg.schedules import Polynomial
 
 BUDGET = Budget.approximate(1.0, 1e-6)

@@ -12,13 +12,12 @@ import pytest
 from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms import record_sums
+from privreg.algorithms import records
 from privreg.algorithms.records import Records
-from privreg.estimators import csv_table, tables
-from privreg.estimators.bounds import Frame, declared
-from privreg.estimators.columns import table_columns
+from privreg.estimators import tables
+from privreg.estimators.columns import Frame, declared, table_columns
 from privreg.estimators.tables import TableSamples, open_table
-from privreg.privacy.neighbours import gram_sensitivity
+from privreg.privacy.budget import gram_sensitivity
 
 
 def samples(path, bounds):
@@ -44,7 +43,7 @@ def test_one_null_moves_the_gram_matrix_no_further_than_declared(tmp_path):
     categories, cap = ["0", "1", "2"], 2.0
     cells = [int(each) for each in np.arange(20_000) % 3]
     sums = [
-        record_sums.gram_sum(
+        records.gram_sum(
             Records(samples(path, {"x": {"categories": categories}}), cap, 1.0), np.eye(3), cap=cap
         )
         for path in (
@@ -205,8 +204,8 @@ def test_long_categories_and_lines_cost_no_more_than_themselves(tmp_path, monkey
         path.write_text("y,x\n" + "0.5,town\n" * 20_000 + f"0.5,{'x' * length}\n")
         peaks.append(peak(path, {"x": {"categories": ["town", "coast"]}}))
     assert peaks[1] - peaks[0] < 10 * 20_000
-    monkeypatch.setattr(csv_table, "BLOCK", 2**14)
-    monkeypatch.setattr(csv_table, "LONGEST", 2**12)
+    monkeypatch.setattr(tables, "BLOCK", 2**14)
+    monkeypatch.setattr(tables, "LONGEST", 2**12)
     path.write_text("y,x\n0.5,1\n0.5," + "1" * 2**22 + "\n0.5,1\n")
     assert rows(path, {"x": (0, 1)}).any(axis=1).tolist() == [True, False, True]
     assert peak(path, {"x": (0, 1)}) < 20 * (2**14 + 2**12)

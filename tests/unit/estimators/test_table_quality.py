@@ -13,11 +13,10 @@ from relations import EVERY, REPLACE
 from privreg import Budget, PrivateLinearRegression
 from privreg.command_line.fit import as_json
 from privreg.estimators import linear_regression
-from privreg.estimators.bounds import Frame
-from privreg.estimators.columns import Categories, Numbers
+from privreg.estimators.columns import Categories, Frame, Numbers
 from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality, require_share
 from privreg.estimators.tables import TableSamples, open_table
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.budget import Neighbours
 
 BOUNDS = {"feature_bounds": {"x": (0, 1), "c": {"categories": ["a", "b"]}}, "label_bounds": (-1, 2)}
 COLUMNS = {"x": True, "c": False, "y": True}

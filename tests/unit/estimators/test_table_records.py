@@ -14,9 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from privreg.estimators import csv_table, tables
-from privreg.estimators.bounds import Frame
-from privreg.estimators.columns import Numbers, table_columns
+from privreg.estimators import tables
+from privreg.estimators.columns import Frame, Numbers, table_columns
 from privreg.estimators.tables import TableSamples, open_table
 
 TEXTS = ("town", "a,b", 'say "x"', "", "é", "no", "1.0", "12")
@@ -58,7 +57,7 @@ KINDS = [
 @pytest.fixture(autouse=True)
 def _short_lines(monkeypatch):
     # So that long lines and several blocks are quick to write.
-    monkeypatch.setattr(csv_table, "LONGEST", 600)
+    monkeypatch.setattr(tables, "LONGEST", 600)
 
 
 def samples(path, bounds, label_bounds=(-3.0, 5.0), **options):
@@ -76,7 +75,7 @@ def encoded(path, bounds, **options):
 
 
 def resize(monkeypatch, *, block=2**22, batch=16_384):
-    monkeypatch.setattr(csv_table, "BLOCK", block)
+    monkeypatch.setattr(tables, "BLOCK", block)
     monkeypatch.setattr(tables, "BATCH", batch)
 
 
@@ -99,7 +98,7 @@ def a_line(rng):
 def expected(line):
     """Features and label of a line by Python's own parsers; None where it is incomplete."""
     body = line.removesuffix(b"\r")
-    if b"\r" in body or len(line) > csv_table.LONGEST:
+    if b"\r" in body or len(line) > tables.LONGEST:
         return None
     try:
         (cells,) = csv.reader([body.decode()], strict=True)
@@ -174,7 +173,7 @@ def test_gzip_and_marked_utf16_are_decoded_line_by_line(tmp_path, rng, monkeypat
 
 def test_blocks_do_not_enter(tmp_path, monkeypatch):
     """What is open at the end of a line, or of a block, says nothing about the next."""
-    long = b"1,2,town," + b"x" * (csv_table.LONGEST - 9)
+    long = b"1,2,town," + b"x" * (tables.LONGEST - 9)
     lines = [b"1,2,town,\xe0", "1,2,town,À".encode(), long, long + b"x", long + b"x" * 80]
     path = tmp_path / "table.csv"
     path.write_bytes(HEADER + b"\n".join(lines) + b"\n")

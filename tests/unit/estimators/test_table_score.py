@@ -16,12 +16,10 @@ from sklearn.metrics import mean_squared_error, r2_score
 from privreg import Budget, Odometer
 from privreg.algorithms.samples import Chunk, WeightedChunk
 from privreg.command_line.main import main
-from privreg.estimators.bounds import Frame
-from privreg.estimators.columns import Numbers, table_columns
-from privreg.estimators.table_quality import WEIGHTS
-from privreg.estimators.table_score import SHARES, private_score, record_sums, score_of
+from privreg.estimators.columns import Frame, Numbers, table_columns
+from privreg.estimators.table_quality import SHARES, WEIGHTS, private_score, record_sums, score_of
 from privreg.estimators.tables import TableSamples, open_table
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.budget import Neighbours
 
 BOUNDS = {"size": (0, 250), "place": {"categories": ["town", "coast"]}}
 LABEL_BOUNDS = np.array([0.0, 900.0])

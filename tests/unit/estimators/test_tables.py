@@ -11,9 +11,8 @@ from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.estimators import linear_regression
-from privreg.estimators.bounds import Frame
-from privreg.estimators.csv_table import CSVTable
-from privreg.estimators.tables import TableSamples
+from privreg.estimators.columns import Frame
+from privreg.estimators.tables import CSVTable, TableSamples
 
 BOUNDS = {
     "size": (0, 250),

@@ -14,7 +14,7 @@ from privreg.inference.population_intervals import (
     half_widths,
     p_values,
 )
-from privreg.theory.bias_aware import bias_aware_quantile
+from privreg.theory.huber_descent import bias_aware_quantile
 
 LEVELS = [1e-3, 0.1, 0.5, 0.8, 0.95, 0.99, 1 - 1e-4, 1 - 1e-8]
 DEGREES = np.array([2.01, 3.0, 8.0, 40.0, 1e4, 1e12, np.inf])

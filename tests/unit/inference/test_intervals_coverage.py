@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scipy.special import nctdtr
 
-from privreg.inference import coverage, intervals
-from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+from privreg.inference import intervals
+from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
 LEVEL = 0.95
 
@@ -38,7 +38,7 @@ def correlated(m: int = 5) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("steps", "expected"), [(100, 0.884), (200, 0.927), (1000, 0.947)])
 def test_batch_means_undercover_by_a_known_amount(steps, expected):
     bias, covariance = isotropic_law().functionals(intervals.batch_mean_weights(steps))
-    exact = coverage.t_interval_coverage(bias, covariance, level=LEVEL)
+    exact = intervals.t_interval_coverage(bias, covariance, level=LEVEL)
     assert exact[0] == pytest.approx(expected, abs=0.002)
 
 
@@ -54,11 +54,11 @@ def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
         intervals.checkpoints: intervals.checkpoint_weights,
     }[construction](steps)
     moments = law.functionals(weights)
-    exact = float(coverage.t_interval_coverage(*moments, level=LEVEL)[0])
+    exact = float(intervals.t_interval_coverage(*moments, level=LEVEL)[0])
     observed = float(np.mean(result.covers(60.0)))
     assert abs(observed - exact) < 4 * np.sqrt(exact * (1 - exact) / runs)
     assert abs(observed - LEVEL) > 10 * np.sqrt(exact * (1 - exact) / runs)
-    half_width = float(coverage.expected_half_width(*moments, level=LEVEL)[0])
+    half_width = float(intervals.expected_half_width(*moments, level=LEVEL)[0])
     error = result.half_width.std(ddof=1) / np.sqrt(runs)
     assert abs(result.half_width.mean() - half_width) < 4 * error
     for factor in (2 / 3, 3 / 2):
@@ -67,14 +67,14 @@ def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
 
 @pytest.mark.parametrize(("m", "level"), [(2, 0.999), (3, 0.5), (40, 0.95)])
 def test_independent_unbiased_replicates_are_covered_at_the_level(m, level):
-    exact = coverage.t_interval_coverage(0.0, 3.0 * np.eye(m), level=level)
+    exact = intervals.t_interval_coverage(0.0, 3.0 * np.eye(m), level=level)
     assert exact == pytest.approx(level, abs=1e-11)
 
 
 @pytest.mark.parametrize("shift", [0.01, -1.5, 4.0, 30.0])
 def test_quadratic_form_and_noncentral_t_agree_under_a_common_bias(shift):
     m, spread = 10, 1.7
-    form = coverage.t_interval_coverage(shift * spread, spread**2 * np.eye(m), level=LEVEL)
+    form = intervals.t_interval_coverage(shift * spread, spread**2 * np.eye(m), level=LEVEL)
     quantile, far = stats.t(m - 1).ppf((1 + LEVEL) / 2), shift * np.sqrt(m)
     # The lower tail by reflection: the noncentral t of a far negative argument is not computable.
     inside = nctdtr(m - 1, far, quantile) + nctdtr(m - 1, -far, quantile) - 1
@@ -85,7 +85,7 @@ def test_coverage_does_not_depend_on_scale_and_broadcasts():
     bias, covariance = correlated()
     stack = np.stack([covariance, 1e-12 * covariance, 1e9 * covariance])
     scaled = np.stack([bias, 1e-6 * bias, 10**4.5 * bias])
-    exact = coverage.t_interval_coverage(scaled, stack, level=LEVEL)
+    exact = intervals.t_interval_coverage(scaled, stack, level=LEVEL)
     assert exact.shape == (3,)
     np.testing.assert_allclose(exact, exact[0], atol=1e-10)
 
@@ -94,11 +94,11 @@ def test_coverage_and_half_width_agree_with_draws_of_correlated_biased_replicate
     bias, covariance = correlated()
     draws = np.random.default_rng(3).multivariate_normal(bias, covariance, size=200_000)
     result = intervals.replicate_interval(draws[..., None], level=0.8)
-    exact = float(coverage.t_interval_coverage(bias, covariance, level=0.8))
+    exact = float(intervals.t_interval_coverage(bias, covariance, level=0.8))
     error = np.sqrt(exact * (1 - exact) / len(draws))
     assert abs(float(np.mean(result.covers(0.0))) - exact) < 4 * error
     assert abs(exact - 0.8) > 20 * error
-    width = float(coverage.expected_half_width(bias, covariance, level=0.8))
+    width = float(intervals.expected_half_width(bias, covariance, level=0.8))
     assert abs(result.half_width.mean() - width) < 4 * result.half_width.std() / np.sqrt(len(draws))
 
 
@@ -189,7 +189,7 @@ def test_half_width_of_two_replicates_is_a_folded_normal_mean(gap, correlation):
     """σ̂ = |x₁ - x₂|/√2, and the half-width t |x₁ - x₂|/2."""
     covariance = 1.7**2 * np.array([[1, correlation], [correlation, 1]])
     std = 1.7 * np.sqrt(2 * (1 - correlation))
-    found = coverage.expected_half_width([1.0 + gap, 1.0], covariance, level=0.9)
+    found = intervals.expected_half_width([1.0 + gap, 1.0], covariance, level=0.9)
     expected = stats.t(1).ppf(0.95) / 2 * stats.foldnorm(gap / std, scale=std).mean()
     assert found == pytest.approx(expected, rel=1e-10)
 
@@ -207,7 +207,7 @@ def test_coverage_of_two_replicates_is_that_of_a_cone(mean, gap, quantile):
     inside = stats.norm.cdf((edge - mean) / std) - stats.norm.cdf((-edge - mean) / std)
     expected = np.trapezoid(inside * stats.norm.pdf(differences), differences)
     bias = [mean + gap / 2, mean - gap / 2]
-    found = coverage.t_interval_coverage(bias, spread**2 * np.eye(2), level=level_of(quantile))
+    found = intervals.t_interval_coverage(bias, spread**2 * np.eye(2), level=level_of(quantile))
     assert found == pytest.approx(expected, abs=1e-7)
 
 
@@ -215,21 +215,21 @@ def test_coverage_is_a_probability():
     """Rounding takes no sum beyond it."""
     for bias, level in ((0.0, 1 - 1e-15), (12.0, 0.3), (30.0, 0.3), (60.0, 0.99)):
         for m in (2, 5, 30):
-            assert 0 <= coverage.t_interval_coverage(bias, np.eye(m), level=level) <= 1
+            assert 0 <= intervals.t_interval_coverage(bias, np.eye(m), level=level) <= 1
 
 
 def test_a_far_bias_is_missed_or_covered():
     """Replicates that cancel: the mean has a standard deviation of 0.0007 and a bias of 0.5."""
     cancelling = np.array([[1.0, 1e-6 - 1], [1e-6 - 1, 1.0]])
-    assert coverage.t_interval_coverage(0.5, cancelling, level=level_of(0.01)) == 0
+    assert intervals.t_interval_coverage(0.5, cancelling, level=level_of(0.01)) == 0
     # One apart from the other by far more than their mean is from its target.
-    assert coverage.t_interval_coverage([1000.0, -1000.0], np.eye(2), level=0.9) == 1
+    assert intervals.t_interval_coverage([1000.0, -1000.0], np.eye(2), level=0.9) == 1
 
 
 def test_stacks_of_stacks_are_answered_one_by_one(rng):
     roots = rng.standard_normal((3, 1, 4, 4)) + 3 * np.eye(4)
     covariances, biases = roots @ np.swapaxes(roots, -1, -2), rng.standard_normal((3, 1, 4))
-    for function in (coverage.t_interval_coverage, coverage.expected_half_width):
+    for function in (intervals.t_interval_coverage, intervals.expected_half_width):
         found = function(biases, covariances, level=0.9)
         assert found.shape == (3, 1)
         for k in range(3):
@@ -257,9 +257,9 @@ SKEW = np.array([[1.0, 0.1], [0.2, 1.0]])
 )
 def test_biases_and_covariances_are_refused(bias, covariance, message):
     with pytest.raises(ValueError, match=message):
-        coverage.t_interval_coverage(bias, covariance, level=0.9)
+        intervals.t_interval_coverage(bias, covariance, level=0.9)
 
 
 def test_covariances_are_symmetric_but_for_rounding():
     rounded = 1e6 * np.array([[1.0, 0.5e-9], [0.0, 1.0]])
-    assert coverage.t_interval_coverage(0.0, rounded, level=0.9) == pytest.approx(0.9, abs=1e-8)
+    assert intervals.t_interval_coverage(0.0, rounded, level=0.9) == pytest.approx(0.9, abs=1e-8)

@@ -14,7 +14,7 @@ from privreg.algorithms.least_squares_descent import (
     least_squares_descent,
 )
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.split_budget import NoisyValue
+from privreg.algorithms.whitened_descent import NoisyValue
 from privreg.inference import least_squares_intervals as intervals
 from privreg.inference.least_squares_intervals import (
     least_squares_intervals as intervals_of,
@@ -24,8 +24,8 @@ from privreg.inference.least_squares_intervals import (
     robust_difference,
     robust_gain,
 )
-from privreg.prediction.least_squares import predicted_length
-from privreg.prediction.problem import Problem
+from privreg.methods.least_squares import predicted_length
+from privreg.methods.problem import Problem
 
 TRUTH = np.array([0.2, 0.6, -0.6, 0.3])
 RHO = Budget.approximate(1.0, 1e-6).gaussian().rho

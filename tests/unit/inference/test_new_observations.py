@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms.product_tail import ProductTail
-from privreg.algorithms.split_budget import NoisyValue
+from privreg.algorithms.least_squares_descent import ProductTail
+from privreg.algorithms.whitened_descent import NoisyValue
 from privreg.inference.least_squares_intervals import new_observations
 
 BUDGET = Budget.approximate(4.0, 1e-6)

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from privreg.algorithms import record_sums
 from privreg.algorithms.huber_descent import HuberSettings, default_settings, huber_descent
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import Records, gradient_sum
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
     LastIterateLaw,
+    ShrunkMoments,
     last_iterate_law,
     population_intervals,
+    shrunk_moments,
 )
-from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 from privreg.privacy.budget import Budget
-from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
+from privreg.theory.huber_descent import privacy_covariance, sandwich
 
 SECOND_MOMENT = np.array([[1.2, 0.1, 0.0], [0.1, 0.8, 0.2], [0.0, 0.2, 1.0]])
 CURVATURE = np.array([[0.8, 0.1, 0.0], [0.1, 0.6, -0.1], [0.0, -0.1, 0.7]])
@@ -249,7 +249,7 @@ def minimiser(samples, fit):
     """Zero of the clipped gradient of a fit, by whitened descent without noise."""
     records, theta = Records(samples, 6.0, 10.0, common_width=True), fit.parameters
     for _ in range(150):
-        gradient = record_sums.gradient_sum(records, theta, fit.whitening, clip_norm=fit.clip_norm)
+        gradient = gradient_sum(records, theta, fit.whitening, clip_norm=fit.clip_norm)
         theta = theta + fit.whitening @ gradient / samples.sample_size
     assert np.linalg.norm(gradient) < 1e-4 * fit.clip_norm * samples.sample_size
     return theta

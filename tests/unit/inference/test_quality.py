@@ -6,14 +6,15 @@ import pytest
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.samples import ArraySamples, moments
 from privreg.inference import intervals
-from privreg.inference.coverage import (
+from privreg.inference.intervals import (
+    CONSTRUCTIONS,
     expected_half_width,
+    interval_quality,
+    interval_quality_of_data,
     t_interval_coverage,
 )
-from privreg.inference.intervals import CONSTRUCTIONS
-from privreg.inference.quality import interval_quality, interval_quality_of_data
 from privreg.privacy.budget import Budget
-from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
+from privreg.theory.full_batch_dpgd import clipping_bound, gradient_descent_law
 
 GRADIENTS, CLIP_NORM, STEP_SIZE = 260, 20.0, 0.2
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from privreg.algorithms.huber_descent import HuberFit, HuberSettings
-from privreg.algorithms.split_budget import NoisyValue
-from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
+from privreg.algorithms.whitened_descent import NoisyValue
+from privreg.inference.population_intervals import ShrunkMoments, shrunk_moments
 
 P, GAMMA = 3, 4.0
 NORMAL = norm.cdf(1.0) - norm.cdf(-1.0)

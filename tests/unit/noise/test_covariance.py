@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.noise.correlations import (
-    IndependentCorrelation,
-    SquareRootCorrelation,
-    TreeCorrelation,
-)
 from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
+from privreg.noise.streams import IndependentCorrelation, SquareRootCorrelation, TreeCorrelation
 
 DIMENSION = 9
 

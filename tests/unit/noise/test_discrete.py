@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from privreg.noise import discrete
-from privreg.noise.source import Secret, Seeded
+from privreg.privacy.release import Secret, Seeded
 
 HOSTILE = [
     [1e308, -1e308, 1e308],

@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import toeplitz as dense_toeplitz
 
-from privreg.noise import dense, errors, optimal, sensitivity, streams, toeplitz
-from privreg.noise.correlations import SquareRootCorrelation
+from privreg.noise import optimal, sensitivity, streams, toeplitz
 from privreg.noise.covariance import DiagonalCovariance, PublicCovariance
+from privreg.noise.streams import SquareRootCorrelation
 
 from . import exact
 
@@ -96,11 +96,11 @@ def test_variances_are_exact_to_rounding(seed):
     variances = np.sum(rows**2, axis=1)
     sizes = np.sum((exact.dense(exact.fractions(np.abs(first))) @ abs(square)) ** 2, axis=1)
     for decoder in (second, toeplitz.dense_matrix(second)):
-        found = errors.step_variances(decoder, workload=first)
+        found = toeplitz.step_variances(decoder, workload=first)
         for got, true, size in zip(found, variances, sizes, strict=True):
             assert abs(Fraction(float(got)) - true) <= size * Fraction(8 * steps * exact.ULP)
         scale = 10.0 ** rng.uniform(-3, 3)
-        summed = errors.workload_errors(decoder, sensitivity=scale, workload=first)
+        summed = toeplitz.workload_errors(decoder, sensitivity=scale, workload=first)
         assert summed.last == pytest.approx(scale * found[-1] ** 0.5, rel=1e-12)
         assert summed.mean == pytest.approx(scale * np.mean(found) ** 0.5, rel=1e-12)
         assert summed.largest == pytest.approx(scale * np.max(found) ** 0.5, rel=1e-12)
@@ -168,11 +168,11 @@ def test_dense_optimum_has_the_error_that_its_matrices_have(seed):
     epochs, period = int(rng.integers(1, 4)), int(rng.integers(1, 9))
     steps = epochs * period
     workload = np.append(1.0, 0.3 * rng.standard_normal(steps - 1)) * 10.0 ** rng.uniform(-3, 3)
-    found = dense.dense_optimum(steps, epochs=epochs, workload=workload)
+    found = optimal.dense_optimum(steps, epochs=epochs, workload=workload)
     gamma = sensitivity.fixed_order_sensitivity(
         found.encoder, participations=epochs, separation=period
     )
-    recomputed = errors.workload_errors(found.decoder, sensitivity=gamma, workload=workload)
+    recomputed = toeplitz.workload_errors(found.decoder, sensitivity=gamma, workload=workload)
     assert recomputed.mean == pytest.approx(found.error, rel=1e-8)
     assert_allclose(found.encoder @ found.decoder, np.eye(steps), atol=1e-10)
     assert -1e-9 <= found.gap < 0.01

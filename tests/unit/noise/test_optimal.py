@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.linalg import sqrtm
 from scipy.optimize import minimize
 
-from privreg.accuracy import AccuracyWarning
-from privreg.noise import dense, errors, optimal, sensitivity, toeplitz
+from privreg.checks import AccuracyWarning
+from privreg.noise import optimal, sensitivity, toeplitz
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 200])
@@ -27,7 +27,7 @@ def test_best_damping_is_close_to_the_optimum(steps):
     def error(nu):
         gamma = np.linalg.norm(toeplitz.damped_square_root_encoder(steps, damping=nu))
         decoder = toeplitz.damped_square_root(steps, damping=nu)
-        return errors.workload_errors(decoder, sensitivity=gamma).mean
+        return toeplitz.workload_errors(decoder, sensitivity=gamma).mean
 
     assert optimum <= error(damping) <= 1.007 * optimum
     for factor in (0.8, 1.25):
@@ -51,7 +51,7 @@ def test_banded_optimum_is_the_best_non_increasing_encoder_for_several_participa
             encoder, participations=participations, separation=separation
         )
         decoder = toeplitz.inverse_coefficients(encoder)
-        return errors.workload_errors(decoder, sensitivity=gamma).mean ** 2
+        return toeplitz.workload_errors(decoder, sensitivity=gamma).mean ** 2
 
     full = toeplitz.damped_square_root_encoder(steps, damping=0.1)
     found = minimize(
@@ -81,7 +81,7 @@ def test_one_epoch_is_the_fixed_point_of_denisov():
         weights = np.diag(sqrtm(root[:, None] * (ones.T @ ones) * root).real).copy()
     # At the fixed point tr(AᵀA X⁻¹) is the sum of the weights.
     expected = np.sqrt(weights.sum() / steps)
-    found = dense.dense_optimum(steps, tolerance=1e-9)
+    found = optimal.dense_optimum(steps, tolerance=1e-9)
     assert_allclose(found.error, expected, rtol=1e-7)
     assert found.gap < 1e-7
 
@@ -89,10 +89,10 @@ def test_one_epoch_is_the_fixed_point_of_denisov():
 def test_dense_is_at_least_as_good_as_toeplitz():
     for epochs in (1, 4):
         toeplitz_error = np.sqrt(epochs) * optimal.toeplitz_optimum(80, bands=80 // epochs).error
-        assert dense.dense_optimum(80, epochs=epochs).error < toeplitz_error
+        assert optimal.dense_optimum(80, epochs=epochs).error < toeplitz_error
 
 
 def test_a_search_that_stops_short_warns(monkeypatch):
-    monkeypatch.setattr(dense, "_MOST_ITERATIONS", 6)
+    monkeypatch.setattr(optimal, "_MOST_ITERATIONS", 6)
     with pytest.warns(AccuracyWarning, match="optimum has an estimated error"):
-        dense.dense_optimum(48, epochs=4, tolerance=1e-12)
+        optimal.dense_optimum(48, epochs=4, tolerance=1e-12)

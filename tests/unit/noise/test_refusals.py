@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from privreg.noise import dense, discrete, errors, optimal, streams, toeplitz, tree
-from privreg.noise.correlations import SquareRootCorrelation
+from privreg.noise import discrete, optimal, streams, toeplitz
 from privreg.noise.covariance import (
     DiagonalCovariance,
     PublicCovariance,
     identity_covariance,
     population_covariance,
 )
+from privreg.noise.streams import SquareRootCorrelation
 
 RNG = np.random.default_rng(0)
 THREE = identity_covariance(3)
@@ -22,21 +22,21 @@ THREE = identity_covariance(3)
         (toeplitz.damped_square_root, [5], {"damping": 1.5}, "damping"),
         (toeplitz.inverse_coefficients, [[0.0, 1.0]], {}, "coefficients"),
         (toeplitz.dense_matrix, [[[1.0]]], {}, "coefficients"),
-        (errors.step_variances, [[1.0, 0.0]], {"workload": [1.0]}, "workload"),
-        (errors.workload_errors, [[1.0]], {"sensitivity": -1.0}, "sensitivity"),
+        (toeplitz.step_variances, [[1.0, 0.0]], {"workload": [1.0]}, "workload"),
+        (toeplitz.workload_errors, [[1.0]], {"sensitivity": -1.0}, "sensitivity"),
         (optimal.toeplitz_optimum, [5], {"criterion": "median"}, "criterion"),
         (optimal.toeplitz_optimum, [5], {"workload": [1.0, 1.0]}, "workload"),
         (optimal.toeplitz_optimum, [3], {"workload": np.zeros(3)}, "workload must not be all 0"),
         (optimal.toeplitz_optimum, [5], {"weights": [0.0]}, "weights"),
         (optimal.toeplitz_optimum, [5], {"bands": 6}, "bands"),
-        (dense.dense_optimum, [10], {"epochs": 3}, "epochs"),
-        (dense.dense_optimum, [4], {"workload": [1.0]}, "workload"),
+        (optimal.dense_optimum, [10], {"epochs": 3}, "epochs"),
+        (optimal.dense_optimum, [4], {"workload": [1.0]}, "workload"),
         (streams.WhiteNoise(1, rng=RNG).draw, [0], {}, "must"),
         (streams.ToeplitzNoise, [[]], {"dimension": 1, "rng": RNG}, "decoder"),
         (streams.ToeplitzNoise, [[0.0, 1.0]], {"dimension": 1, "rng": RNG}, "decoder"),
         (streams.correlate_noise, [[1.0], np.zeros(3)], {}, "must"),
-        (tree.tree_shared_nodes, [-1, 3], {}, "must"),
-        (tree.tree_shared_nodes, [1.5, 3], {}, "must"),
+        (streams.tree_shared_nodes, [-1, 3], {}, "must"),
+        (streams.tree_shared_nodes, [1.5, 3], {}, "must"),
         (SquareRootCorrelation, [1.5], {}, r"damping must be .* at most 1, got 1\.5"),
         (DiagonalCovariance, [[1.0, 0.0]], {}, "diagonal must be at least"),
         (DiagonalCovariance, [[[1.0]]], {}, "diagonal must have shape"),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.noise import normals, streams, toeplitz
-from privreg.noise.normals import FEWEST, TESTED, standard_normal
-from privreg.noise.tree import TreeNoise
+from privreg import kernels
+from privreg.kernels import FEWEST, TESTED, standard_normal
+from privreg.noise import streams, toeplitz
+from privreg.noise.streams import TreeNoise
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -83,7 +84,7 @@ SHAPES = [0, 1, (), (3, 4), FEWEST - 1, FEWEST, (FEWEST,), (1024, 11), (2, 41, 1
 @pytest.fixture
 def loop(monkeypatch):
     """The compiled loop, as after many draws; records its calls."""
-    sizes, fill = [], normals._loop()
+    sizes, fill = [], kernels._loop()
 
     def recorded(rng, numbers):
         # NumPy's own draws hold it too, and the loop lets other threads run.
@@ -92,8 +93,8 @@ def loop(monkeypatch):
         sizes.append(numbers.size)
         fill(rng, numbers)
 
-    monkeypatch.setattr(normals, "_loop", lambda: recorded)
-    monkeypatch.setattr(normals._Process, "drawn", normals.WORTH_LOADING)
+    monkeypatch.setattr(kernels, "_loop", lambda: recorded)
+    monkeypatch.setattr(kernels._Process, "drawn", kernels.WORTH_LOADING)
     return sizes
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.special import binom
 
 from privreg.noise import toeplitz
-from privreg.noise.errors import step_variances, workload_errors
+from privreg.noise.toeplitz import step_variances, workload_errors
 
 STEPS = st.integers(1, 60)
 DAMPINGS = st.floats(0, 1)

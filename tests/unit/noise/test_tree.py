@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from privreg.noise import tree
-from privreg.noise.errors import step_variances
+from privreg.noise import streams
 from privreg.noise.sensitivity import single_participation_sensitivity
+from privreg.noise.toeplitz import step_variances
 
 STEPS = st.integers(1, 70)
 
@@ -26,26 +26,26 @@ def nodes_of_prefix(count: int) -> set[tuple[int, int]]:
 @given(s=st.integers(0, 300), t=st.integers(0, 300))
 def test_shared_nodes_are_those_of_both_prefixes(s, t):
     expected = len(nodes_of_prefix(s) & nodes_of_prefix(t))
-    assert tree.tree_shared_nodes(s, t) == expected
+    assert streams.tree_shared_nodes(s, t) == expected
 
 
 @given(steps=STEPS)
 def test_matrices_agree_with_the_covariance_and_the_sensitivity(steps):
-    encoder, decoder = tree.tree_matrices(steps)
+    encoder, decoder = streams.tree_matrices(steps)
     assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
     prefixes = np.cumsum(decoder, axis=0)
     index = np.arange(1, steps + 1)
-    expected = tree.tree_shared_nodes(index[:, None], index)
+    expected = streams.tree_shared_nodes(index[:, None], index)
     assert np.array_equal(prefixes @ prefixes.T, expected)
     assert np.array_equal(step_variances(decoder), np.bitwise_count(index))
     sensitivity = single_participation_sensitivity(encoder)
-    assert_allclose(tree.tree_sensitivity(steps), sensitivity, rtol=1e-14)
-    assert tree.tree_sensitivity(steps) ** 2 <= tree.tree_levels(steps) + 1e-9
+    assert_allclose(streams.tree_sensitivity(steps), sensitivity, rtol=1e-14)
+    assert streams.tree_sensitivity(steps) ** 2 <= streams.tree_levels(steps) + 1e-9
 
 
 @pytest.mark.parametrize("steps", [1, 2, 8, 13, 64])
 def test_stream_is_the_decoder_times_its_node_noise(steps, rng):
-    noise = tree.TreeNoise(3, rng=rng, steps=steps, std=2.0)
+    noise = streams.TreeNoise(3, rng=rng, steps=steps, std=2.0)
     increments = np.array(list(noise))
     assert increments.shape == (steps, 3)
     white = np.random.Generator(np.random.SFC64(20250516)).standard_normal((steps, 3)) * 2.0
@@ -57,7 +57,7 @@ def test_stream_is_the_decoder_times_its_node_noise(steps, rng):
 
 
 def test_memory_is_one_vector_a_level(rng):
-    noise = tree.TreeNoise(1, rng=rng)
+    noise = streams.TreeNoise(1, rng=rng)
     noise.draw(1023)
     assert len(noise._nodes) == 10
     noise.draw(1)
@@ -66,14 +66,14 @@ def test_memory_is_one_vector_a_level(rng):
 
 @given(steps=STEPS)
 def test_honaker_uses_the_whole_tree_and_is_never_worse(steps):
-    encoder, decoder = tree.full_honaker(steps)
+    encoder, decoder = streams.full_honaker(steps)
     assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
     assert_allclose(decoder, np.linalg.pinv(encoder), atol=1e-12)
-    _, plain = tree.tree_matrices(steps)
+    _, plain = streams.tree_matrices(steps)
     assert np.all(step_variances(decoder) <= step_variances(plain) + 1e-12)
     assert len(encoder) == sum(steps >> level for level in range(steps.bit_length()))
 
 
 @pytest.mark.parametrize(("steps", "levels"), [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4), (2048, 12)])
 def test_levels(steps, levels):
-    assert tree.tree_levels(steps) == levels
+    assert streams.tree_levels(steps) == levels

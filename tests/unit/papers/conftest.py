@@ -25,7 +25,7 @@ CONFIG = Path(__file__).parents[3] / "config"
 @contextmanager
 def cheap_searches() -> Iterator[None]:
     """Coarse best rates, few runs, two quick methods: whole ones have tests of their own."""
-    from privreg.planning import plan
+    from privreg import planning
     from privreg.theory.one_pass_dpgd import rate_search
     from reproduction.papers.choquettechoo2024.experiments import finite_time_steps
     from reproduction.studies import regret
@@ -37,13 +37,13 @@ def cheap_searches() -> Iterator[None]:
         return grid(*given)[::9]
 
     largest, grid = finite_time_steps._largest_gradient, regret.grid
-    methods = partial(plan.plan_run, methods=["full_batch", "adassp"])
+    methods = partial(planning.plan_run, methods=["full_batch", "adassp"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finite_time_steps, "_largest_gradient", few_runs)
         patch.setattr(regret, "grid", small_grid)
         for name, value in {"FIRST_POINTS": 11, "ZOOMS": 0, "LAST_RTOL": 1e-2}.items():
             patch.setattr(rate_search, name, value)
-        patch.setattr(plan, "plan_run", methods)
+        patch.setattr(planning, "plan_run", methods)
         patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))
         yield
 

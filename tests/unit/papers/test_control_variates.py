@@ -8,10 +8,10 @@ import pytest
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import PrivateRegression
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.private_regression import PrivateRegression
-from privreg.prediction.problem import LABEL_NOISE_LAWS
+from privreg.methods.problem import LABEL_NOISE_LAWS
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from reproduction.studies.control_variates import Sample, run_with_control

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.theory.noisy_sgd.pair_proxies import candidate_records
-from privreg.theory.noisy_sgd.second_moment import second_moment_basis
-from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+from privreg.theory.noisy_sgd.diffusion import second_moment_basis
+from privreg.theory.noisy_sgd.worst_pairs import PairSearch, candidate_records
 from reproduction.papers.lin2025.experiments import divergence_checks, joint_law
 from reproduction.papers.lin2025.experiments.divergence_checks import (
     evolved_laws,

@@ -6,8 +6,8 @@ import pytest
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import PrivateRegression
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.private_regression import PrivateRegression
 from privreg.schedules import Harmonic, Polynomial
 from reproduction.studies.regret import risks, synthetic_case
 from reproduction.studies.written_methods import from_text, to_text

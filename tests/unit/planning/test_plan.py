@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from privreg import planning
 from privreg.algorithms.huber_descent import best_clip_width
-from privreg.methods import registry
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.method import Candidates
-from privreg.planning.plan import MARGIN, draw, least_budget, plain, plan_run, predict_over
-from privreg.planning.search import WORTH, beyond, next_on
-from privreg.prediction.problem import Problem
+from privreg.methods.problem import Problem
+from privreg.planning import (
+    MARGIN,
+    WORTH,
+    beyond,
+    draw,
+    least_budget,
+    next_on,
+    plain,
+    plan_run,
+    predict_over,
+)
 from privreg.privacy.budget import Budget
 
 QUICK = ("full_batch", "adassp")
@@ -26,7 +35,7 @@ def problem(n=5000, p=10, **changes):
 def test_the_best_comes_first_and_is_what_predict_says():
     case, budget = problem(), Budget.zcdp(0.2)
     plan = plan_run(case, budget)
-    assert {each.name for each in plan.alternatives} == set(registry.searched())
+    assert {each.name for each in plan.alternatives} == set(planning.searched())
     held = [each for each in plan.alternatives if each.holds]
     assert plan.alternatives[: len(held)] == tuple(held)
     assert [each.regret for each in held] == sorted(each.regret for each in held)

@@ -5,9 +5,8 @@ import pytest
 
 from privreg.algorithms.huber_descent import HuberSettings, huber_descent
 from privreg.algorithms.samples import ArraySamples
-from privreg.prediction.gram_rounds import FARTHEST, whiten
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import rows_of
+from privreg.methods.huber import FARTHEST, whiten
+from privreg.methods.problem import Problem, rows_of
 from privreg.privacy.budget import Budget
 
 N, P = 3000, 3

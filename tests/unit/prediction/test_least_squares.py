@@ -6,16 +6,15 @@ from scipy.special import ndtr
 
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.least_squares_intervals import least_squares_intervals
-from privreg.methods.method import Declared
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.prediction.least_squares import (
+from privreg.methods.least_squares import (
     ERROR_LAWS,
+    PrivateLeastSquares,
     follow_wide,
     predicted_length,
     record_products,
 )
-from privreg.prediction.problem import Problem
-from privreg.prediction.rows import rows_of
+from privreg.methods.method import Declared
+from privreg.methods.problem import Problem, rows_of
 from privreg.privacy.budget import Budget
 
 ERRORS = {

@@ -5,11 +5,9 @@ import pytest
 from scipy.special import ndtri
 
 from privreg.algorithms.samples import ArraySamples
+from privreg.methods.clipping import squared_scales, squared_shift
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.prediction.clipping import squared_scales
-from privreg.prediction.misfit import squared_shift
-from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
-from privreg.prediction.rows import rows_of
+from privreg.methods.problem import LABEL_NOISE_LAWS, Problem, rows_of
 from privreg.privacy.budget import Budget
 from reproduction.studies.private_runs import excess_risk
 

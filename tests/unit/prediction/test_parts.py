@@ -11,17 +11,17 @@ from scipy.special import erf, erfc, gammainc
 from scipy.stats import norm
 
 from privreg.methods.adassp import _resolvent
-from privreg.prediction.clipping import (
+from privreg.methods.clipping import (
     DEGREES,
     clipped_moments,
     clipped_rows,
     clipped_slopes,
     noise_moments,
+    sample_nodes,
+    sampling_inflation,
     squared_scales,
 )
-from privreg.prediction.finite_sample import sample_nodes, sampling_inflation
-from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
-from privreg.prediction.rows import rows_of
+from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem, rows_of
 
 
 def problem(law="gaussian", values=(0.1, 0.2, 0.2, 0.5)):

@@ -8,23 +8,20 @@ import pytest
 from scipy.special import ndtr
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.algorithms.huber_scales import residual_scale, scale_edges
-from privreg.algorithms.warm_up import EXCURSION
-from privreg.methods import private_regression
+from privreg.algorithms.whitened_descent import EXCURSION, residual_scale, scale_edges
+from privreg.methods import huber
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import TALLEST_BIN, PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.one_pass_dpgd import OnePassDPGD
-from privreg.methods.private_least_squares import PrivateLeastSquares
-from privreg.methods.private_regression import PrivateRegression
-from privreg.planning.plan import predict_over
-from privreg.prediction.huber import TALLEST_BIN
-from privreg.prediction.predicted_error import MOST_RATIO, MOST_RATIO_WHOLE, Regime
-from privreg.prediction.problem import FEATURE_LAWS, Problem
+from privreg.methods.problem import FEATURE_LAWS, MOST_RATIO, MOST_RATIO_WHOLE, Problem, Regime
+from privreg.planning import predict_over
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from privreg.spectra import isotropic
-from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+from privreg.theory.full_batch_dpgd import GradientDescentLaw
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
 BUDGET = Budget.zcdp(0.125)
@@ -210,8 +207,8 @@ def test_noise_of_a_scale_alone_takes_few_steps_back(rng):
         exact = residual_scale(n * share, edges, sample_size=n)
         return np.std(found) / exact, np.mean(found > EXCURSION * exact)
 
-    spread, often = taken_back(private_regression.MOST_SCALE_NOISE)
+    spread, often = taken_back(huber.MOST_SCALE_NOISE)
     assert spread == pytest.approx(0.09, abs=0.01)
     # 0.005 with a standard error of 0.001.
     assert often == pytest.approx(0.005, abs=0.004)
-    assert taken_back(2 * private_regression.MOST_SCALE_NOISE)[1] == pytest.approx(0.11, abs=0.02)
+    assert taken_back(2 * huber.MOST_SCALE_NOISE)[1] == pytest.approx(0.11, abs=0.02)

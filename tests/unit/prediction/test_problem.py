@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privreg import spectra
-from privreg.prediction.least_squares import predicted_length
-from privreg.prediction.problem import Problem
+from privreg.methods.least_squares import predicted_length
+from privreg.methods.problem import Problem
 from privreg.privacy.budget import Budget
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.zcdp import one_pass_zcdp_root
+from privreg.privacy.budget import Budget, Neighbours, one_pass_zcdp_root
 
 
 def exact_delta(mu, epsilon):

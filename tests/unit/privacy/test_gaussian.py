@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.privacy.low_rank import LowRankUpdate, combine, diagonal_matrix
+from privreg.privacy.renyi import LowRankUpdate, combine, diagonal_matrix, renyi_divergence
 
 
 def random_update(

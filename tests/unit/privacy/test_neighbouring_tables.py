@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from privreg.algorithms.records import Persons
-from privreg.privacy.neighbouring_tables import neighbouring_tables
-from privreg.privacy.neighbours import Neighbours, shared_sample_size
-from privreg.privacy.persons import require_names
+from privreg.algorithms.records import Persons, require_names
+from privreg.auditing import neighbouring_tables
+from privreg.privacy.budget import Neighbours, shared_sample_size
 
 ROWS, LABELS = np.arange(1.0, 11.0).reshape(5, 2), np.arange(1.0, 6.0)
 GROUPS = np.array(["b", "a", "b", "c", "a"])

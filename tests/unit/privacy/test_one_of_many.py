@@ -14,13 +14,11 @@ from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise
 from privreg.algorithms.ols import ols
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import identity_covariance
-from privreg.noise.source import Seeded
+from privreg.noise.streams import TreeCorrelation
 from privreg.noise.toeplitz import damped_square_root
 from privreg.privacy.budget import Budget
-from privreg.privacy.one_of_many import OneOfMany
-from privreg.privacy.release import Diagnostic, Release, compose
+from privreg.privacy.release import Diagnostic, OneOfMany, Release, Seeded, compose
 from privreg.schedules import Polynomial
 
 N, P = 40, 2

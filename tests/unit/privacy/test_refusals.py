@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 
-from privreg.privacy import zcdp
-from privreg.privacy.budget import Budget
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.privacy.low_rank import LowRankUpdate
-from privreg.privacy.neighbouring_tables import neighbouring_tables
-from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
+from privreg.auditing import neighbouring_tables
+from privreg.privacy import budget
+from privreg.privacy.budget import Budget, one_pass_zcdp_root, shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release, compose
-from privreg.privacy.zcdp import one_pass_zcdp_root
+from privreg.privacy.renyi import LowRankUpdate, renyi_divergence
 
 SLANTED = np.array([[1.0, 0.1], [0.0, 1.0]])
 INDEFINITE = LowRankUpdate([1.0], [[1.0]], [[-2.0]])
@@ -33,12 +30,16 @@ def tables(**given):
         (Budget(np.inf).epsilon, {"delta": 1.0}, "delta"),
         (ONE.share, {"fraction": np.nextafter(1.0, 2.0)}, "fraction must be"),
         (ONE.__add__, {"other": Budget.zcdp(1.0, neighbours="add-remove")}, "neighbours"),
-        (zcdp.gaussian_noise_std, {"sensitivity": [1, 2], "rho": [1, 2, 3]}, "sensitivity and rho"),
-        (zcdp.to_approximate, {"rho": 0.1, "delta": 1.5}, "delta"),
-        (zcdp.to_approximate_tight, {"rho": np.inf, "delta": 0.1}, "rho"),
-        (zcdp.to_approximate_tight, {"rho": 1.0, "delta": 1.0}, "delta"),
-        (zcdp.from_approximate, {"epsilon": 0.1, "delta": 1.5}, "delta"),
-        (zcdp.compose, {"budgets": np.ones((2, 3)), "axis": 2}, "axis must be"),
+        (
+            budget.gaussian_noise_std,
+            {"sensitivity": [1, 2], "rho": [1, 2, 3]},
+            "sensitivity and rho",
+        ),
+        (budget.to_approximate, {"rho": 0.1, "delta": 1.5}, "delta"),
+        (budget.to_approximate_tight, {"rho": np.inf, "delta": 0.1}, "rho"),
+        (budget.to_approximate_tight, {"rho": 1.0, "delta": 1.0}, "delta"),
+        (budget.from_approximate, {"epsilon": 0.1, "delta": 1.5}, "delta"),
+        (budget.compose, {"budgets": np.ones((2, 3)), "axis": 2}, "axis must be"),
         (sum_sensitivity, {"bound": 1.0, "neighbours": "both"}, "'zero-out', got 'both'"),
         (one_pass_zcdp_root, {"step_sizes": [-0.1], "noise_multipliers": [1.0]}, "step_sizes"),
         (one_pass_zcdp_root, {"step_sizes": [0.1], "noise_multipliers": [-1.0]}, "noise_multip"),

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.privacy.gaussian_dp import gaussian_epsilon, gaussian_rho
-from privreg.privacy.low_rank import LowRankUpdate
-from privreg.privacy.zcdp import from_approximate, to_approximate, to_approximate_tight
+from privreg.privacy.budget import (
+    from_approximate,
+    gaussian_epsilon,
+    gaussian_rho,
+    to_approximate,
+    to_approximate_tight,
+)
+from privreg.privacy.renyi import LowRankUpdate, renyi_divergence
 
 from ..magnitudes import magnitude, magnitudes, near
 

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 from scipy.special import log_ndtr
 
-from privreg.privacy import zcdp
-from privreg.privacy.neighbours import Neighbours, gram_sensitivity, sum_sensitivity
+from privreg.privacy import budget
+from privreg.privacy.budget import Neighbours, gram_sensitivity, sum_sensitivity
 
 RHOS = np.array([1e-4, 0.015, 0.05, 0.5, 3.0])
 DELTAS = np.array([[1e-12], [1e-6], [1e-2]])
@@ -22,7 +22,7 @@ def exact_gaussian_delta(epsilon: float, rho: float) -> float:
 
 
 def test_values_quoted_for_the_papers_budgets():
-    assert_allclose(zcdp.to_approximate([0.015, 0.05], delta=1e-6), [0.92546, 1.71226], atol=5e-6)
+    assert_allclose(budget.to_approximate([0.015, 0.05], delta=1e-6), [0.92546, 1.71226], atol=5e-6)
 
 
 @pytest.mark.parametrize("order", [1.5, 4.0])
@@ -33,25 +33,25 @@ def test_gaussian_budget_is_the_renyi_divergence_per_order(order):
         lambda x: np.exp(order * p.logpdf(x) + (1 - order) * q.logpdf(x)), -40, 40, limit=500
     )
     divergence = np.log(moment) / (order - 1)
-    rho = zcdp.gaussian_budget(sensitivity=shift, noise_std=spread)
+    rho = budget.gaussian_budget(sensitivity=shift, noise_std=spread)
     assert divergence == pytest.approx(order * rho, rel=1e-9)
 
 
 def test_noise_is_the_inverse_of_the_budget():
-    noise = zcdp.gaussian_noise_std(sensitivity=0.3, rho=RHOS)
-    assert_allclose(zcdp.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14)
+    noise = budget.gaussian_noise_std(sensitivity=0.3, rho=RHOS)
+    assert_allclose(budget.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14)
 
 
 def test_round_trip_through_epsilon():
-    epsilon = zcdp.to_approximate(RHOS, delta=DELTAS)
+    epsilon = budget.to_approximate(RHOS, delta=DELTAS)
     assert_allclose(
-        zcdp.from_approximate(epsilon, delta=DELTAS), np.broadcast_to(RHOS, (3, 5)), rtol=1e-12
+        budget.from_approximate(epsilon, delta=DELTAS), np.broadcast_to(RHOS, (3, 5)), rtol=1e-12
     )
 
 
 def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_form():
-    closed = zcdp.to_approximate(RHOS, delta=DELTAS)
-    tight = zcdp.to_approximate_tight(RHOS, delta=DELTAS)
+    closed = budget.to_approximate(RHOS, delta=DELTAS)
+    tight = budget.to_approximate_tight(RHOS, delta=DELTAS)
     assert tight.shape == closed.shape
     assert np.all(tight < closed)
     for index in np.ndindex(tight.shape):
@@ -65,14 +65,14 @@ def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_
 
 def test_tight_conversions_are_elementwise_and_never_worse_than_the_closed_form():
     epsilon, failure = np.array([[0.5], [2.0]]), np.array([1e-6, 1e-2])
-    found = zcdp.from_approximate_tight(epsilon, delta=failure)
+    found = budget.from_approximate_tight(epsilon, delta=failure)
     assert found.shape == (2, 2)
-    assert found[1, 0] == zcdp.from_approximate_tight(2.0, delta=1e-6)
+    assert found[1, 0] == budget.from_approximate_tight(2.0, delta=1e-6)
     rho = np.array([0.0, 1.0, 0.0, 1e8])
-    tight = zcdp.to_approximate_tight(rho, delta=0.5)
+    tight = budget.to_approximate_tight(rho, delta=0.5)
     for value, found in zip(rho, tight, strict=True):
-        assert found == zcdp.to_approximate_tight(value, delta=0.5)
-    assert np.all(tight <= zcdp.to_approximate(rho, delta=0.5))
+        assert found == budget.to_approximate_tight(value, delta=0.5)
+    assert np.all(tight <= budget.to_approximate(rho, delta=0.5))
     assert tight[0] == tight[2] == 0
     assert tight[1] > 0.5
 
@@ -80,47 +80,47 @@ def test_tight_conversions_are_elementwise_and_never_worse_than_the_closed_form(
 @pytest.mark.parametrize("delta", [1e-9, 0.9])
 @pytest.mark.parametrize("epsilon", [1e-5, 1.0, 300.0])
 def test_tight_inverse_is_the_largest_budget_that_keeps_epsilon(epsilon, delta):
-    rho = float(zcdp.from_approximate_tight(epsilon, delta=delta))
-    assert zcdp.to_approximate_tight(rho, delta=delta) <= epsilon
-    assert zcdp.to_approximate_tight(rho * (1 + 4e-9), delta=delta) > epsilon
-    assert rho >= zcdp.from_approximate(epsilon, delta=delta)
+    rho = float(budget.from_approximate_tight(epsilon, delta=delta))
+    assert budget.to_approximate_tight(rho, delta=delta) <= epsilon
+    assert budget.to_approximate_tight(rho * (1 + 4e-9), delta=delta) > epsilon
+    assert rho >= budget.from_approximate(epsilon, delta=delta)
 
 
 def test_infinities_are_answers():
     assert_array_equal(
-        zcdp.gaussian_budget(
+        budget.gaussian_budget(
             sensitivity=[np.inf, np.inf, 0.0, 0.0, 1.0, 1.0],
             noise_std=[1.0, np.inf, np.inf, 0.0, 0.0, np.inf],
         ),
         [np.inf, np.inf, 0.0, 0.0, np.inf, 0.0],
     )
     assert_array_equal(
-        zcdp.gaussian_noise_std(sensitivity=[np.inf, 1.0, np.inf], rho=[1.0, np.inf, np.inf]),
+        budget.gaussian_noise_std(sensitivity=[np.inf, 1.0, np.inf], rho=[1.0, np.inf, np.inf]),
         [np.inf, 0.0, np.inf],
     )
-    assert zcdp.compose([np.inf, 1.0]) == np.inf
-    assert zcdp.to_approximate(0.0, delta=1e-6) == 0.0
-    assert zcdp.to_approximate(np.inf, delta=1e-6) == np.inf
-    assert zcdp.from_approximate(0.0, delta=1.0) == 0.0
-    assert zcdp.from_approximate(np.inf, delta=1e-6) == np.inf
+    assert budget.compose([np.inf, 1.0]) == np.inf
+    assert budget.to_approximate(0.0, delta=1e-6) == 0.0
+    assert budget.to_approximate(np.inf, delta=1e-6) == np.inf
+    assert budget.from_approximate(0.0, delta=1.0) == 0.0
+    assert budget.from_approximate(np.inf, delta=1e-6) == np.inf
     # With δ = 1 everything is hidden already: ε is what ρ alone asks for.
-    assert_array_equal(zcdp.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
-    assert zcdp.to_approximate(0.5, delta=0.5) == pytest.approx(
+    assert_array_equal(budget.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
+    assert budget.to_approximate(0.5, delta=0.5) == pytest.approx(
         0.5 + 2 * np.sqrt(0.5 * np.log(2)), rel=1e-15
     )
 
 
 def test_a_budget_that_underflows_is_rounded_up():
-    assert 0 < zcdp.gaussian_budget(sensitivity=1e-200, noise_std=1.0) <= 5e-301
-    assert zcdp.gaussian_budget(sensitivity=1.0, noise_std=1e-3) == pytest.approx(5e5)
+    assert 0 < budget.gaussian_budget(sensitivity=1e-200, noise_std=1.0) <= 5e-301
+    assert budget.gaussian_budget(sensitivity=1.0, noise_std=1e-3) == pytest.approx(5e5)
 
 
 def test_composition_over_each_axis_and_none():
     budgets = np.arange(6.0).reshape(2, 3)
-    assert_allclose(zcdp.compose(budgets, axis=0), [3, 5, 7])
-    assert_allclose(zcdp.compose(budgets, axis=1), [3, 12])
-    assert zcdp.compose(budgets) == 15
-    assert zcdp.compose([]) == 0
+    assert_allclose(budget.compose(budgets, axis=0), [3, 5, 7])
+    assert_allclose(budget.compose(budgets, axis=1), [3, 12])
+    assert budget.compose(budgets) == 15
+    assert budget.compose([]) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import ncx2
 
-from privreg.theory.bias_aware import bias_aware_quantile
+from privreg.theory.huber_descent import bias_aware_quantile
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999999])

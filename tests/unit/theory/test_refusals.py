@@ -9,30 +9,36 @@ import pytest
 
 from privreg.schedules import ConstantRate
 from privreg.spectra import Spectrum
-from privreg.theory.correlated_noise import bounds, stationary_noise
-from privreg.theory.correlated_noise.convex_bound import SectorProgram, quadratic_envelope
-from privreg.theory.correlated_noise.error_curves import error_curve
-from privreg.theory.correlated_noise.linear_regression import stability_limit
-from privreg.theory.full_batch_dpgd.law import gradient_descent_law
-from privreg.theory.huber_descent import last_iterate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
-from privreg.theory.noisy_sgd.hidden_state import hidden_state_divergence
-from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-from privreg.theory.noisy_sgd.population import Population, estimated_population
-from privreg.theory.noisy_sgd.release_loss import release_loss
-from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
+from privreg.theory import huber_descent
+from privreg.theory.correlated_noise import bounds as ftrl_bounds
+from privreg.theory.correlated_noise import stationary
+from privreg.theory.correlated_noise.bounds import SectorProgram, quadratic_envelope
+from privreg.theory.correlated_noise.finite_time import error_curve
+from privreg.theory.correlated_noise.stationary import stability_limit
+from privreg.theory.full_batch_dpgd import gradient_descent_law
+from privreg.theory.noisy_sgd.diffusion import (
+    HomogenisedSGD,
+    Population,
+    RidgeRegression,
+    estimated_population,
+)
+from privreg.theory.noisy_sgd.last_iterate_loss import (
+    fixed_order_divergence,
+    hidden_state_divergence,
+)
+from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, release_loss, shuffled_loss
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
-from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
-from privreg.theory.shaped_noise import privacy_error, rates, second_moments
+from privreg.theory.one_pass_dpgd.rates import optimal_exponent
+from privreg.theory.shaped_noise import bounds, risk
 from privreg.theory.shaped_noise.bounds import (
+    PowerLawDecay,
     fitted_exponent,
     general_bound,
     minimise_over_step_size,
 )
-from privreg.theory.shaped_noise.decay import PowerLawDecay
 
-INDEPENDENT = stationary_noise.StationaryNoise.independent()
+INDEPENDENT = stationary.StationaryNoise.independent()
 PROGRAM = partial(SectorProgram, strong_convexity=0.5, step_size=1.0, lags=2, nodes_per_panel=2)
 CURVE = partial(error_curve, step_size=0.1, coefficients=[1.0], steps=1)
 ONE_PASS = {"aspect_ratio": 0.1, "clip_constant": 1.0, "label_noise_std": 0.1, "zcdp_root": 1.0}
@@ -90,7 +96,7 @@ class Rising:
         (partial(bounds.effective_dimension, [0.0]), "eigenvalues must not all be 0"),
         (
             partial(
-                bounds.stationary_upper_bound,
+                ftrl_bounds.stationary_upper_bound,
                 [1.0],
                 step_size=0.5,
                 noise=INDEPENDENT,
@@ -106,14 +112,14 @@ class Rising:
             "largest must be at least 1",
         ),
         (partial(PowerLawDecay(1.2).shaped_trace, 1e12), "horizon must be at most"),
-        (partial(rates.identity_exponent, 1), "decay must be more than 1"),
+        (partial(bounds.identity_exponent, 1), "decay must be more than 1"),
         (
-            partial(privacy_error.toeplitz_factor, 0.1, decoder=[1.0], sample_size=4),
+            partial(risk.toeplitz_factor, 0.1, decoder=[1.0], sample_size=4),
             "decoder must have at least 3 coefficients",
         ),
         (
             partial(
-                second_moments.private_risk,
+                risk.private_risk,
                 [1.0],
                 covariance=[1.0],
                 noise_std=1.0,
@@ -138,7 +144,7 @@ class Rising:
         # Of rank two up to rounding.
         (
             partial(
-                last_iterate.sandwich,
+                huber_descent.sandwich,
                 np.outer([1.0, 3.0, 7.0], [0.1, 0.3, 0.7]) / 11
                 + np.outer([1, 0, 0], [0, 0.2, 0.1]),
                 np.eye(3),

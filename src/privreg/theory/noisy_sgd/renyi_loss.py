@@ -14,16 +14,203 @@ to both data sets, plus a rank-two term, and a divergence costs O(d).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.privacy.low_rank import LowRankUpdate, combine
-from privreg.ranges import short
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-from privreg.validation import require_array, require_choice, require_instance, require_number
+from privreg.checks import (
+    require_answer,
+    require_array,
+    require_choice,
+    require_count,
+    require_counts,
+    require_flag,
+    require_instance,
+    require_number,
+    require_real,
+    short,
+)
+from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
+from privreg.schedules import LARGEST, RateWithIntegral, require_rate
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, Population, estimated_population
+
+# Error of the integrated squared rate: of a panel's share, and of the whole.
+SHARE, SHARE_OF_TOTAL = 1e-6, 1e-9
+# Far from where exponentials overflow.
+GENTLE = 500.0
+
+
+def shuffled_loss(
+    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
+) -> NDArray[np.float64]:
+    r"""Rényi loss of a mixture over the random position of the differing record.
+
+    .. math::
+        \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
+        + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
+
+    Positions that the weights leave out come after the release and cost nothing. It is an upper
+    bound of the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
+
+    Parameters
+    ----------
+    divergences : array_like, shape (..., p)
+        Divergence D_j given each position, at least 0, `inf` allowed; the supremum over pairs
+        where there are several.
+    weights : array_like, shape (p,)
+        Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
+    horizon : float
+        Range T of the uniform position, more than 0.
+    order : float
+        Rényi order α, more than 1 and at most 1e100.
+
+    Source
+    ------
+    lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
+    """
+    share, exponents, order = _mixture(divergences, weights, horizon, order)
+    exponents = np.where(share > 0, exponents, 0.0)
+    largest = exponents.max(axis=-1, initial=0.0)
+    # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
+    gentle = np.log1p(np.expm1(np.minimum(exponents, GENTLE)) @ share)
+    if np.any(largest > GENTLE):
+        with np.errstate(divide="ignore"):
+            parts = exponents + np.log(-np.expm1(-exponents)) + np.log(share)
+        steep = np.logaddexp(0.0, np.logaddexp.reduce(parts, axis=-1))
+        gentle = np.where(largest > GENTLE, steep, gentle)
+    return np.asarray(gentle / (order - 1.0))
+
+
+def paper_shuffled_loss_of_iterates(
+    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
+) -> NDArray[np.float64]:
+    r"""Equation (21) of lin2025 as printed, with a product where `shuffled_loss` has the sum.
+
+    .. math::
+        \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
+
+    It is negative for small divergences and minus infinity when the last iterate is released,
+    which no divergence can be.
+    """
+    share, exponents, order = _mixture(divergences, weights, horizon, order)
+    largest = np.max(exponents, axis=-1, initial=0.0)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        factor = np.log(max(1.0 - float(share.sum()), 0.0))
+        inner = np.where(share > 0, np.exp(exponents - shift[..., None]), 0.0) @ share
+        loss = np.asarray((factor + shift + np.log(inner)) / (order - 1.0))
+    return require_answer("divergences and weights", loss, infinite=True)
+
+
+def _mixture(
+    divergences: ArrayLike, weights: ArrayLike, horizon: float, order: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Probabilities of the positions, exponents (α - 1) D, and the order."""
+    order = require_number("order", order, above=1, most=1e100)
+    horizon = require_number("horizon", horizon, above=0)
+    masses = require_real("weights", weights, least=0)
+    if masses.ndim != 1:
+        raise ValueError(f"weights must have shape (p,), got {masses.shape}")
+    with np.errstate(over="ignore"):
+        share = masses / horizon
+    if not share.sum() <= 1.0 + 1e-9:
+        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
+    losses = require_real("divergences", divergences, least=0, infinite=True)
+    if losses.shape[-1:] != masses.shape:
+        raise ValueError(f"divergences must have shape (..., {masses.size}), got {losses.shape}")
+    with np.errstate(over="ignore"):
+        return share, (order - 1.0) * losses, order
+
+
+def position_quadrature(
+    times: ArrayLike,
+    *,
+    finest: float,
+    nodes_per_panel: int = 4,
+    schedule: RateWithIntegral | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Quadrature over positions up to the last release time, fine at 0 and before each release.
+
+    The loss as a function of the position has a layer of a few steps at 0, where the state
+    still has no spread, and a decay of the same kind before each release. Between neighbouring
+    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule. As the
+    loss grows with the square of the rate, panels are halved until the rule integrates that too.
+
+    Parameters
+    ----------
+    times : array_like, shape (J,)
+        Ascending release times, more than 0 and at most 1e50.
+    finest : float
+        Largest admissible width of the panels at the ends, such as 1/d; at least 1e-100.
+    nodes_per_panel : int
+        At least 1.
+    schedule : RateWithIntegral, optional
+        A rate that varies; a constant one unless given.
+
+    Returns
+    -------
+    positions, weights : ndarray, shape (p,)
+        The weights sum to the last time.
+    """
+    released = np.atleast_1d(require_real("times", times, above=0, most=LARGEST))
+    require_array("times", released, shape=(None,))
+    if np.any(np.diff(released, prepend=0.0) <= 0):
+        raise ValueError(f"times must be strictly ascending, got {short(released)}")
+    finest = require_number("finest", finest, least=1e-100)
+    nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
+    points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
+    breaks = [0.0]
+    for left, right in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
+        levels = max(1, int(np.ceil(np.log2(max((right - left) / finest, 2.0)))))
+        half = 0.5 ** np.arange(levels, 0, -1)
+        breaks.extend(left + (right - left) * half)
+        breaks.extend(right - (right - left) * half[-2::-1])
+        breaks.append(float(right))
+    edges = np.array(breaks)
+    if schedule is not None:
+        require_rate(schedule)
+        edges = _resolving(schedule, edges, points, masses)
+    return _rule(edges[:-1], edges[1:], points, masses)
+
+
+def _resolving(
+    schedule: RateWithIntegral,
+    edges: NDArray[np.float64],
+    points: NDArray[np.float64],
+    masses: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Edges between which the rule integrates the squared rate, or all but a share of the whole."""
+
+    def squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+        positions, weights = _rule(left, right, points, masses)
+        return (weights * schedule.rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
+
+    left, right = edges[:-1], edges[1:]
+    total = 0.0
+    accepted = []
+    while left.size:
+        middle = left + (right - left) / 2
+        whole, first, second = squares(left, right), squares(left, middle), squares(middle, right)
+        total = max(total, float(np.sum(first + second)))
+        error = np.abs(first + second - whole)
+        cut = (error > SHARE * whole) & (error > SHARE_OF_TOTAL * total)
+        accepted.append(left[~cut])
+        left, right = np.append(left[cut], middle[cut]), np.append(middle[cut], right[cut])
+    return np.append(np.sort(np.concatenate(accepted)), edges[-1])
+
+
+def _rule(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    points: NDArray[np.float64],
+    masses: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    width = right - left
+    positions = left[:, None] + 0.5 * width[:, None] * (points + 1.0)
+    return positions.ravel(), (0.5 * width[:, None] * masses).ravel()
+
 
 Variant = Literal["exact", "paper"]
 # Variances are right to about 1e-13: what is left of their difference is right to 1e-6.
@@ -398,3 +585,210 @@ def checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
     if np.any(np.diff(released) <= 0):
         raise ValueError(f"times must be strictly ascending, got {short(released)}")
     return released
+
+
+FloatArray = NDArray[np.float64]
+Release = Literal["last", "average", "all"]
+WITHIN = {"least": -1e30, "most": 1e30}
+RELEASES: tuple[Release, ...] = get_args(Release)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseLoss:
+    """Rényi loss of a release when one record is replaced.
+
+    Attributes
+    ----------
+    loss : float
+        The larger of the two directions; `inf` where a divergence is infinite.
+    by_direction : ndarray, shape (2,)
+        Loss of the given records against the replaced ones, and the reverse.
+    positions : ndarray, shape (p,)
+        Times s of the differing step, in steps over d.
+    divergences : ndarray, shape (2, p)
+        Divergence given the position, in both directions.
+    """
+
+    loss: float
+    by_direction: FloatArray
+    positions: FloatArray
+    divergences: FloatArray
+
+
+def release_loss(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    record: int,
+    replacement: tuple[ArrayLike, float],
+    schedule: RateWithIntegral,
+    gradient_noise_std: float,
+    order: float,
+    release: Release = "last",
+    steps: ArrayLike | None = None,
+    ridge: float = 0.0,
+    start: ArrayLike | None = None,
+    population: Population | None = None,
+    shuffled: bool = True,
+    finest: float | None = None,
+) -> ReleaseLoss:
+    r"""Rényi loss of what one pass of noisy SGD releases, if one record is another.
+
+    .. math::
+        x_{k+1} = x_k - \tfrac{\gamma(k/d)}d\big(a_k(a_k^\top x_k - b_k) + \delta x_k
+        + \sigma z_k\big), \qquad z_k \sim N(0, I_d), \quad k = 0..n-1
+
+    without clipping. The law of x_k is approximated by that of a diffusion at time k/d.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, d)
+    labels : array_like, shape (n,)
+        The records, one a step, at least -1e30 and at most 1e30.
+    record : int
+        Index of the record that is replaced, in [0, n).
+    replacement : (array_like of shape (d,), float)
+        Features and label that it is replaced by, at least -1e30 and at most 1e30.
+    schedule : RateWithIntegral
+        Scaled rate γ(t) = d η at step k = t d, such as `ConstantRate(dimension * step_size)`.
+    gradient_noise_std : float
+        σ, noise added to each coordinate of a gradient, more than 0.
+    order : float
+        Rényi order α, more than 1. From some order on the divergence is infinite.
+    release : {"last", "average", "all"}
+        One iterate; the average of the iterates after `steps`; or those iterates themselves.
+    steps : array_like of int, optional
+        Numbers of steps in [1, n], ascending, after which iterates are taken; n alone for "last"
+        unless given, where it is one number. The cost of "average" grows with their square.
+    ridge : float
+        Penalty δ, at least 0.
+    start : array_like, shape (d,), optional
+        x_0, independent of the records, at least -1e30 and at most 1e30; 0 by default.
+    population : Population, optional
+        Law of the records, not private if made of them; `population.estimated_population` of the
+        records unless given.
+    shuffled : bool
+        Whether the records are visited in a random order, so that the loss is a mixture over the
+        position; else each keeps its place.
+    finest : float, optional
+        Panel width of the quadrature over positions next to 0 and the release times, more than 0;
+        1/d by default. Without effect on records in their places.
+
+    Guarantee
+    ---------
+    None: an approximation by a conjecture, for one pair of records. It bounds no mechanism over all
+    neighbouring data sets, and the diffusion's variance counts the sampling noise of the other
+    records, which an adversary may know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privreg.schedules import ConstantRate
+    >>> rng = np.random.Generator(np.random.SFC64(1))
+    >>> features = rng.standard_normal((200, 20)) / np.sqrt(20)
+    >>> labels = features @ np.ones(20) + 0.1 * rng.standard_normal(200)
+    >>> setting = dict(
+    ...     record=0, replacement=(np.zeros(20), 0.0), schedule=ConstantRate(0.8),
+    ...     gradient_noise_std=0.5, order=2.0,
+    ... )
+    >>> last = release_loss(features, labels, **setting)
+    >>> both = release_loss(features, labels, release="all", steps=[100, 200], **setting)
+    >>> 0 < last.loss < both.loss
+    True
+
+    Source
+    ------
+    lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
+    variants.
+    """
+    rows = require_array("features", features, shape=(None, None), **WITHIN)
+    n, d = rows.shape
+    targets = require_array("labels", labels, shape=(n,), **WITHIN)
+    index = require_count("record", record, least=0)
+    if index >= n:
+        raise ValueError(f"record must be less than {n}, the number of records, got {index}")
+    try:
+        given, given_label = replacement
+    except (TypeError, ValueError):
+        raise ValueError("replacement must be features and a label, got another object") from None
+    other = require_array("replacement", given, shape=(d,), **WITHIN)
+    other_label = float(require_array("replacement", given_label, shape=(), **WITHIN))
+    require_flag("shuffled", shuffled)
+    noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
+    alpha = require_number("order", order, above=1)
+    require_choice("release", release, RELEASES)
+    times = _release_steps(steps, release=release, sample_size=n) / d
+    origin = np.zeros(d) if start is None else require_array("start", start, shape=(d,), **WITHIN)
+    if population is not None:
+        require_instance("population", population, Population)
+    known = estimated_population(rows, targets) if population is None else population
+    if known.target.size != d:
+        raise ValueError(f"population must have dimension {d}, got {known.target.size}")
+    problem, basis = known.regression(start=origin, ridge=ridge)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
+    pair = (
+        Record(rows[index] @ basis, float(targets[index])),
+        Record(other @ basis, other_label),
+    )
+    if shuffled:
+        width = 1.0 / d if finest is None else finest
+        positions, weights = position_quadrature(times, finest=width, schedule=schedule)
+    else:
+        # The iterate after k steps lies at k/d and does not know record k, counted from 0.
+        positions, weights = np.nextafter([index / d], np.inf), np.array([law.horizon])
+    try:
+        divergences = np.array(
+            [
+                [
+                    release_divergence(
+                        law, *ordered, release=release, times=times, position=place, order=alpha
+                    )
+                    for place in positions
+                ]
+                for ordered in (pair, pair[::-1])
+            ]
+        )
+    except IndistinctError as error:
+        raise ValueError(f"features, labels and replacement must be such that {error}") from None
+    by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=alpha)
+    return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
+
+
+def release_divergence(
+    law: HomogenisedSGD,
+    first: Record,
+    second: Record,
+    *,
+    release: Release,
+    times: FloatArray,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    """Divergence of a release between two runs that differ in the record at one position.
+
+    What is released is the iterate at the last of `times`, their average, or all of them (lin2025,
+    Theorems 4.3, 4.5 and 4.4): an approximation, no guarantee.
+    """
+    if release == "last":
+        last = float(times[-1])
+        return last_iterate_divergence(
+            law, first, second, time=last, position=position, order=order, variant=variant
+        )
+    divergence = average_divergence if release == "average" else iterates_divergence
+    return divergence(
+        law, first, second, times=times, position=position, order=order, variant=variant
+    )
+
+
+def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -> FloatArray:
+    if steps is None:
+        if release != "last":
+            raise ValueError(f"steps must be given for the release {release!r}, got None")
+        steps = [sample_size]
+    wanted = np.atleast_1d(require_counts("steps", steps, least=1, most=sample_size))
+    if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
+        raise ValueError(f"steps must be ascending whole numbers, got {short(steps)}")
+    if release == "last" and wanted.size > 1:
+        raise ValueError(f"steps must be one number for the release 'last', got {wanted.size}")
+    return wanted.astype(np.float64)

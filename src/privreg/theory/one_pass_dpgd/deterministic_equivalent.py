@@ -16,28 +16,155 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, erfc, gammainc
 
-from privreg.accuracy import warn_beyond
-from privreg.ranges import short
-from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
-from privreg.spectra import Spectrum
-from privreg.theory.one_pass_dpgd.settings import (
-    require_falling,
-    require_scalars,
-    require_settings,
-    require_signal,
-)
-from privreg.validation import (
+from privreg.checks import (
+    entry,
     require_answer,
     require_array,
+    require_broadcast,
     require_count,
     require_instance,
     require_number,
+    require_real,
+    short,
+    warn_beyond,
 )
+from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
+from privreg.spectra import Spectrum
+
+SMALLEST, LARGEST = 1e-32, 1e32
+ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
+INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
+
+
+def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np.float64]]:
+    """Settings in range, in the order given: from 1e-32 to 1e32, of shapes that broadcast.
+
+    Risks, signals and label noise may be 0. Where `infinite`, a clipping constant may be, which
+    clips nothing, or a root, which adds no noise.
+    """
+    arrays = []
+    for name, value in values.items():
+        open_end = infinite and name in INFINITY_ALLOWED
+        array = require_real(name, value, least=0, infinite=open_end)
+        inside = (array >= SMALLEST) & (array <= LARGEST)
+        inside |= (array == 0) & (name in ZERO_ALLOWED)
+        inside |= np.isinf(array) & open_end
+        if not np.all(inside):
+            also = " or 0" if name in ZERO_ALLOWED else ", or `inf`" if open_end else ""
+            raise ValueError(
+                f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, "
+                f"got {entry(array, ~inside)}"
+            )
+        arrays.append(array)
+    require_broadcast(**dict(zip(values, arrays, strict=True)))
+    return arrays
+
+
+def require_scalars(*, infinite: bool = True, **values: Any) -> list[float]:
+    """As `require_settings`, for one number each."""
+    arrays = require_settings(infinite=infinite, **values)
+    for name, array in zip(values, arrays, strict=True):
+        if array.ndim:
+            raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return [float(array) for array in arrays]
+
+
+def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
+    """D_i(0) of each mode, or of all."""
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
+    return signals
+
+
+def require_falling(rates: NDArray[np.float64]) -> None:
+    """Refuse rates, along time, that rise: private noise of a negative variance does not exist."""
+    if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
+        raise ValueError("schedule must not increase under private noise, got one that does")
+
+
+def descent_factor(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Share of the gradient's drift that survives clipping, in (0, 1].
+
+    .. math:: \mu_c(R) = \frac{\|\mathbb E[r_c x]\|}{\|\mathbb E[r x]\|}
+        = \mathrm{erf}\Big(\frac{c}{\sqrt{2(2R + \zeta^2)}}\Big),
+        \qquad r \sim N(0, 2R + \zeta^2),\ r_c = \mathrm{clip}(r, \pm c)
+
+    Parameters
+    ----------
+    risk : array_like, shape (...)
+        Excess risk R, 0 or from 1e-32 to 1e32, as all inputs.
+    clip_constant : array_like, shape (...)
+        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+    label_noise_std : array_like, shape (...)
+        Standard deviation zeta of the label noise, at least 0.
+
+    Source
+    ------
+    bombari2025, equations (4.6) and (B.1).
+    """
+    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+    return descent_of(ratio)
+
+
+def variance_factor(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Share of the residual's second moment that survives clipping, in (0, 1].
+
+    .. math:: \nu_c(R) = \frac{\mathbb E[r_c^2]}{\mathbb E[r^2]}
+        = c'^2\,\mathrm{erfc}\Big(\frac{c'}{\sqrt2}\Big) + P\Big(\frac32, \frac{c'^2}2\Big),
+        \qquad c' = \frac{c}{\sqrt{2R + \zeta^2}}
+
+    where P is the regularised lower incomplete gamma function, the truncated second moment of a
+    standard normal; this form keeps its digits for small c'.
+
+    Parameters
+    ----------
+    risk, clip_constant, label_noise_std
+        R, c and zeta as for `descent_factor`.
+
+    Source
+    ------
+    bombari2025, equations (4.6) and (B.2)-(B.3).
+    """
+    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+    return variance_of(ratio)
+
+
+def clip_ratio(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
+    excess, constant, noise = require_settings(
+        risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
+    )
+    with np.errstate(divide="ignore"):
+        return constant / np.sqrt(2 * excess + noise**2)
+
+
+def descent_of(ratio: ArrayLike) -> NDArray[np.float64]:
+    """`descent_factor` of a clip ratio, unchecked, for loops that have checked their numbers."""
+    return np.asarray(erf(np.asarray(ratio) / np.sqrt(2)))
+
+
+def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
+    """`variance_factor` of a clip ratio, unchecked, for loops that have checked their numbers."""
+    # Beyond 40 standard deviations nothing is clipped.
+    inside = np.minimum(ratio, 40.0)
+    return np.asarray(inside**2 * erfc(inside / np.sqrt(2)) + gammainc(1.5, inside**2 / 2))
+
 
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
@@ -515,3 +642,113 @@ def _decay(exponent):  # type: ignore[no-untyped-def]
     decrement = decrement * (2 - decrement)
     decrement = decrement * (2 - decrement)
     return 1 - decrement, decrement / x
+
+
+class Sandwich(NamedTuple):
+    """Lower and upper bound on the excess risk, each of the shape of the times."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+def sandwich(
+    schedule: Schedule,
+    *,
+    smallest: float,
+    largest: float,
+    aspect_ratio: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
+    times: ArrayLike,
+    start: float = 0.5,
+) -> Sandwich:
+    r"""Bounds on the risk, before the output noise, from equations for eigenvalues in a range.
+
+    .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
+        + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
+
+    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one, solved
+    to 1e-7 by `deterministic_equivalent.solve`.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Learning rate, at most 2 / gamma, with one amplitude from 1e-20 to 1e32.
+    smallest, largest : float
+        Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
+    aspect_ratio : float
+        gamma = d / n, at least 1e-20 and at most 1e20.
+    zcdp_root : float
+        rho, at least 1e-30 and at most 1e28; `inf` for no noise.
+    clip_constant : float
+        Clipping constant c in units of the residual, more than 0 and finite.
+    label_noise_std : float
+        Standard deviation zeta of the label noise, at least 0.
+    times : array_like, shape (times,)
+        Increasing, in [0, 1].
+    start : float
+        Excess risk R(0), at least 1e-20 and at most 1e20.
+
+    Source
+    ------
+    bombari2025, Proposition D.1; its proof needs tr(Sigma^2) at most largest times tr(Sigma), and
+    prints "at least".
+    """
+    require_schedule(schedule)
+    smallest, largest, aspect_ratio, zcdp_root, label_noise_std, start = require_scalars(
+        smallest=smallest,
+        largest=largest,
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        label_noise_std=label_noise_std,
+        start=start,
+    )
+    (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
+    if not 1e-4 <= smallest <= 1 <= largest <= 1e4:
+        raise ValueError(
+            f"smallest and largest must satisfy 1e-4 <= smallest <= 1 <= largest <= 1e4, "
+            f"got {smallest} and {largest}"
+        )
+    require_number("start", start, least=1e-20, most=1e20)
+    require_number("aspect_ratio", aspect_ratio, least=1e-20, most=1e20)
+    if math.isfinite(zcdp_root):
+        require_number("zcdp_root", zcdp_root, least=1e-30, most=1e28)
+    amplitude = require_number("schedule", schedule.amplitude, least=1e-20, most=1e32)
+    if amplitude * float(schedule.shape(0.0)) > 2 / aspect_ratio:
+        raise ValueError(
+            f"schedule must have an initial rate of at most 2 / aspect_ratio = "
+            f"{2 / aspect_ratio:g}, got {amplitude * float(schedule.shape(0.0)):g}"
+        )
+    wanted = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(wanted) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
+
+    def solved(descent: float, kick: float) -> NDArray[np.float64]:
+        # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the
+        # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
+        scale = min(1.0, descent**2 / kick)
+        weight = min(1.0, kick * scale / descent**2)
+        return solve(
+            Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
+            _Scaled(schedule, amplitude * scale),
+            aspect_ratio=aspect_ratio / scale,
+            zcdp_root=zcdp_root * math.sqrt(kick / descent),
+            clip_constant=clip_constant,
+            label_noise_std=label_noise_std,
+            signal=start * descent / kick,
+            times=wanted,
+        ).risk
+
+    return Sandwich(lower=solved(largest, 1.0), upper=solved(smallest, largest))
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A schedule at another amplitude."""
+
+    schedule: Schedule
+    amplitude: float
+
+    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+        return self.schedule.shape(times)

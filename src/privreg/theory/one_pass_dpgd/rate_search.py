@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.accuracy import AccuracyWarning
+from privreg.checks import AccuracyWarning, require_callable, require_instance, require_number
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
-from privreg.theory.one_pass_dpgd.settings import (
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     LARGEST,
     SMALLEST,
     require_scalars,
     require_signal,
 )
-from privreg.validation import require_callable, require_instance, require_number
 
 # A first look tells valleys apart; only the last zoom needs digits.
 FIRST_RTOL, LAST_RTOL = 1e-2, 1e-5

@@ -16,10 +16,10 @@ from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import jackknife
 
 if TYPE_CHECKING:
-    from privreg.noise.correlations import Correlation
+    from privreg.noise.streams import Correlation
+    from privreg.theory.shaped_noise.bounds import Decay as Law
     from privreg.theory.shaped_noise.bounds import Minimum
-    from privreg.theory.shaped_noise.decay import Decay as Law
-    from privreg.theory.shaped_noise.second_moments import RiskParts
+    from privreg.theory.shaped_noise.risk import RiskParts
 
 CORRELATIONS = ("tree", "independent", "square root")
 SHAPES = ("identity", "population")
@@ -92,7 +92,7 @@ class Problem(Strict):
 
     def plain_risk(self, step_size: float) -> RiskParts:
         """Exact risk of plain SGD, in its parts."""
-        from privreg.theory.shaped_noise.second_moments import sgd_risk
+        from privreg.theory.shaped_noise.risk import sgd_risk
 
         return sgd_risk(
             self.eigenvalues,
@@ -104,7 +104,7 @@ class Problem(Strict):
 
     def noise_risk(self, shape: np.ndarray, step_size: float, correlation: str = "tree") -> float:
         """What noise of unit deviation adds to it, exactly."""
-        from privreg.theory.shaped_noise.second_moments import private_risk
+        from privreg.theory.shaped_noise.risk import private_risk
 
         return private_risk(
             self.eigenvalues,
@@ -158,12 +158,12 @@ def tuned_risk(risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def correlation_named(name: str) -> Correlation:
     """The correlation over steps; the square root is choquettechoo2024's mechanism at ν = 0."""
-    from privreg.noise import correlations
+    from privreg.noise import streams
 
     if name == "square root":
-        return correlations.SquareRootCorrelation(0.0)
+        return streams.SquareRootCorrelation(0.0)
     tree = name == "tree"
-    return correlations.TreeCorrelation() if tree else correlations.IndependentCorrelation()
+    return streams.TreeCorrelation() if tree else streams.IndependentCorrelation()
 
 
 def decoder(correlation: str, steps: int) -> np.ndarray | None:
@@ -178,7 +178,7 @@ def decoder(correlation: str, steps: int) -> np.ndarray | None:
 @cache
 def noise_multiplier(correlation: str, epsilon: float, delta: float, steps: int) -> float:
     """tau of an (epsilon, delta) budget for replace-one neighbours."""
-    from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
+    from privreg.algorithms.shaped_dp_ftrl import shaped_noise_multiplier
 
     budget = Budget.approximate(epsilon, delta)
     return shaped_noise_multiplier(budget, correlation=correlation_named(correlation), steps=steps)
@@ -187,7 +187,7 @@ def noise_multiplier(correlation: str, epsilon: float, delta: float, steps: int)
 def least_bound(method: str, law: Law, size: float, noise_multiplier: float) -> Minimum:
     """Of a method of Table 1, or "weighted": the designed one with the best weights in (B.16)."""
     from privreg.theory.shaped_noise import bounds
-    from privreg.theory.shaped_noise.decay import effective_dimension
+    from privreg.theory.shaped_noise.bounds import effective_dimension
 
     formula = bounds.designed_bound if method == "designed" else bounds.identity_bound
     noise = noise_multiplier if method in ("identity", "designed") else 0.0

@@ -16,7 +16,7 @@ from reproduction.engine.falsify import (
     times,
 )
 
-ACCOUNTING = "privreg.algorithms.shaped_accounting"
+ACCOUNTING = "privreg.algorithms.shaped_dp_ftrl"
 EXPERIMENTS = "reproduction.papers.anon2024.experiments"
 HALF = times(2.0)
 
@@ -63,7 +63,7 @@ def _wrong_tree(name: str, says: str, wrong: Any) -> WrongVersion:
         name=name,
         says=says,
         runs={"algorithm_forms": ("theory",), "noise_errors": ("simulate",), "tree": ("simulate",)},
-        patches=(Patch("privreg.noise.correlations:TreeNoise", wrong),),
+        patches=(Patch("privreg.noise.streams:TreeNoise", wrong),),
         turns=("algorithms-line-by-line", "popcount-law", "tree-error-is-exact"),
     )
 
@@ -96,7 +96,7 @@ WRONG_VERSIONS = (
         says="Option 1 estimates the mean square itself in place of twice it.",
         runs={"gradient_bounds": ("simulate",)},
         patches=(
-            Patch("privreg.algorithms.residual_estimate:public_residual_scale", scaled(0.5**0.5)),
+            Patch("privreg.algorithms.shaped_dp_ftrl:public_residual_scale", scaled(0.5**0.5)),
         ),
         turns=("estimate-is-an-upper-bound-b3",),
     ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from privreg.algorithms.full_batch_dpgd import FullBatchIterates
     from privreg.algorithms.samples import ArraySamples, Samples
-    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+    from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
 # Up to where descent is stable on more rows than columns of whitened features.
 StepSize = Annotated[q.StepSize, Field(ge=1e-3, le=0.5)]
@@ -102,7 +102,7 @@ def draw(
 ) -> tuple[ArraySamples, NDArray[np.float64]]:
     """A data set and its target, as in Definition 1.1 or, with a random covariance, Appendix B."""
     from privreg.algorithms.samples import ArraySamples
-    from privreg.noise.normals import standard_normal
+    from privreg.kernels import standard_normal
 
     target = unit_vector(dimension, rng)
     root = covariance_root(dimension, rng) if anisotropic else None
@@ -151,7 +151,7 @@ def descend(
 def law_of(data: Samples, step_size: float, noise: Any = 0.0) -> GradientDescentLaw:
     """The law of unclipped DP-GD on a data set."""
     from privreg.algorithms.samples import moments
-    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
+    from privreg.theory.full_batch_dpgd import gradient_descent_law
 
     return gradient_descent_law(
         *moments(data),

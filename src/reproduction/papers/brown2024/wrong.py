@@ -75,9 +75,7 @@ WRONG_VERSIONS = (
         name="clip-that-is-too-wide",
         says="Gradients are clipped at twice the norm that the noise is for.",
         runs={"accounting": ("simulate",), "accuracy": ("simulate",)},
-        patches=(
-            Patch("privreg.algorithms.clipped_gradient:clipped_gradient_sum", _twice_the_norm),
-        ),
+        patches=(Patch("privreg.algorithms.samples:clipped_gradient_sum", _twice_the_norm),),
         turns=(
             "sensitivity-of-the-mean-gradient",
             "sensitivity-is-attained",
@@ -128,7 +126,7 @@ WRONG_VERSIONS = (
         name="mean-of-the-next-iterate",
         says="Iterate t has the power t + 1 of the contraction in its mean.",
         runs={"unclipped_law": ("simulate",)},
-        patches=(Patch("privreg.theory.full_batch_dpgd.law:gradient_descent_law", _one_step_on),),
+        patches=(Patch("privreg.theory.full_batch_dpgd:gradient_descent_law", _one_step_on),),
         turns=(
             "unclipped-mean",
             "unclipped-covariance",

@@ -15,7 +15,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 
 if TYPE_CHECKING:
-    from privreg.noise.errors import Errors
+    from privreg.noise.toeplitz import Errors
 
 TREES = ("tree_aggregation", "full_honaker")
 RESTARTED = (*TREES, "optimal_cc", "fft")
@@ -67,7 +67,7 @@ def prefix_errors(name: str, setting: Participation, stretches: int | None = Non
 def toeplitz_or_tree(name: str, steps: int, damping: float) -> tuple[np.ndarray, np.ndarray]:
     """Encoder and decoder of a mechanism in closed form; `damping` is that of nu-DP-FTRL."""
     from privreg.noise import toeplitz
-    from privreg.noise.tree import full_honaker, tree_matrices
+    from privreg.noise.streams import full_honaker, tree_matrices
 
     if name == "tree_aggregation":
         return tree_matrices(steps)
@@ -81,7 +81,7 @@ def toeplitz_or_tree(name: str, steps: int, damping: float) -> tuple[np.ndarray,
 
 
 def _mechanism(name: str, setting: Participation, stretches: int) -> Mechanism:
-    from privreg.noise.errors import workload_errors
+    from privreg.noise.toeplitz import workload_errors
 
     if name == "fft":
         return _fft(setting, stretches)
@@ -91,8 +91,7 @@ def _mechanism(name: str, setting: Participation, stretches: int) -> Mechanism:
 
 
 def _matrices(name: str, setting: Participation, stretches: int) -> Matrices:
-    from privreg.noise.dense import dense_optimum
-    from privreg.noise.optimal import best_damping, toeplitz_optimum
+    from privreg.noise.optimal import best_damping, dense_optimum, toeplitz_optimum
     from privreg.noise.sensitivity import fixed_order_sensitivity, multi_participation_sensitivity
     from privreg.noise.toeplitz import dense_matrix, restarted
 
@@ -120,7 +119,7 @@ def _matrices(name: str, setting: Participation, stretches: int) -> Matrices:
 
 def _fft(setting: Participation, stretches: int) -> Mechanism:
     """Prefix sums inside a circulant matrix of twice the size, split into two equal roots."""
-    from privreg.noise.errors import Errors
+    from privreg.noise.toeplitz import Errors
 
     length, k = setting.steps // stretches, setting.participations // stretches
     response = np.abs(np.fft.rfft(np.ones(length), 2 * length))

@@ -15,8 +15,7 @@ from reproduction.engine.summaries import error_of_mean
 
 if TYPE_CHECKING:
     from privreg.algorithms.dp_ftrl import FTRLMechanism
-    from privreg.theory.correlated_noise.linear_regression import StationaryError
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+    from privreg.theory.correlated_noise.stationary import StationaryError, StationaryNoise
 
 ALGORITHMS = {"noisy_sgd": "independent", "noisy_ftrl": "damped_square_root"}
 ALGORITHM = Axis("algorithm", tuple(ALGORITHMS))
@@ -66,7 +65,7 @@ def damping(setting: Setting) -> float:
 
 def family_noise(family: str, damping: float) -> StationaryNoise:
     """Correlation of a family in its stationary state."""
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+    from privreg.theory.correlated_noise.stationary import StationaryNoise
 
     if family == "independent":
         return StationaryNoise.independent()
@@ -114,7 +113,7 @@ def stationary(
     label_noise_std: float = 0.0,
 ) -> StationaryError:
     """Stationary error in closed form."""
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
+    from privreg.theory.correlated_noise.stationary import stationary_error
 
     return stationary_error(
         eigenvalues,
@@ -128,7 +127,7 @@ def stationary(
 def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
     """Noise at the limiting sensitivity, unit clip norm and zero-out neighbours."""
     from privreg.privacy.budget import Budget
-    from privreg.theory.correlated_noise.stationary_noise import calibrated_noise_std
+    from privreg.theory.correlated_noise.stationary import calibrated_noise_std
 
     noise = family_noise(ALGORITHMS[algorithm], damping(setting))
     budget = Budget.zcdp(rho, neighbours="zero-out")
@@ -139,7 +138,7 @@ def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
 
 def exact_risk(setting: Setting, algorithm: str, *, rho: float) -> float:
     """Stationary excess risk without label noise, in closed form."""
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
+    from privreg.theory.correlated_noise.stationary import stationary_error
 
     return stationary_error(
         setting.eigenvalues,
@@ -166,7 +165,7 @@ def deviations(runs: np.ndarray, exact: ArrayLike) -> np.ndarray:
 
 def inverse_distance_by_rule(rate: float) -> float:
     """The integral of 1 / |1 - rate - exp(i omega)| over frequencies by quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
 
     grid, weights = integrals.frequency_rule(rate)
     return float(weights @ integrals.squared_distance(grid, rate) ** -0.5)

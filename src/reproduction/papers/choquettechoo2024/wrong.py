@@ -18,7 +18,7 @@ from reproduction.engine.falsify import (
 )
 
 MECHANISM = "privreg.algorithms.dp_ftrl"
-INTEGRALS = "privreg.theory.correlated_noise.spectral_integrals"
+INTEGRALS = "privreg.theory.correlated_noise.stationary"
 OTHER_WAY = times(-1.0)
 
 

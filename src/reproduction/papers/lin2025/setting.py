@@ -10,10 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.pair_proxies import candidate_records
+from privreg.theory.noisy_sgd.diffusion import (
+    HomogenisedSGD,
+    RidgeRegression,
+    SecondMomentBasis,
+    second_moment_basis,
+)
 from privreg.theory.noisy_sgd.renyi_loss import Record
-from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis, second_moment_basis
+from privreg.theory.noisy_sgd.worst_pairs import candidate_records
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis

@@ -77,7 +77,7 @@ def cases(parameters: Parameters) -> tuple[Case, ...]:
 @per("problem", settings=Quantity("settings", "judged"))
 def plans(cases: tuple[Case, ...]) -> list[list[str]]:
     """Settings of each case's plan and of its grid's best, as text."""
-    from privreg.planning.plan import plan_run
+    from privreg.planning import plan_run
     from reproduction.studies.regret import best_of_grid
     from reproduction.studies.written_methods import to_text
 
@@ -98,7 +98,7 @@ def plans(cases: tuple[Case, ...]) -> list[list[str]]:
 )
 def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any]]:
     """The least budgets that targets need."""
-    from privreg.planning.plan import least_budget
+    from privreg.planning import least_budget
     from reproduction.studies.written_methods import to_text
 
     methods, found = ["huber", "full_batch", "one_pass_harmonic"], []

@@ -7,9 +7,8 @@ import pytest
 
 from privreg.algorithms.dp_ftrl import simulate_ftrl
 from privreg.noise.toeplitz import damped_square_root, identity
-from privreg.theory.correlated_noise.error_curves import error_curve
-from privreg.theory.correlated_noise.linear_regression import stationary_error
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+from privreg.theory.correlated_noise.finite_time import error_curve
+from privreg.theory.correlated_noise.stationary import StationaryNoise, stationary_error
 
 STEP = 0.02
 

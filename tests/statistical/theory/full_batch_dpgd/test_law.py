@@ -9,9 +9,10 @@ import pytest
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import ArraySamples, moments
-from privreg.theory.full_batch_dpgd.law import GradientDescentLaw, gradient_descent_law
-from privreg.theory.full_batch_dpgd.no_clipping import (
+from privreg.theory.full_batch_dpgd import (
+    GradientDescentLaw,
     generative_constant,
+    gradient_descent_law,
     no_clipping_demand,
     no_clipping_ratios,
 )

@@ -8,7 +8,7 @@ import pytest
 from privreg import spectra
 from privreg.models import LinearModel
 from privreg.schedules import Polynomial
-from privreg.theory.one_pass_dpgd import deterministic_equivalent, homogenised_sde
+from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
 
 DIMENSION, GAMMA, PATHS = 200, 0.1, 40
 TIMES = np.array([0.25, 0.5, 1.0])
@@ -20,7 +20,7 @@ def paths(eigenvalues, form, *, paths=PATHS, **problem):
     model = LinearModel.even_target(eigenvalues, label_noise_std=0.3)
     return np.array(
         [
-            homogenised_sde.risk_path(
+            volterra.risk_path(
                 model,
                 Polynomial(3.0, 0.5),
                 rng,
@@ -81,7 +81,7 @@ def test_one_step_moments():
     rng = np.random.Generator(np.random.SFC64(3))
     found = np.array(
         [
-            homogenised_sde.risk_path(
+            volterra.risk_path(
                 model,
                 Polynomial(1.0, 1.0),
                 rng,
@@ -96,7 +96,10 @@ def test_one_step_moments():
     )
     risk = model.excess_risk(np.zeros(dimension))
     gamma = dimension / sample_size
-    from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
+        descent_factor,
+        variance_factor,
+    )
 
     descent = descent_factor(risk, clip_constant=0.8, label_noise_std=0.3)
     kick = (

@@ -13,9 +13,8 @@ from privreg.theory.correlated_noise.bounds import (
     transient_bound,
     universal_lower_bound,
 )
-from privreg.theory.correlated_noise.error_curves import error_curve
-from privreg.theory.correlated_noise.linear_regression import stationary_error
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+from privreg.theory.correlated_noise.finite_time import error_curve
+from privreg.theory.correlated_noise.stationary import StationaryNoise, stationary_error
 
 HARMONIC = 1 / np.arange(1, 129.0)
 

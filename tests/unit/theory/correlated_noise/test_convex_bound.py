@@ -9,9 +9,9 @@ import pytest
 from mpmath import mp
 from scipy.optimize import minimize
 
-from privreg.accuracy import AccuracyWarning
-from privreg.theory.correlated_noise.convex_bound import SectorProgram, quadratic_envelope
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+from privreg.checks import AccuracyWarning
+from privreg.theory.correlated_noise.bounds import SectorProgram, quadratic_envelope
+from privreg.theory.correlated_noise.stationary import StationaryNoise
 
 
 def sector_sum(gradient, points, multiplier, *, mu, smooth):

@@ -7,11 +7,8 @@ import pytest
 from scipy.stats import ortho_group
 
 from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, identity
-from privreg.theory.correlated_noise.error_curves import error_curve
-from privreg.theory.correlated_noise.linear_regression import (
-    stationary_error,
-)
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+from privreg.theory.correlated_noise.finite_time import error_curve
+from privreg.theory.correlated_noise.stationary import StationaryNoise, stationary_error
 
 EIGENVALUES = np.array([1.0, 0.4, 0.15])
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from privreg.noise.toeplitz import damped_square_root, inverse_coefficients
-from privreg.theory.correlated_noise.mean_estimation import (
+from privreg.theory.correlated_noise.stationary import (
+    StationaryNoise,
+    frequency_rule,
     least_private_excess_risk,
     optimal_risk_ratio,
+    squared_distance,
     stationary_excess_risk,
 )
-from privreg.theory.correlated_noise.spectral_integrals import frequency_rule, squared_distance
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 
 @pytest.mark.parametrize(("eta", "damping"), [(0.05, 0.05), (0.05, 0.3), (0.5, 0.02)])

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from privreg.theory.correlated_noise import bounds, linear_regression, mean_estimation
-from privreg.theory.correlated_noise.spectral_integrals import (
+from privreg.theory.correlated_noise import bounds, stationary
+from privreg.theory.correlated_noise.stationary import (
+    StationaryNoise,
     distance_ratio_integral,
     frequency_rule,
     inverse_distance_integral,
-    squared_distance,
-)
-from privreg.theory.correlated_noise.stationary_noise import (
-    StationaryNoise,
     regression_response,
+    squared_distance,
 )
 
 SEEDS = pytest.mark.parametrize("seed", range(10))
@@ -140,7 +138,7 @@ def _risk_by_linear_algebra(values, eta, variances, sigma, zeta):
 def test_stationary_risks_and_their_bounds(seed):
     rng = np.random.default_rng(seed)
     values, eta = spectrum(rng)
-    limit = linear_regression.stability_limit(values)
+    limit = stationary.stability_limit(values)
     # At the limit the fixed point is lost: η/2 Σ λ/(1-ηλ) crosses 1.
     lam = [mp.mpf(v) for v in values]
     crossing = [
@@ -156,7 +154,7 @@ def test_stationary_risks_and_their_bounds(seed):
     sigma, zeta = 10.0 ** rng.uniform(-9, 9, 2)
     scales = {"gradient_noise_std": sigma, "label_noise_std": zeta}
     common = {"step_size": eta, "noise": noise, **scales}
-    found = linear_regression.stationary_error(values, **common)
+    found = stationary.stationary_error(values, **common)
     wanted = _risk_by_linear_algebra(values, eta, variances, sigma, zeta)
     assert found.excess_risk == pytest.approx(float(wanted), rel=1e-9, abs=0)
     assert 0.5 * values @ found.variances == pytest.approx(float(wanted), rel=1e-9, abs=0)
@@ -208,7 +206,7 @@ def test_mean_estimation(seed):
     noise, nu = known_noise(rng)
     eta = rate(rng)
     sigma, spread = 10.0 ** rng.uniform(-9, 9, 2)
-    found = mean_estimation.stationary_excess_risk(
+    found = stationary.stationary_excess_risk(
         eta, noise=noise, gradient_noise_std=sigma, sample_std=spread
     )
     # The fixed point of s = (1-η)² s + η² (σ² c + Var z).
@@ -217,9 +215,9 @@ def test_mean_estimation(seed):
     wanted = step**2 * drive / (1 - (1 - step) ** 2) / 2
     assert float(found) == pytest.approx(float(wanted), rel=1e-12, abs=0)
     integral = 1 / mp.agm(1, mp.sqrt(mp.mpf(eta) * (2 - mp.mpf(eta))))
-    least = mean_estimation.least_private_excess_risk(eta, noise_multiplier=1.5, clip_norm=0.4)
+    least = stationary.least_private_excess_risk(eta, noise_multiplier=1.5, clip_norm=0.4)
     wanted = (mp.mpf(eta) * mp.mpf(1.5) * mp.mpf(0.4) * integral) ** 2 / 2
     assert float(least) == pytest.approx(float(wanted), rel=1e-12, abs=0)
-    ratio = mean_estimation.optimal_risk_ratio(eta)
+    ratio = stationary.optimal_risk_ratio(eta)
     wanted = mp.mpf(eta) * (2 - mp.mpf(eta)) * integral**2
     assert float(ratio) == pytest.approx(float(wanted), rel=1e-12, abs=0)

@@ -7,15 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privreg.theory.correlated_noise.error_curves import error_curve
 from privreg.theory.correlated_noise.finite_time import (
     Correlation,
     damped_noise,
+    error_curve,
     final_excess_risk,
     independent_noise,
     tune_step_size,
 )
-from privreg.theory.correlated_noise.linear_regression import stability_limit
+from privreg.theory.correlated_noise.stationary import stability_limit
 
 
 def spectrum(rng: np.random.Generator) -> np.ndarray:

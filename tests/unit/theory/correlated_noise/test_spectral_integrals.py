@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from privreg.theory.correlated_noise.spectral_integrals import (
+from privreg.theory.correlated_noise.stationary import (
     distance_ratio_integral,
     frequency_rule,
     inverse_distance_integral,

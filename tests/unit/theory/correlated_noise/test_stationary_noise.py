@@ -7,10 +7,7 @@ import pytest
 
 from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, inverse_coefficients
 from privreg.privacy.budget import Budget
-from privreg.theory.correlated_noise.stationary_noise import (
-    StationaryNoise,
-    calibrated_noise_std,
-)
+from privreg.theory.correlated_noise.stationary import StationaryNoise, calibrated_noise_std
 
 RATES = np.array([0.003, 0.05, 0.4, 1.0])
 STEPS = 4000

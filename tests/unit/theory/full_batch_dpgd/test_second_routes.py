@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privreg.theory.full_batch_dpgd.law import (
+from privreg.theory.full_batch_dpgd import (
     GradientDescentLaw,
     clipping_bound,
-    gradient_descent_law,
-)
-from privreg.theory.full_batch_dpgd.no_clipping import (
     generative_constant,
+    gradient_descent_law,
     no_clipping_demand,
     no_clipping_ratios,
 )

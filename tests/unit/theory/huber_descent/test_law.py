@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.theory.huber_descent.known_noise import (
+from privreg.theory.huber_descent import (
+    averaging_step_sizes,
     noise_edge,
+    privacy_covariance,
     shrink_to,
     shrink_to_identity,
     symmetric_noise,
-)
-from privreg.theory.huber_descent.last_iterate import (
-    averaging_step_sizes,
-    privacy_covariance,
 )
 
 

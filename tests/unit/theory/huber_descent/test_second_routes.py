@@ -8,17 +8,15 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privreg.theory.huber_descent.known_noise import (
+from privreg.theory.huber_descent import (
+    averaging_step_sizes,
     inverse_root,
     noise_edge,
+    privacy_covariance,
+    sandwich,
     shrink_to,
     shrink_to_identity,
     symmetric_noise,
-)
-from privreg.theory.huber_descent.last_iterate import (
-    averaging_step_sizes,
-    privacy_covariance,
-    sandwich,
 )
 
 SEEDS = range(6)

@@ -9,9 +9,8 @@ import pytest
 from scipy.integrate import quad
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
-from privreg.theory.noisy_sgd.closed_forms import isotropic_risk, stationary_risk
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.volterra import solve_volterra
+from privreg.theory.noisy_sgd.risk import isotropic_risk, solve_volterra, stationary_risk
 
 SCHEDULES: list[RateWithIntegral] = [ConstantRate(0.8), InverseSquareRootRate(0.9)]
 

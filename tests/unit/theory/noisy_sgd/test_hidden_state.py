@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.theory.noisy_sgd.hidden_state import (
-    hidden_state_divergence,
-)
+from privreg.privacy.renyi import renyi_divergence
+from privreg.theory.noisy_sgd.last_iterate_loss import hidden_state_divergence
 
 
 @pytest.mark.parametrize("clip_norm", [3.0, 7.0])

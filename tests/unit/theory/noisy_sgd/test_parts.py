@@ -8,14 +8,15 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privreg.theory.noisy_sgd.diffusion import integration_matrix, interpolate, radau_nodes
-from privreg.theory.noisy_sgd.hidden_state import shuffled_hidden_state_loss
-from privreg.theory.noisy_sgd.pair_proxies import candidate_records, largest_pairs
-from privreg.theory.noisy_sgd.population import estimated_population
-from privreg.theory.noisy_sgd.shuffled_position import (
-    paper_shuffled_loss_of_iterates,
-    shuffled_loss,
+from privreg.theory.noisy_sgd.diffusion import (
+    estimated_population,
+    integration_matrix,
+    interpolate,
+    radau_nodes,
 )
+from privreg.theory.noisy_sgd.last_iterate_loss import shuffled_hidden_state_loss
+from privreg.theory.noisy_sgd.renyi_loss import paper_shuffled_loss_of_iterates, shuffled_loss
+from privreg.theory.noisy_sgd.worst_pairs import candidate_records, largest_pairs
 
 SEEDS = pytest.mark.parametrize("seed", range(12))
 

@@ -4,17 +4,23 @@ import numpy as np
 import pytest
 
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
-from privreg.theory.noisy_sgd.population import Population, estimated_population
-from privreg.theory.noisy_sgd.release_loss import RELEASES, release_loss
+from privreg.theory.noisy_sgd.diffusion import (
+    HomogenisedSGD,
+    Population,
+    RidgeRegression,
+    estimated_population,
+)
+from privreg.theory.noisy_sgd.last_iterate_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.renyi_loss import (
+    RELEASES,
     Record,
     average_divergence,
     iterates_divergence,
     last_iterate_divergence,
+    position_quadrature,
+    release_loss,
+    shuffled_loss,
 )
-from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 
 D, N, RATE, NOISE, RIDGE, ORDER = 8, 40, 0.4, 0.7, 0.1, 2.0
 MEAN, LABEL_NOISE = 0.2, 0.3

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.renyi import renyi_divergence
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     average_divergence,

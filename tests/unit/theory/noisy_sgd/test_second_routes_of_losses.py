@@ -9,21 +9,22 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
 
-from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.renyi import renyi_divergence
 from privreg.schedules import ConstantRate, InverseSquareRootRate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
-from privreg.theory.noisy_sgd.population import Population
-from privreg.theory.noisy_sgd.release_loss import RELEASES, release_divergence, release_loss
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, Population, RidgeRegression
+from privreg.theory.noisy_sgd.last_iterate_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.renyi_loss import (
+    RELEASES,
     Record,
     average_divergence,
     iterates_divergence,
     last_iterate_divergence,
+    position_quadrature,
+    release_divergence,
     release_geometries,
     release_geometry,
+    release_loss,
 )
-from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 from .laws import Array, dense_joint

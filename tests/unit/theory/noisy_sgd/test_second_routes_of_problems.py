@@ -7,11 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from privreg.theory.noisy_sgd.closed_forms import isotropic_risk
-from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from privreg.theory.noisy_sgd.discrete_moments import mean_risk
-from privreg.theory.noisy_sgd.population import Population
-from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis, second_moment_basis
+from privreg.theory.noisy_sgd.diffusion import (
+    Population,
+    RidgeRegression,
+    SecondMomentBasis,
+    second_moment_basis,
+)
+from privreg.theory.noisy_sgd.risk import isotropic_risk, mean_risk
 
 Array = NDArray[np.float64]
 SEEDS = range(6)

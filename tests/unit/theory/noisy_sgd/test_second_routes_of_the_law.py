@@ -10,11 +10,10 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import quad, solve_ivp
 
-from privreg.accuracy import AccuracyWarning
+from privreg.checks import AccuracyWarning
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
-from privreg.theory.noisy_sgd.closed_forms import stationary_risk
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression, resolved_panels
-from privreg.theory.noisy_sgd.volterra import solve_volterra
+from privreg.theory.noisy_sgd.risk import solve_volterra, stationary_risk
 
 Array = NDArray[np.float64]
 SEEDS = range(8)

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privreg.privacy.gaussian import renyi_divergence
-from privreg.theory.noisy_sgd.shuffled_position import (
+from privreg.privacy.renyi import renyi_divergence
+from privreg.theory.noisy_sgd.renyi_loss import (
     paper_shuffled_loss_of_iterates,
     position_quadrature,
     shuffled_loss,

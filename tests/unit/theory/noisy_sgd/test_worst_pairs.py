@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     ReleaseGeometry,
     average_divergence,
     pair_divergence,
 )
-from privreg.theory.noisy_sgd.worst_pairs import PairSearch, pair_divergences
+from privreg.theory.noisy_sgd.worst_pairs import (
+    PairSearch,
+    largest_pairs,
+    pair_divergences,
+    pair_gradient_gap,
+)
 
 from .laws import DIMENSION, STEP, dense_joint, first_pair, small_law, small_records
 

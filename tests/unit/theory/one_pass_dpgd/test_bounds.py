@@ -10,9 +10,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from privreg.schedules import Harmonic
-from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
-from privreg.theory.one_pass_dpgd.minimax_risk import private_bound, statistical_bound
-from privreg.theory.one_pass_dpgd.optimal_harmonic import explicit_constants
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import sandwich
+from privreg.theory.one_pass_dpgd.rates import explicit_constants, private_bound, statistical_bound
 
 
 @pytest.mark.parametrize("gamma", [1e-4, 0.02, 0.7])

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor, variance_factor
 
 RATIOS = [1e-3, 0.1, 0.9, 1.0, 2.5, 8.0]
 

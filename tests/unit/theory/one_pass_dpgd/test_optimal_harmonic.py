@@ -8,14 +8,12 @@ from scipy.integrate import quad, solve_ivp
 
 from privreg import spectra
 from privreg.schedules import Harmonic, Polynomial
-from privreg.theory.one_pass_dpgd import (
-    deterministic_equivalent,
-    minimax_risk,
-    optimal_harmonic,
-    rate_search,
+from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search, rates
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
+    descent_factor,
+    sandwich,
+    variance_factor,
 )
-from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
-from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 
 NOISE = 0.3
 
@@ -41,9 +39,7 @@ def test_best_harmonic_risk_reaches_its_limit(clip_constant):
         clip_constant=clip_constant,
         label_noise_std=NOISE,
     )
-    limit = float(
-        optimal_harmonic.sampling_limit(clip_constant=clip_constant, label_noise_std=NOISE)
-    )
+    limit = float(rates.sampling_limit(clip_constant=clip_constant, label_noise_std=NOISE))
     assert best.final_risk / 1e-7 == pytest.approx(limit, rel=1e-2)
     assert best.schedule.amplitude == pytest.approx(
         1 / descent_factor(0.0, clip_constant=clip_constant, label_noise_std=NOISE), rel=0.05
@@ -51,8 +47,8 @@ def test_best_harmonic_risk_reaches_its_limit(clip_constant):
 
 
 def test_sampling_limit_is_least_squares_without_clipping_and_signs_with_little():
-    loose = optimal_harmonic.sampling_limit(clip_constant=50.0, label_noise_std=NOISE)
-    tight = optimal_harmonic.sampling_limit(clip_constant=1e-5, label_noise_std=NOISE)
+    loose = rates.sampling_limit(clip_constant=50.0, label_noise_std=NOISE)
+    tight = rates.sampling_limit(clip_constant=1e-5, label_noise_std=NOISE)
     assert loose == pytest.approx(NOISE**2 / 2, rel=1e-12)
     assert tight == pytest.approx(np.pi * NOISE**2 / 4, rel=1e-4)
 
@@ -67,7 +63,7 @@ def test_private_noise_alone_is_least_at_three_halves(clip_constant):
         np.array([1.2, 1.5, 2.0]) * scale, offset, gamma=gamma, rho=rho, clip_constant=clip_constant
     )
     limit = (
-        float(optimal_harmonic.privacy_limit(clip_constant=clip_constant, label_noise_std=NOISE))
+        float(rates.privacy_limit(clip_constant=clip_constant, label_noise_std=NOISE))
         * (gamma / rho) ** 2
     )
     assert risk[1] == pytest.approx(limit, rel=0.01)
@@ -76,9 +72,7 @@ def test_private_noise_alone_is_least_at_three_halves(clip_constant):
 
 def test_no_schedule_gets_below_the_least_risk():
     gamma, clip_constant = 1e-3, 0.5
-    least = optimal_harmonic.least_risk(
-        aspect_ratio=gamma, clip_constant=clip_constant, label_noise_std=NOISE
-    )
+    least = rates.least_risk(aspect_ratio=gamma, clip_constant=clip_constant, label_noise_std=NOISE)
     found = [
         rate_search.polynomial(
             spectra.isotropic(),
@@ -106,9 +100,7 @@ def test_no_schedule_gets_below_the_least_risk():
 @pytest.mark.parametrize("gamma", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("rho", [1.0, 0.1])
 def test_explicit_constants_keep_their_bound(gamma, rho):
-    found = optimal_harmonic.explicit_constants(
-        aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE
-    )
+    found = rates.explicit_constants(aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE)
     risk = harmonic_risk(
         found.schedule.numerator,
         found.schedule.offset,
@@ -150,22 +142,20 @@ def test_prior_identities_and_draws():
 
     def mean(function):
         return quad(
-            lambda z: minimax_risk.prior_density(z, dimension=dimension) * function(z), -edge, edge
+            lambda z: rates.prior_density(z, dimension=dimension) * function(z), -edge, edge
         )[0]
 
     def score(z):
-        return float(minimax_risk.prior_score(z, dimension=dimension))
+        return float(rates.prior_score(z, dimension=dimension))
 
     assert mean(lambda z: 1.0) == pytest.approx(1)
     assert mean(lambda z: -z * score(z)) == pytest.approx(1)
     assert mean(lambda z: score(z) ** 2) == pytest.approx(10 * dimension)
     step = 1e-6
-    log_density = [
-        np.log(minimax_risk.prior_density(0.2 + s, dimension=dimension)) for s in (-step, step)
-    ]
+    log_density = [np.log(rates.prior_density(0.2 + s, dimension=dimension)) for s in (-step, step)]
     assert (log_density[1] - log_density[0]) / (2 * step) == pytest.approx(score(0.2), rel=1e-6)
     rng = np.random.Generator(np.random.SFC64(1))
-    draws = np.array([minimax_risk.sample_prior(rng, dimension=dimension) for _ in range(4000)])
+    draws = np.array([rates.sample_prior(rng, dimension=dimension) for _ in range(4000)])
     squares = np.sum(draws**2, axis=1)
     assert squares.max() < 1
     error = squares.std() / np.sqrt(len(squares))
@@ -184,19 +174,17 @@ def test_lower_bounds_are_below_the_best_harmonic_risk():
                 clip_constant=0.1,
                 label_noise_std=NOISE,
             )
-            private = minimax_risk.private_bound(
-                aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE
-            )
-            statistical = minimax_risk.statistical_bound(aspect_ratio=gamma, label_noise_std=NOISE)
+            private = rates.private_bound(aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE)
+            statistical = rates.statistical_bound(aspect_ratio=gamma, label_noise_std=NOISE)
             assert best.final_risk > max(private, statistical)
 
 
 def test_private_bound_has_the_stated_rate():
-    bound = minimax_risk.private_bound(
+    bound = rates.private_bound(
         aspect_ratio=np.array([1e-4, 1e-5]), zcdp_root=0.1, label_noise_std=NOISE
     )
     assert bound[0] / bound[1] == pytest.approx(100)
-    assert minimax_risk.private_bound(
+    assert rates.private_bound(
         aspect_ratio=0.5, zcdp_root=1e-9, label_noise_std=NOISE, smallest=0.4
     ) == pytest.approx(0.005)
 
@@ -218,5 +206,5 @@ def test_least_risk_is_the_end_of_the_fastest_descent(seed):
 
     options = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-11}
     depth = solve_ivp(slope, (0, 1 / gamma), [0.0], **options).y[0, -1]
-    found = optimal_harmonic.least_risk(aspect_ratio=gamma, start=start, **factors)
+    found = rates.least_risk(aspect_ratio=gamma, start=start, **factors)
     assert found == pytest.approx(start * np.exp(-depth), rel=1e-6)

@@ -6,8 +6,8 @@ import pytest
 from privreg import spectra
 from privreg.schedules import Harmonic, Polynomial
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search
-from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
-from privreg.theory.one_pass_dpgd.scaling_laws import (
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor, variance_factor
+from privreg.theory.one_pass_dpgd.rates import (
     critical_privacy_power,
     limiting_exponent,
     optimal_exponent,

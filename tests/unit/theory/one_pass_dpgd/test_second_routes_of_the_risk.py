@@ -18,9 +18,12 @@ from privreg.models import LinearModel
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search, volterra
-from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
-from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
-from privreg.theory.one_pass_dpgd.homogenised_sde import risk_path
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
+    descent_factor,
+    sandwich,
+    variance_factor,
+)
+from privreg.theory.one_pass_dpgd.volterra import risk_path
 
 Array = NDArray[np.float64]
 SEEDS = range(8)
@@ -315,7 +318,7 @@ def search_setting(seed: int) -> dict[str, float]:
     return random_setting(rng) | {"zcdp_root": 10.0 ** rng.uniform(-6, 1)}
 
 
-@pytest.mark.filterwarnings("ignore::privreg.accuracy.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::privreg.checks.AccuracyWarning")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_best_polynomial_rate_is_that_of_a_wide_scan(seed: int) -> None:
     setting, exponent = search_setting(seed), [0.0, 0.5, 1.0, 2.0][seed % 4]
@@ -331,7 +334,7 @@ def test_best_polynomial_rate_is_that_of_a_wide_scan(seed: int) -> None:
     assert ranged.final_risk == pytest.approx(best.final_risk, rel=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore::privreg.accuracy.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::privreg.checks.AccuracyWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_best_harmonic_rate_is_that_of_a_wide_scan(seed: int) -> None:
     setting = search_setting(seed)

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise import rates
+from privreg.theory.shaped_noise import bounds
 from privreg.theory.shaped_noise.bounds import (
+    ExponentialDecay,
+    PowerLawDecay,
     designed_bound,
     fitted_exponent,
     general_bound,
     identity_bound,
     minimise_over_step_size,
-)
-from privreg.theory.shaped_noise.decay import (
-    ExponentialDecay,
-    PowerLawDecay,
 )
 
 # Up to whole numbers that doubles hold; terms of lower order, 1 / ln N among them, are still seen.
@@ -44,13 +42,13 @@ def exponent(bound, decay, sizes, *, power=0.0, noise=1.0, **options):
 def test_minimised_bounds_have_the_exponents_of_the_table(r):
     sizes, decay = SIZES, PowerLawDecay(r)
     assert exponent(identity_bound, decay, sizes, noise=0.0) == pytest.approx(
-        rates.nonprivate_exponent(r), abs=0.02
+        bounds.nonprivate_exponent(r), abs=0.02
     )
     assert exponent(identity_bound, decay, sizes) == pytest.approx(
-        rates.identity_exponent(r), abs=0.02
+        bounds.identity_exponent(r), abs=0.02
     )
     assert exponent(designed_bound, decay, sizes) == pytest.approx(
-        rates.designed_exponent(r), abs=0.02
+        bounds.designed_exponent(r), abs=0.02
     )
 
 
@@ -67,11 +65,11 @@ def test_exponential_decay_nears_its_exponents():
 def test_the_threshold_of_epsilon_recovers_the_rate_without_privacy(r):
     sizes, decay = SIZES, PowerLawDecay(r)
     for bound, threshold in (
-        (identity_bound, rates.identity_threshold),
-        (designed_bound, rates.designed_threshold),
+        (identity_bound, bounds.identity_threshold),
+        (designed_bound, bounds.designed_threshold),
     ):
         found = exponent(bound, decay, sizes, power=threshold(r))
-        assert found == pytest.approx(rates.nonprivate_exponent(r), abs=0.02)
+        assert found == pytest.approx(bounds.nonprivate_exponent(r), abs=0.02)
         # Half the power is not enough.
         assert exponent(bound, decay, sizes, power=threshold(r) / 2) < found - 0.05
 

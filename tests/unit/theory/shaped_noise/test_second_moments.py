@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 
+from privreg.noise.streams import tree_matrices
 from privreg.noise.toeplitz import identity
-from privreg.noise.tree import tree_matrices
-from privreg.theory.shaped_noise.privacy_error import independent_factor, privacy_error, tree_factor
-from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
+from privreg.theory.shaped_noise.risk import (
+    independent_factor,
+    privacy_error,
+    private_risk,
+    sgd_risk,
+    tree_factor,
+)
 
 LAM = np.array([1.0, 0.5, 0.2])
 SHAPE = np.array([0.3, 0.6, 0.9])

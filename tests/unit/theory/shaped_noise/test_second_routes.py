@@ -8,12 +8,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise.decay import (
-    ExponentialDecay,
-    PowerLawDecay,
-    effective_dimension,
-)
-from privreg.theory.shaped_noise.privacy_error import (
+from privreg.theory.shaped_noise.bounds import ExponentialDecay, PowerLawDecay, effective_dimension
+from privreg.theory.shaped_noise.risk import (
     independent_factor,
     privacy_error,
     toeplitz_factor,

@@ -9,26 +9,22 @@ import numpy as np
 import pytest
 
 from privreg.theory.shaped_noise.bounds import (
+    LinearFraction,
+    PowerLawDecay,
     designed_bound,
+    designed_exponent,
+    designed_threshold,
+    effective_dimension,
+    exponential_exponents,
     fitted_exponent,
     general_bound,
     identity_bound,
-    minimise_over_step_size,
-)
-from privreg.theory.shaped_noise.decay import (
-    PowerLawDecay,
-    effective_dimension,
-)
-from privreg.theory.shaped_noise.rates import (
-    LinearFraction,
-    designed_exponent,
-    designed_threshold,
-    exponential_exponents,
     identity_exponent,
     identity_threshold,
+    minimise_over_step_size,
     nonprivate_exponent,
 )
-from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
+from privreg.theory.shaped_noise.risk import private_risk, sgd_risk
 
 SEEDS = range(6)
 

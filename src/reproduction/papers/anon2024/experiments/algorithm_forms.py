@@ -159,7 +159,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
 )
 def increments(parameters: Parameters) -> dict[str, float]:
     """By the law of shared nodes of prefixes."""
-    from privreg.noise.tree import tree_shared_nodes
+    from privreg.noise.streams import tree_shared_nodes
 
     steps, listed = np.arange(parameters.sample_size + 1), _listed(parameters.sample_size)
     prefixes = tree_shared_nodes(steps[:, None], steps[None, :])

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from privreg.algorithms.residual_estimate import private_groups_needed, private_share
-from privreg.privacy.budget import Budget
-from privreg.privacy.gaussian_dp import gaussian_epsilon
+from privreg.algorithms.shaped_dp_ftrl import private_groups_needed, private_share
+from privreg.privacy.budget import Budget, gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
@@ -45,7 +44,7 @@ AXES = {
     exact_share="the latter over the promise",
 )
 def readings(parameters: Parameters, promised: float) -> dict:
-    from privreg.algorithms.shaped_accounting import published_readings
+    from privreg.algorithms.shaped_dp_ftrl import published_readings
 
     found = published_readings(epsilon=promised, delta=parameters.delta)
     shares = np.array(found) / promised
@@ -67,9 +66,8 @@ def readings(parameters: Parameters, promised: float) -> dict:
 )
 def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_size: int) -> dict:
     """The noise that the promise needs, and what the paper's noise delivers."""
-    from privreg.algorithms import shaped_accounting as accounting
-    from privreg.noise.correlations import TreeCorrelation
-    from privreg.noise.tree import tree_levels
+    from privreg.algorithms import shaped_dp_ftrl as accounting
+    from privreg.noise.streams import TreeCorrelation, tree_levels
 
     given: Any = {"correlation": TreeCorrelation(), "steps": sample_size}
     budget = Budget.approximate(promised, parameters.delta, neighbours=neighbours)
@@ -113,7 +111,7 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Of the first record, which moves every prefix by 2 psi."""
-    from privreg.algorithms.shaped_accounting import published_noise_multiplier
+    from privreg.algorithms.shaped_dp_ftrl import published_noise_multiplier
 
     delta, prefixes, variance = parameters.delta, sample_size - 1, 0.0
     tau = published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)

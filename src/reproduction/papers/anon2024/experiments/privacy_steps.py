@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from pydantic import Field
 
-from privreg.algorithms.residual_estimate import private_share
-from privreg.privacy.gaussian_dp import gaussian_epsilon
+from privreg.algorithms.shaped_dp_ftrl import private_share
+from privreg.privacy.budget import gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated

@@ -62,7 +62,7 @@ def nodes(parameters: Parameters) -> list[dict[str, int]]:
 )
 def law(parameters: Parameters) -> dict:
     """The popcount law."""
-    from privreg.noise.tree import tree_shared_nodes
+    from privreg.noise.streams import tree_shared_nodes
 
     prefixes = parameters.prefixes
     shared = tree_shared_nodes(prefixes[:, None], prefixes)

@@ -77,7 +77,7 @@ def resolvents(parameters: Parameters) -> dict:
 )
 def second_order() -> dict:
     """Half the mean square of a clipped standard normal, by quadrature; P = 1/2."""
-    from privreg.theory.one_pass_dpgd.clipping import variance_factor
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import variance_factor
 
     points, weights = np.polynomial.legendre.leggauss(200)
     clip, square = 1.0, 0.0
@@ -285,7 +285,7 @@ def coefficient(schedule_power: float) -> dict:
 )
 def comparison_constants() -> dict:
     """Whether the descent of (D.31) is below that at R(0) = 2 and at R(0) + 1, the largest risk."""
-    from privreg.theory.one_pass_dpgd.clipping import descent_factor
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor
 
     start, noise, constant = 2.0, 0.3, 0.03
     setting = {"clip_constant": constant, "label_noise_std": noise}

@@ -184,13 +184,13 @@ theory = stage(AXES, blocks_of=globals())
 
 def _descent(ratio: np.ndarray | float) -> np.ndarray:
     """With no risk and unit label noise the clipping constant is the ratio itself."""
-    from privreg.theory.one_pass_dpgd.clipping import descent_factor
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor
 
     return descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
 
 
 def _variance(ratio: np.ndarray | float) -> np.ndarray:
-    from privreg.theory.one_pass_dpgd.clipping import variance_factor
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import variance_factor
 
     return variance_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
 

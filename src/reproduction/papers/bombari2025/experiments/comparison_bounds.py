@@ -66,7 +66,7 @@ BOUND: dict[str, Any] = {
     ),
 )
 def margins(parameters: Parameters, exponent: float) -> dict:
-    from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import sandwich
 
     low, high = parameters.ends
     problem = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
@@ -95,7 +95,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     """Least log ratio by which the risk keeps either bound at twice the cap on the rate."""
     from scipy.integrate import solve_ivp
 
-    from privreg.theory.one_pass_dpgd import clipping
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
     gamma, noise = parameters.aspect_ratio, parameters.label_noise_std
     setting = {"clip_constant": parameters.clip_constant, "label_noise_std": noise}
@@ -103,8 +103,8 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     rate = above.initial_rate
 
     def slope(_: float, risk: np.ndarray) -> np.ndarray:
-        fall = 2 * rate * clipping.descent_factor(risk, **setting) * risk
-        level = clipping.variance_factor(risk, **setting) * (risk + noise**2 / 2)
+        fall = 2 * rate * deterministic_equivalent.descent_factor(risk, **setting) * risk
+        level = deterministic_equivalent.variance_factor(risk, **setting) * (risk + noise**2 / 2)
         return rate**2 * level * gamma - fall
 
     bound = solve_ivp(

@@ -14,7 +14,7 @@ from reproduction.engine.summaries import trials_last
 from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
-    from privreg.theory.one_pass_dpgd.homogenised_sde import Form
+    from privreg.theory.one_pass_dpgd.volterra import Form
 
 PLACE = "Remark 4.3, equations (4.14) and (C.1)"
 
@@ -51,7 +51,7 @@ def limits(parameters: Parameters, spectrum: str) -> dict:
     """By Itô's formula the printed form's is (4.7) with 4 lambda in its descent."""
     from scipy.integrate import solve_ivp
 
-    from privreg.theory.one_pass_dpgd import clipping
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
     from reproduction.papers.bombari2025 import equivalent
 
     values = setting.eigenvalues(spectrum, parameters.dimension)
@@ -63,8 +63,8 @@ def limits(parameters: Parameters, spectrum: str) -> dict:
     def slope(t: float, modes: np.ndarray) -> np.ndarray:
         risk, left = np.mean(values * modes), 1 - t
         rate = min(start * left ** (power / 2), 2 / gamma)
-        level = clipping.variance_factor(risk, **given) * (risk + noise**2 / 2)
-        fall = 4 * values * rate * clipping.descent_factor(risk, **given) * modes
+        level = deterministic_equivalent.variance_factor(risk, **given) * (risk + noise**2 / 2)
+        fall = 4 * values * rate * deterministic_equivalent.descent_factor(risk, **given) * modes
         # By Assumption 2 alpha is 0, without private noise before the end, or at least 1/2.
         return values * rate**2 * level * gamma + private * left ** max(power - 1, 0) - fall
 
@@ -80,10 +80,10 @@ def limits(parameters: Parameters, spectrum: str) -> dict:
 @per(*GRID, risk=Quantity("excess risk along the diffusion", "time"))
 def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.ndarray:
     """One path, as many steps as DP-GD takes."""
-    from privreg.theory.one_pass_dpgd import homogenised_sde
+    from privreg.theory.one_pass_dpgd import volterra
 
     eigenvalues = setting.eigenvalues(spectrum, parameters.dimension)
-    return homogenised_sde.risk_path(
+    return volterra.risk_path(
         LinearModel.even_target(eigenvalues, label_noise_std=parameters.label_noise_std),
         parameters.schedule(parameters.exponent),
         trial.rng,

@@ -61,7 +61,7 @@ AXES = {
 )
 def limits(parameters: Parameters, clip_constant: float) -> dict:
     """Near the limits, at a fixed budget and at rho = gamma^b."""
-    from privreg.theory.one_pass_dpgd import optimal_harmonic
+    from privreg.theory.one_pass_dpgd import rates
 
     def least_risk(gamma: float, rho: float) -> float:
         at = gamma, rho, clip_constant
@@ -69,13 +69,13 @@ def limits(parameters: Parameters, clip_constant: float) -> dict:
 
     given = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
     gamma, private = parameters.aspect_ratio, parameters.private_aspect_ratio
-    risk, limit = least_risk(gamma, 1.0), float(optimal_harmonic.sampling_limit(**given))
-    rho, private_limit = private**parameters.privacy_power, optimal_harmonic.privacy_limit(**given)
+    risk, limit = least_risk(gamma, 1.0), float(rates.sampling_limit(**given))
+    rho, private_limit = private**parameters.privacy_power, rates.privacy_limit(**given)
     private_risk = least_risk(private, rho)
     return {
         "harmonic_limit": limit,
         "harmonic_over_limit": risk / gamma / limit,
-        "harmonic_over_least": risk / optimal_harmonic.least_risk(aspect_ratio=gamma, **given),
+        "harmonic_over_least": risk / rates.least_risk(aspect_ratio=gamma, **given),
         "private_harmonic_over_limit": private_risk / (private / rho) ** 2 / float(private_limit),
     }
 
@@ -86,9 +86,9 @@ def limits(parameters: Parameters, clip_constant: float) -> dict:
     explicit_risk_over_bound="risk with the explicit constants of the proof over the proof's bound",
 )
 def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> float:
-    from privreg.theory.one_pass_dpgd import optimal_harmonic
+    from privreg.theory.one_pass_dpgd import rates
 
-    found = optimal_harmonic.explicit_constants(
+    found = rates.explicit_constants(
         aspect_ratio=aspect_ratio, zcdp_root=zcdp_root, label_noise_std=parameters.label_noise_std
     )
     at = aspect_ratio, zcdp_root, found.clip_constant
@@ -103,7 +103,7 @@ def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> f
 )
 def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> float:
     """The offset of the text after Theorem 2, at rho = gamma^b."""
-    from privreg.theory.one_pass_dpgd.clipping import descent_factor
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor
 
     rho, clip_constant = aspect_ratio**parameters.privacy_power, parameters.clip_constants[0]
     descent = descent_factor(
@@ -120,7 +120,7 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
 )
 def offset_slopes(parameters: Parameters) -> dict:
-    from privreg.theory.one_pass_dpgd.optimal_harmonic import explicit_constants
+    from privreg.theory.one_pass_dpgd.rates import explicit_constants
 
     small = parameters.small
     rhos = [gamma**parameters.privacy_power for gamma in small]

@@ -64,7 +64,7 @@ class _Problem(NamedTuple):
 
     def factors(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Descent factor, and variance factor times the risk with label noise, (trials,)."""
-        from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
+        from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_of, variance_of
 
         noise = self.parameters.label_noise_std
         risk = np.vecdot(error * error, self.eigenvalues) / 2

@@ -143,17 +143,15 @@ def product_bend(earlier: Dataset, polynomial: float) -> float:
 )
 def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ratio: float) -> dict:
     """The harmonic schedule against the polynomial ones, and against every estimator."""
-    from privreg.theory.one_pass_dpgd import minimax_risk
+    from privreg.theory.one_pass_dpgd import rates
 
     risk = earlier.risk.sel(zcdp_root=zcdp_root, aspect_ratio=aspect_ratio)
     polynomial = risk[: len(parameters.exponents)].values.min()
     own = risk.sel(schedule=setting.HARMONIC).item()
     noise = {"aspect_ratio": aspect_ratio, "label_noise_std": parameters.label_noise_std}
-    private = minimax_risk.private_bound(
-        zcdp_root=parameters.root(zcdp_root, aspect_ratio), **noise
-    )
+    private = rates.private_bound(zcdp_root=parameters.root(zcdp_root, aspect_ratio), **noise)
     # The two lower bounds hold for the same class, so their larger one does.
-    bound = max(float(private), float(minimax_risk.statistical_bound(**noise)))
+    bound = max(float(private), float(rates.statistical_bound(**noise)))
     return {"harmonic_excess": np.log(own / polynomial), "harmonic_over_floor": own / bound}
 
 

@@ -56,13 +56,13 @@ TRACING = {
 )
 def prior(parameters: Parameters) -> dict:
     """Identities of the prior, and what the privacy factor does between 0 and 1."""
-    from privreg.theory.one_pass_dpgd import minimax_risk
+    from privreg.theory.one_pass_dpgd import rates
 
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edge = parameters.dimension**-0.5
     place, weight = edge * nodes, edge * weights
-    density = minimax_risk.prior_density(place, dimension=parameters.dimension)
-    score = minimax_risk.prior_score(place, dimension=parameters.dimension)
+    density = rates.prior_density(place, dimension=parameters.dimension)
+    score = rates.prior_score(place, dimension=parameters.dimension)
     rho = np.linspace(1e-3, 1, 1000)
     drift = np.sum(weight * density * -place * score)
     return {
@@ -167,13 +167,13 @@ def _jackknifed(
 def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ...]:
     """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.theory.one_pass_dpgd import minimax_risk
+    from privreg.theory.one_pass_dpgd import rates
     from reproduction.papers.bombari2025 import mechanisms
 
     shape = parameters.sample_size, parameters.dimension
     schedule = Polynomial(parameters.initial_rate, parameters.exponent)
     released = mechanisms.mechanism(parameters.budget, schedule, *shape, parameters.clip_constant)
-    target = minimax_risk.sample_prior(rng, dimension=parameters.dimension)
+    target = rates.sample_prior(rng, dimension=parameters.dimension)
     features = rng.standard_normal(shape)
     noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
     direction = rng.choice([-1.0, 1.0], parameters.dimension)

@@ -87,7 +87,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
     ),
 )
 def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
-    from privreg.privacy.zcdp import one_pass_zcdp_root
+    from privreg.privacy.budget import one_pass_zcdp_root
 
     rho, samples = parameters.budget.root, parameters.sample_size
     steps = schedules.step_shape(parameters.schedules[schedule], samples)

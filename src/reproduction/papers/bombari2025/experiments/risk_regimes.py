@@ -112,7 +112,7 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
 )
 def critical_increment(parameters: Parameters, offset: float) -> dict:
     """At the stated learning rate; a power of ln(1/gamma) bends the increments."""
-    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power, optimal_exponent
+    from privreg.theory.one_pass_dpgd.rates import critical_privacy_power, optimal_exponent
 
     power, quotients = critical_privacy_power(*CRITICAL.powers) + offset, []
     stated = optimal_exponent(*CRITICAL.powers, power)
@@ -133,7 +133,7 @@ def lower_modes(parameters: Parameters) -> dict:
     """With the least C_1 of (E.12) and (E.13) and the least C_2 that (B.15) allows."""
     from scipy.integrate import solve_ivp
 
-    from privreg.theory.one_pass_dpgd import clipping
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
     (phi, psi), ratio, zcdp_root, product = LOWER
     c, noise = parameters.clip_constant, parameters.label_noise_std
@@ -164,13 +164,24 @@ def lower_modes(parameters: Parameters) -> dict:
             return source(t) - 2 * values * product * (1 - t) * modes
 
         root = np.sqrt(2 * risks(simple, 1).max() + noise**2)
-        third = enlarged * root * c / noise / float(clipping.descent_factor(0.0, **setting))
+        third = (
+            enlarged
+            * root
+            * c
+            / noise
+            / float(deterministic_equivalent.descent_factor(0.0, **setting))
+        )
 
         def slope(t: float, modes: np.ndarray) -> np.ndarray:
             """The risk itself, (E.13), and the form along the risk and along (E.13)."""
             risk, lower = modes[:2] @ shares
-            level = clipping.variance_factor(risk, **setting) * (risk + noise**2 / 2)
-            true, own = (float(clipping.descent_factor(each, **setting)) for each in (risk, lower))
+            level = deterministic_equivalent.variance_factor(risk, **setting) * (
+                risk + noise**2 / 2
+            )
+            true, own = (
+                float(deterministic_equivalent.descent_factor(each, **setting))
+                for each in (risk, lower)
+            )
             rate = product / c * (1 - t)
             simpler = root * c / np.sqrt(2 * lower + noise**2)
             falls = np.array([true, simpler, third * true, third * own])

@@ -88,7 +88,7 @@ def tuned(parameters: Parameters, aspect_ratio: float, **powers: float) -> dict:
 )
 def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
     """A fitted slope, and the exponents of Theorem 4."""
-    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
+    from privreg.theory.one_pass_dpgd.rates import optimal_exponent
 
     at, ratios = earlier.sel(powers), earlier.aspect_ratio.values
     fitted = ratios <= parameters.aspect_ratios.fitted_below * (1 + 1e-9)

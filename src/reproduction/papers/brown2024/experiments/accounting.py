@@ -54,7 +54,7 @@ AXES = {
 
 @per("rho", epsilon="epsilon of the conversion")
 def epsilon(parameters: Parameters, rho: float) -> np.ndarray:
-    from privreg.privacy.zcdp import to_approximate
+    from privreg.privacy.budget import to_approximate
 
     return to_approximate(rho, delta=parameters.delta)
 
@@ -144,7 +144,7 @@ summarise = stage(AXES, extremes)
 def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) -> float:
     """Budget of some gradients at the noise with which those of T steps cost rho."""
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-    from privreg.privacy.zcdp import compose, gaussian_budget
+    from privreg.privacy.budget import compose, gaussian_budget
 
     noise = full_batch_noise_std(
         clip_norm=parameters.clip_norm, rho=rho, sample_size=parameters.sample_size, gradients=steps
@@ -154,8 +154,7 @@ def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) ->
 
 
 def _pair(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
-    from privreg.algorithms.clipped_gradient import clipped_gradient_sum
-    from privreg.algorithms.samples import ArraySamples
+    from privreg.algorithms.samples import ArraySamples, clipped_gradient_sum
 
     p, n, clip_norm = parameters.dimension, parameters.sample_size, parameters.clip_norm
     x, y = rng.standard_normal((n, p)) * 3, rng.standard_normal(n) * 3

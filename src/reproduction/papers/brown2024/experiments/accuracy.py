@@ -83,9 +83,8 @@ summarise = stage(AXES, summary)
 
 def _huber(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
     """Gaps of clipped gradients to Huber losses' and of descent to their minimiser."""
-    from privreg.algorithms.clipped_gradient import clipped_gradient_sum
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
-    from privreg.algorithms.samples import ArraySamples
+    from privreg.algorithms.samples import ArraySamples, clipped_gradient_sum
 
     clip_norm = parameters.huber_clip_norm
     data, _ = draw(parameters.huber_sample_size, parameters.dimension, rng)

@@ -58,7 +58,7 @@ def run(parameters: Parameters, trials: Trials, shared_rng: np.random.Generator)
     exact_share="exact expected share over the threshold, unclipped path",
 )
 def bounds(parameters: Parameters, shared_rng: np.random.Generator) -> list[dict]:
-    from privreg.theory.full_batch_dpgd.law import clipping_bound
+    from privreg.theory.full_batch_dpgd import clipping_bound
 
     data = _data(parameters, shared_rng)
     found = []

@@ -27,9 +27,8 @@ from reproduction.papers.brown2024.setting import OneThreshold, clipped_minimise
 
 if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
-    from privreg.inference.intervals import Construction
-    from privreg.inference.quality import IntervalQuality
-    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+    from privreg.inference.intervals import Construction, IntervalQuality
+    from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
 PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
 # Constructions, and which numbers of gradients each is evaluated at.
@@ -69,7 +68,7 @@ class Parameters(OneThreshold):
         self, law: GradientDescentLaw, construction: Construction, gradients: int
     ) -> IntervalQuality:
         """Exact coverage and length under a law of unclipped runs, at the noise of the budget."""
-        from privreg.inference.quality import interval_quality
+        from privreg.inference.intervals import interval_quality
 
         noise = float(self.gradient_noise_std(self.budget.rho, gradients))
         return interval_quality(
@@ -144,7 +143,7 @@ def literal(parameters: Parameters, literal: str) -> dict:
     """
     from scipy.special import betaincinv
 
-    from privreg.inference.coverage import t_interval_coverage
+    from privreg.inference.intervals import t_interval_coverage
 
     m, p, times = parameters.replicates, parameters.dimension, np.array(parameters.literal_steps)
     ranks = (np.arange(COORDINATE_POINTS) + 0.5) / COORDINATE_POINTS
@@ -261,7 +260,7 @@ GAPS = {
 def scores(parameters: Parameters, simulation: Dataset) -> dict:
     """Coverage of the three targets and length, simulated and exact given the data."""
     from privreg.inference.intervals import replicate_interval
-    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
+    from privreg.theory.full_batch_dpgd import gradient_descent_law
 
     law = gradient_descent_law(
         simulation.gram.values,
@@ -325,7 +324,7 @@ def _isotropic_law(
     parameters: Parameters, size: int, *, noise: float = 0.0, eigenvalue: float = 1.0
 ) -> GradientDescentLaw:
     """The law of so many coordinates at a multiple of the identity, the minimiser spread evenly."""
-    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+    from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
     return GradientDescentLaw(
         eigenvalues=np.full(size, eigenvalue),

@@ -71,7 +71,7 @@ class Parameters(Strict):
 
     @property
     def epsilon(self) -> float:
-        from privreg.privacy.zcdp import to_approximate
+        from privreg.privacy.budget import to_approximate
 
         return float(to_approximate(self.budget.rho, delta=self.delta))
 
@@ -185,8 +185,7 @@ summarise = stage(AXES, means(run, *ERRORS), slopes, ratios)
 def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Generator) -> np.ndarray:
     """AdaSSP's estimates, one a variant; all but the a priori ones use bounds that leak."""
     from privreg.algorithms import adassp
-    from privreg.privacy.budget import Budget
-    from privreg.privacy.neighbours import Neighbours
+    from privreg.privacy.budget import Budget, Neighbours
 
     variance = 1.5 if parameters.anisotropic else 1.0
     scales = np.sqrt([data.dimension * variance, variance + LABEL_NOISE_STD**2])

@@ -171,7 +171,7 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""
-    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
+    from privreg.theory.full_batch_dpgd import no_clipping_ratios
 
     features = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     target, sigma = np.array([1.0, 0.0]), 0.02
@@ -206,7 +206,7 @@ def start_over_bound() -> float:
 )
 def coverage_after_one_step() -> float:
     """Exact coverage of the first coordinate by ten runs of one step."""
-    from privreg.inference.coverage import t_interval_coverage
+    from privreg.inference.intervals import t_interval_coverage
 
     runs, noise = 10, 0.1
     bias = np.full((1, runs), 1 - STEP_SIZE)

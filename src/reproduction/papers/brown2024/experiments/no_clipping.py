@@ -42,7 +42,7 @@ class Parameters(OneSize):
     @property
     def constant(self) -> float:
         """The paper's c_0."""
-        from privreg.theory.full_batch_dpgd.no_clipping import generative_constant
+        from privreg.theory.full_batch_dpgd import generative_constant
 
         found = generative_constant(self.sample_size, steps=self.steps, failure=self.failure)
         return float(found)
@@ -77,7 +77,7 @@ AXES = {
     ),
 )
 def demand(parameters: Parameters) -> dict:
-    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_demand
+    from privreg.theory.full_batch_dpgd import no_clipping_demand
 
     found = no_clipping_demand(
         parameters.constant,
@@ -147,7 +147,7 @@ def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
 )
 def first_gradient_over_threshold() -> float:
     """Largest first gradient over 4 c_0^2 sigma sqrt(p), with the least c_0 that the data admit."""
-    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
+    from privreg.theory.full_batch_dpgd import no_clipping_ratios
 
     features = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     target = np.array([100.0, 0.0])
@@ -208,7 +208,7 @@ summarise = stage(AXES, means(run, "clipped_runs", "spectrum_bounded", "contract
 
 def _draw(parameters: Parameters, rng: np.random.Generator, steps: int, **options: Any) -> tuple:
     """A data set and the ratios of the condition on it."""
-    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
+    from privreg.theory.full_batch_dpgd import no_clipping_ratios
 
     data, target = draw(parameters.sample_size, parameters.dimension, rng, **options)
     return data, no_clipping_ratios(

@@ -112,10 +112,9 @@ def crossing(parameters: Parameters, kind: str) -> np.ndarray:
 )
 def run(parameters: Parameters, trial: Trial, sample_size: int) -> dict:
     """Distances in each trial, with the exact expectations given its data."""
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, screen
     from privreg.algorithms.samples import moments
-    from privreg.algorithms.screening import screen
-    from privreg.theory.full_batch_dpgd.law import gradient_descent_law
+    from privreg.theory.full_batch_dpgd import gradient_descent_law
 
     data, target = _draw(sample_size, parameters.dimension, trial.rng)
     noise = parameters.gradient_noise_std(sample_size)

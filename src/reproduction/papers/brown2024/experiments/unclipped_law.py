@@ -14,7 +14,7 @@ from reproduction.papers.brown2024.setting import Runs, draw, law_of
 
 if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
-    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+    from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
 PLACE = "Lemma 2.3, equations (8), (18), (19) and (88)-(94)"
 BINS = 200

@@ -124,7 +124,7 @@ def iterates(parameters: Parameters, family: str) -> dict:
     ),
 )
 def equation_3(parameters: Parameters, family: str) -> dict:
-    from privreg.noise.errors import step_variances
+    from privreg.noise.toeplitz import step_variances
 
     count = parameters.steps
     matrix = regression.matrix(family, count, parameters.damping)
@@ -215,7 +215,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
     squared_order_ratio="the same with the square of the order alpha in the logarithm",
 )
 def conversion_ratios(parameters: Parameters) -> dict[str, float]:
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
+    from privreg.algorithms.shaped_dp_ftrl import gaussian_epsilon
 
     orders = 1 + np.geomspace(1e-4, 1e6, 4000)
 
@@ -244,7 +244,7 @@ def _sums(steps: int) -> np.ndarray:
 
 def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
     """Normal vectors to injected noise."""
-    from privreg.noise.dense import dense_optimum
+    from privreg.noise.optimal import dense_optimum
     from privreg.noise.toeplitz import dense_matrix
 
     if name == "multi_epoch":

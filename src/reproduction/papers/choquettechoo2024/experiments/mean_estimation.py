@@ -54,7 +54,7 @@ class Parameters(Strict):
 
     def least_risk(self, step_size: ArrayLike) -> np.ndarray:
         """Of all correlations, the private part."""
-        from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
+        from privreg.theory.correlated_noise.stationary import least_private_excess_risk
 
         return least_private_excess_risk(step_size, noise_multiplier=(2 * self.rho) ** -0.5)
 
@@ -77,7 +77,7 @@ SHOWN = ("shown_step_size", "family")
     log_squared_constant="optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
 )
 def private_risks(parameters: Parameters) -> dict:
-    from privreg.theory.correlated_noise.mean_estimation import optimal_risk_ratio
+    from privreg.theory.correlated_noise.stationary import optimal_risk_ratio
 
     eta, multiplier = parameters.step_sizes.values(), (2 * parameters.rho) ** -0.5
     least = parameters.least_risk(eta)
@@ -93,7 +93,7 @@ def private_risks(parameters: Parameters) -> dict:
     "step_size", quadrature_error="relative distance of the integral's closed form from quadrature"
 )
 def quadrature_error(step_size: float) -> float:
-    from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
+    from privreg.theory.correlated_noise.stationary import inverse_distance_integral
 
     return float(
         np.abs(
@@ -133,7 +133,7 @@ def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
 
 @per("shown_step_size", power=Quantity("optimal power spectrum", "frequency"))
 def power(parameters: Parameters, shown_step_size: float) -> np.ndarray:
-    from privreg.theory.correlated_noise.spectral_integrals import squared_distance
+    from privreg.theory.correlated_noise.stationary import squared_distance
 
     return np.sqrt(squared_distance(parameters.shown_frequencies, shown_step_size))
 
@@ -226,7 +226,7 @@ def printed_rate(parameters: Parameters) -> dict[str, float]:
 )
 def two_point_constant() -> float:
     """Part of the samples over eta sigma_sgd^2, samples on two points."""
-    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+    from privreg.theory.correlated_noise.stationary import stationary_excess_risk
 
     eta, rare = 0.1, 1e-4
     # Points 0 and 1: the largest deviation is 1 - rare.
@@ -299,7 +299,7 @@ def run(parameters: Parameters, trial: Trial, shown_step_size: float) -> list[fl
 def deviation(
     parameters: Parameters, simulation: Dataset, shown_step_size: float, family: str
 ) -> np.ndarray:
-    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+    from privreg.theory.correlated_noise.stationary import stationary_excess_risk
 
     exact = stationary_excess_risk(
         shown_step_size,

@@ -171,7 +171,7 @@ def label_part_constant(parameters: Parameters, family: str, step_share: float) 
 )
 def integral_shares(parameters: Parameters, family: str, step_share: float) -> dict:
     """The integral of Lemma C.4 by quadrature, over what the lemma bounds it with."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
 
     # The lemma's own range, up to 1 / lambda_j.
     rates = step_share * parameters.eigenvalues / parameters.eigenvalues.max()
@@ -251,7 +251,7 @@ theory = stage(AXES, blocks_of=globals())
 def _worst_transients(parameters: Parameters, family: str, eigenvalues: np.ndarray) -> np.ndarray:
     """Largest ratios of the exact curve to D.11 and to its two neighbours."""
     from privreg.theory.correlated_noise.bounds import fourth_moment_bound, transient_bound
-    from privreg.theory.correlated_noise.error_curves import error_curve
+    from privreg.theory.correlated_noise.finite_time import error_curve
 
     count = parameters.curve_steps
     eta = parameters.curve_share / fourth_moment_bound(eigenvalues)
@@ -287,7 +287,7 @@ def _least_risk(eigenvalues: np.ndarray, step_share: float) -> tuple[float, floa
     The risk is sigma^2 times the integral of |B|^2 times a weight, and sigma^2 that of 1 / |B|^2:
     the least product is the squared integral of the weight's root. h is that of equation (21).
     """
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
     from privreg.theory.correlated_noise.bounds import fourth_moment_bound
 
     eta = step_share / fourth_moment_bound(eigenvalues)

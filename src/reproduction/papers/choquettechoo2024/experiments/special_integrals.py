@@ -42,7 +42,7 @@ class Parameters(Strict):
 )
 def cosine_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.12 from quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
 
     def error(rate: float, lag: int) -> float:
         grid, weights = integrals.frequency_rule(rate, nodes_per_panel=20 + 4 * lag)
@@ -62,7 +62,7 @@ def cosine_integral_error(parameters: Parameters) -> float:
 )
 def rational_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.13 from quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
+    from privreg.theory.correlated_noise.stationary import frequency_rule
 
     def error(rate: float) -> float:
         grid, weights = frequency_rule(float(np.sqrt(rate)))
@@ -104,7 +104,7 @@ def divergence_slope(parameters: Parameters) -> float:
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
+    from privreg.theory.correlated_noise.stationary import inverse_distance_integral
 
     rates = parameters.rates.values()
     found = np.array([inverse_distance_by_rule(rate) for rate in rates])
@@ -121,7 +121,7 @@ def inverse_integral_error(parameters: Parameters) -> float:
 )
 def ratio_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.16 from quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
 
     def by_rule(a: float, b: float) -> float:
         grid, weights = integrals.frequency_rule(min(a, b))
@@ -138,7 +138,7 @@ def ratio_integral_error(parameters: Parameters) -> float:
     unequal_rates_ratio="largest I(a, b) over (128/49) log(8/a) for a <= b <= 1/4 and a <= 1e-3",
 )
 def lemma_c21(parameters: Parameters) -> dict:
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
 
     rates, (first, second) = parameters.rates.values(), parameters.pairs()
     small = (first <= second) & (second <= 0.25) & (first <= 1e-3)

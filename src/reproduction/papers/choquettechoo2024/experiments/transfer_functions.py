@@ -45,7 +45,7 @@ class Parameters(Covariance):
 
     def direction_shares(self, family: str, damping: float | None = None) -> np.ndarray:
         """Err_j of equation (44) by quadrature, at nu = eta mu unless another is given."""
-        from privreg.theory.correlated_noise import spectral_integrals as integrals
+        from privreg.theory.correlated_noise import stationary as integrals
 
         nu = damping or self.damping
         grid, weights = integrals.frequency_rule(nu)
@@ -76,7 +76,7 @@ AXES = {
 def sensitivity_error(parameters: Parameters, family: str) -> float:
     """Relative distance of the sensitivity in time from that in frequency."""
     from privreg.noise import toeplitz
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
+    from privreg.theory.correlated_noise import stationary as integrals
 
     damping = parameters.damping
     steps = int(20 / damping)
@@ -179,8 +179,8 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
 )
 def over_frequency_bound(parameters: Parameters, family: str, step_share: float) -> float:
     """Exact excess risk over C.15, h by quadrature."""
-    from privreg.theory.correlated_noise import spectral_integrals as integrals
-    from privreg.theory.correlated_noise.stationary_noise import regression_response
+    from privreg.theory.correlated_noise import stationary as integrals
+    from privreg.theory.correlated_noise.stationary import regression_response
 
     eigenvalues, moment = parameters.eigenvalues, parameters.moment
     eta, zeta = float(step_share / moment), parameters.label_noise_std

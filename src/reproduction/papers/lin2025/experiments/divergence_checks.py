@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.renyi import renyi_divergence
 from privreg.schedules import ConstantRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.renyi_loss import (
@@ -16,8 +16,6 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     average_divergence,
     iterates_divergence,
     last_iterate_divergence,
-)
-from privreg.theory.noisy_sgd.shuffled_position import (
     paper_shuffled_loss_of_iterates,
     shuffled_loss,
 )

@@ -40,7 +40,7 @@ AXES = {
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """The larger divergence of both directions, exact and by the diffusion at two elapsed times."""
-    from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
+    from privreg.theory.noisy_sgd.last_iterate_loss import fixed_order_divergence
 
     design, positions, lags = parameters.design, parameters.positions, parameters.lags
     instance = design.draw(trial.rng)

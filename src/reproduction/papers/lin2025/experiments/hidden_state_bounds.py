@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.noisy_sgd.hidden_state import Bound, shuffled_hidden_state_loss
+from privreg.theory.noisy_sgd.last_iterate_loss import Bound, shuffled_hidden_state_loss
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.lin2025.setting import OneNoise, about

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from privreg.accuracy import AccuracyWarning
-from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
+from privreg.checks import AccuracyWarning
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs, pair_gradient_gap
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage

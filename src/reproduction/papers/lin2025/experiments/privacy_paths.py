@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
-from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
+from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, shuffled_loss
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs, pair_gradient_gap
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-from privreg.theory.noisy_sgd.renyi_loss import iterates_divergence
-from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
+from privreg.theory.noisy_sgd.renyi_loss import (
+    iterates_divergence,
+    position_quadrature,
+    shuffled_loss,
+)
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last

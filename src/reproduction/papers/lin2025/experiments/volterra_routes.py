@@ -8,9 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate
-from privreg.theory.noisy_sgd.closed_forms import isotropic_risk, stationary_risk
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.volterra import VolterraRisk, solve_volterra
+from privreg.theory.noisy_sgd.risk import (
+    VolterraRisk,
+    isotropic_risk,
+    solve_volterra,
+    stationary_risk,
+)
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled

@@ -1,0 +1,633 @@
+"""The one way to refuse a value: "name must be what is expected, got what was found".
+
+Every module passes numbers and arrays of its callers through these functions. NaN is never in
+range, an infinity only where `infinite` allows it, and a truth value or text is no number. An error
+quotes one number or text, never the inside of a list, an array or an object; of data of records it
+names rows and columns alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable
+from dataclasses import fields
+from math import inf
+from types import EllipsisType
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
+Number = TypeVar("Number", bound=np.generic)
+
+
+def frozen(array: NDArray[Number]) -> NDArray[Number]:
+    """A copy of the numbers in read-only memory.
+
+    A read-only array is not enough: who owns its memory may allow writing again. The memory of
+    `bytes` has no such switch. Nor is what lies in bytes taken as it is, for NumPy unpickles large
+    arrays into bytes that it lets callers write to.
+
+    Parameters
+    ----------
+    array : ndarray, shape (...)
+        In any order, which is kept.
+
+    Examples
+    --------
+    >>> frozen(np.ones(2)).flags.writeable = True
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    order: Any = "F" if fortran else "C"
+    return np.ndarray(array.shape, array.dtype, array.tobytes(order), order=order)
+
+
+class Rebuilt:
+    """A dataclass whose copies and pickles are made by its constructor.
+
+    The constructor is given the fields that it takes, by name. For dataclasses that may hold
+    objects of others; those that hold nothing but numbers are `Immutable`.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {
+            part.name: getattr(self, part.name)
+            for part in fields(self)  # type: ignore[arg-type]
+            if part.init
+        }
+        return _rebuild, (type(self), values)
+
+
+class Immutable(Rebuilt):
+    """A frozen dataclass of numbers and `frozen` arrays: its own copy, rebuilt from a pickle."""
+
+    __slots__ = ()
+
+    def __copy__(self: T) -> T:
+        return self
+
+    def __deepcopy__(self: T, _: dict[int, Any]) -> T:
+        return self
+
+
+class Computed:
+    """An object that computes once in its constructor: its own copy, as computed in a pickle."""
+
+    def __copy__(self: T) -> T:
+        return self
+
+    def __deepcopy__(self: T, _: dict[int, Any]) -> T:
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
+
+
+class Uncopied:
+    """What draws noise as it goes: a copy would draw the same noise a second time."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} must be neither copied nor pickled: "
+            "the copy would draw the same noise"
+        )
+
+
+def _rebuild(kind: type[T], values: dict[str, Any]) -> T:
+    return kind(**values)
+
+
+class AccuracyWarning(UserWarning):
+    """A result whose estimated error is larger than the tolerance that was asked for."""
+
+
+def warn_beyond(result: str, *, error: float, tolerance: float, stacklevel: int = 1) -> None:
+    """Warn where an estimated error exceeds a tolerance or is NaN.
+
+    Parameters
+    ----------
+    result : str
+        What the caller returns, for the message.
+    error, tolerance : float
+        Both relative or both absolute.
+    stacklevel : int
+        1 points the warning at the caller of the function that calls this one.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_beyond("risk", error=2e-4, tolerance=1e-7)
+    >>> str(caught[0].message)
+    'risk has an estimated error of 0.0002, more than the tolerance of 1e-07'
+    """
+    if not error <= tolerance:
+        warnings.warn(
+            f"{result} has an estimated error of {error:.2g}, "
+            f"more than the tolerance of {tolerance:.2g}",
+            AccuracyWarning,
+            stacklevel=stacklevel + 2,
+        )
+
+
+FloatArray = NDArray[np.float64]
+
+# Up to this many numbers a call costs more than looking at them.
+FEW = 4096
+# What an error quotes, and how many columns it lists.
+PLAIN = (str, bytes, int, float, complex, np.generic, type, type(None))
+MOST_COLUMNS = 5
+
+
+def inside(
+    array: FloatArray,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> bool:
+    """Whether no entry is out of range, from the two extremes alone."""
+    size = array.size
+    if size == 0:
+        return True
+    if size <= FEW:
+        # A quarter of a reduction's time; the first NaN counts as either extreme.
+        low, high = array.item(array.argmin()), array.item(array.argmax())
+    else:
+        # No array is made, however the entries lie in memory.
+        low = float(np.minimum.reduce(array, axis=None))
+        high = float(np.maximum.reduce(array, axis=None))
+    return between(low, high, above, least, below, most, infinite)
+
+
+def outside(
+    array: FloatArray,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> NDArray[np.bool_]:
+    """Which entries are out of range."""
+    within = ~np.isnan(array) if infinite else np.isfinite(array)
+    for bound, compare in (
+        (above, np.greater),
+        (least, np.greater_equal),
+        (below, np.less),
+        (most, np.less_equal),
+    ):
+        if bound is not None:
+            within &= compare(array, bound)
+    return np.asarray(~within)
+
+
+def between(
+    low: float,
+    high: float,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> bool:
+    # Both extremes are NaN where an entry is one, and NaN compares as false.
+    return (
+        (low <= high if infinite else -inf < low <= high < inf)
+        and (above is None or low > above)
+        and (least is None or low >= least)
+        and (below is None or high < below)
+        and (most is None or high <= most)
+    )
+
+
+def range(
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> str:
+    parts = [
+        f"{words} {bound:g}"
+        for words, bound in (
+            ("more than", above),
+            ("at least", least),
+            ("less than", below),
+            ("at most", most),
+        )
+        if bound is not None
+    ]
+    words = " and ".join(parts)
+    if infinite or ((below is not None or most is not None) and (above, least) != (None, None)):
+        return words or "a number"
+    return f"finite and {words}" if words else "finite"
+
+
+def places(wrong: NDArray[np.bool_]) -> str:
+    """How many rows of an array hold wrong entries, and in which columns: none of its values.
+
+    Parameters
+    ----------
+    wrong : ndarray, shape (n, ...)
+        Where the entries are wrong.
+
+    Examples
+    --------
+    >>> places(np.array([[False, True], [False, False]]))
+    'others in 1 of 2 rows, columns 1'
+    """
+    if wrong.ndim == 0:
+        return "another"
+    rows = wrong.reshape(len(wrong), -1)
+    found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
+    if wrong.ndim == 1:
+        return found
+    columns = np.flatnonzero(rows.any(axis=0))
+    listed = ", ".join(map(str, columns[:MOST_COLUMNS]))
+    return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
+
+
+def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    """A wrong number; where there are several, none of them: a misplaced array may be data."""
+    return places(wrong) if array.ndim else str(array)
+
+
+def short(value: Any) -> str:
+    """A number or a text; of anything that holds others its type and size, since it may be data."""
+    if isinstance(value, np.generic):
+        # A record of a structured array is such a scalar.
+        value = value.item()
+    if isinstance(value, int) and value.bit_length() > 128:
+        # Python writes none of more than 4,300 digits.
+        return f"one of {value.bit_length()} bits"
+    if not isinstance(value, PLAIN):
+        return sort(value)
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def sort(value: Any) -> str:
+    """Type and size, where what was expected is no number and no text."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    size = f" of shape {shape}" if isinstance(shape, tuple) and shape else ""
+    size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
+    return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"
+
+
+# The one native double; byte-swapped ones are other types.
+_DOUBLE = np.dtype(np.float64)
+# Every whole number up to here is a double.
+LARGEST_COUNT = 2**53
+
+
+def require_real(
+    name: str,
+    value: ArrayLike,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> FloatArray:
+    """Real numbers in a range.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls the value.
+    value : array_like, shape (...)
+        Integers or floats.
+    above, least, below, most : float, optional
+        Open and closed ends of the range.
+    infinite : bool
+        Whether an infinity inside the range is allowed.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        The value in double precision.
+
+    Raises
+    ------
+    ValueError
+        "name must be ..., got ...", with the number, or where in an array others are.
+
+    Examples
+    --------
+    >>> require_real("rho", [0.5, 1], above=0)
+    array([0.5, 1. ])
+    >>> require_real("delta", 2.0, above=0, below=1)
+    Traceback (most recent call last):
+    ValueError: delta must be more than 0 and less than 1, got 2.0
+    """
+    array = _floats(name, value)
+    if inside(array, above, least, below, most, infinite):
+        return array
+    found = entry(array, outside(array, above, least, below, most, infinite))
+    expected = range(above, least, below, most, infinite)
+    raise ValueError(f"{name} must be {expected}, got {found}")
+
+
+def require_number(name: str, value: Any, **bounds: Any) -> float:
+    """One real number in a range; the bounds are those of `require_real`."""
+    if type(value) is float and between(value, value, **bounds):
+        return value
+    array = _floats(name, value)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return float(require_real(name, array, **bounds))
+
+
+def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
+    """A whole number that is at least `least` and at most `most`, by default what doubles count to.
+
+    Examples
+    --------
+    >>> require_count("steps", 0)
+    Traceback (most recent call last):
+    ValueError: steps must be a whole number, at least 1, got 0
+    >>> require_count("steps", 10**18)
+    Traceback (most recent call last):
+    ValueError: steps must be a whole number, at most 9007199254740992, got 1000000000000000000
+    """
+    if type(value) is int and least <= value <= most:
+        return value
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not whole or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {short(value)}")
+    if value > most:
+        raise ValueError(f"{name} must be a whole number, at most {most}, got {short(value)}")
+    return int(value)
+
+
+def require_array(
+    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
+) -> FloatArray:
+    """An array of a given shape, contiguous and in double precision, finite unless bounds say else.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls the array.
+    value : array_like
+        Its entries.
+    shape : tuple
+        Expected length of each axis; None for any length that is at least 1, and a leading
+        ellipsis for any number of further axes.
+    bounds
+        Those of `require_real`.
+
+    Examples
+    --------
+    >>> require_array("weights", [[0.5, 0.5]], shape=(..., 3))
+    Traceback (most recent call last):
+    ValueError: weights must have shape (..., 3), got (1, 2)
+    >>> require_array("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
+    Traceback (most recent call last):
+    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
+    """
+    array = _with_shape(name, value, shape)
+    if not inside(array, **bounds):
+        require_real(name, array, **bounds)
+    return _contiguous(array)
+
+
+def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
+    """As `require_array` of shape (n, dimension), where a table of no rows is one like others.
+
+    Under add-remove it is a neighbour of a table with one row: refusing it would tell them apart.
+
+    Examples
+    --------
+    >>> require_rows("features", np.empty((0, 3))).shape
+    (0, 3)
+    """
+    rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
+    return require_array(name, value, shape=(rows, dimension))
+
+
+def require_frozen(
+    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
+) -> FloatArray:
+    """As `require_array`, in read-only memory: what was checked stays true.
+
+    Examples
+    --------
+    >>> require_frozen("noise_shape", [0.5, 0.5], shape=(2,)).flags.writeable = True
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return frozen(require_array(name, value, shape=shape, **bounds))
+
+
+def require_counts(
+    name: str, value: ArrayLike, *, least: int = 1, most: int | None = None
+) -> NDArray[np.int64]:
+    """Whole numbers in a range, of any shape.
+
+    Examples
+    --------
+    >>> require_counts("times", [1, 2.5])
+    Traceback (most recent call last):
+    ValueError: times must be whole numbers, got others in 1 of 2 rows
+    """
+    # Without a bound, what 64 bits hold.
+    array = require_real(
+        name, value, least=least, most=most, below=2.0**63 if most is None else None
+    )
+    broken = array != np.floor(array)
+    if np.any(broken):
+        raise ValueError(f"{name} must be whole numbers, got {entry(array, broken)}")
+    # From the value itself, since doubles do not hold every whole number beyond 2^53.
+    return np.asarray(value).astype(np.int64)
+
+
+def require_unmasked(name: str, value: T) -> T:
+    """Anything but a masked array, whose plain array would show what the mask hides."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got a masked one")
+    return value
+
+
+def require_instance(name: str, value: Any, kind: type[T]) -> T:
+    """A value of a type.
+
+    Examples
+    --------
+    >>> require_instance("rng", None, np.random.Generator)
+    Traceback (most recent call last):
+    ValueError: rng must be a Generator, got None
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise ValueError(f"{name} must be {article} {kind.__name__}, got {sort(value)}")
+    return value
+
+
+def require_rng(name: str, value: Any) -> np.random.Generator:
+    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise.
+
+    Examples
+    --------
+    >>> require_rng("rng", 1)
+    Traceback (most recent call last):
+    ValueError: rng must be a numpy.random.Generator, got 1
+    """
+    if type(value) is not np.random.Generator:
+        raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
+    return value
+
+
+def require_flag(name: str, value: Any) -> bool:
+    """A truth value, and no number or text that Python takes for one.
+
+    Examples
+    --------
+    >>> require_flag("sharp", "no")
+    Traceback (most recent call last):
+    ValueError: sharp must be True or False, got 'no'
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {short(value)}")
+    return bool(value)
+
+
+def require_callable(name: str, value: T) -> T:
+    """What can be called."""
+    if not callable(value):
+        raise ValueError(f"{name} must be callable, got {short(value)}")
+    return value
+
+
+def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
+    """Shape that arrays have together; the error names them and their shapes.
+
+    Examples
+    --------
+    >>> require_broadcast(bias=np.zeros(3), std=np.ones(2))
+    Traceback (most recent call last):
+    ValueError: bias and std must have shapes that broadcast, got (3,) and (2,)
+    """
+    shapes = [np.shape(array) for array in arrays.values()]
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(map(str, shapes))
+        names = " and ".join(arrays)
+        raise ValueError(f"{names} must have shapes that broadcast, got {listed}") from None
+
+
+def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
+    """An answer without NaN; where there is one the arguments are beyond double precision.
+
+    Parameters
+    ----------
+    names : str
+        The arguments that decide, such as "bias and covariance".
+    answer : ndarray
+        What they gave.
+    infinite : bool
+        Whether an infinity is an answer too.
+    """
+    doubles = type(answer) is np.ndarray and answer.dtype is _DOUBLE
+    if doubles and inside(answer, infinite=infinite):
+        return answer
+    sound = ~np.isnan(answer) if infinite else np.isfinite(answer)
+    if not np.all(sound):
+        raise ValueError(
+            f"{names} must be of a size that double precision can compute with, "
+            f"got an answer of {np.asarray(answer)[~sound].flat[0]}"
+        )
+    return answer
+
+
+def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of the names; the error names the nearest.
+
+    Examples
+    --------
+    >>> require_choice("method", "adasp", ["adassp", "ols"])
+    Traceback (most recent call last):
+    ValueError: method must be one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?
+    """
+    names = list(choices)
+    if not isinstance(value, str) or value not in names:
+        raise ValueError(f"{name} must be {expected_choice(value, names)}")
+    return str(value)
+
+
+def expected_choice(value: Any, choices: Iterable[str]) -> str:
+    """The end of an error line: the names, what was found, and the nearest name if one is near."""
+    names = sorted(choices)
+    listed = ", ".join(map(repr, names)) or "nothing"
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    found = short(value) if isinstance(value, str) else sort(value)
+    return f"one of {listed}, got {found}{hint}"
+
+
+def _floats(name: str, value: ArrayLike) -> FloatArray:
+    if type(value) is np.ndarray and value.dtype is _DOUBLE:
+        return value
+    require_unmasked(name, value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be an array of numbers, got rows of unequal length"
+        ) from None
+    if array.dtype is _DOUBLE:
+        return array
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be real numbers, got {short(value)}")
+    # A wider type may hold finite numbers that double precision does not.
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
+
+
+def _with_shape(
+    name: str, value: ArrayLike, shape: tuple[int | EllipsisType | None, ...]
+) -> FloatArray:
+    array = _floats(name, value)
+    if array.shape != shape and not _fits(array.shape, shape):
+        words = ", ".join(
+            "any" if each is None else "..." if each is ... else str(each) for each in shape
+        )
+        raise ValueError(f"{name} must have shape ({words}), got {array.shape}")
+    return array
+
+
+def _contiguous(array: FloatArray) -> FloatArray:
+    if array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _fits(found: tuple[int, ...], wanted: tuple[int | EllipsisType | None, ...]) -> bool:
+    ahead = len(found) - len(wanted)
+    if wanted and wanted[0] is ...:
+        ahead, wanted = ahead + 1, wanted[1:]
+    elif ahead:
+        return False
+    if ahead < 0 or 0 in found[:ahead]:
+        return False
+    for length, expected in zip(found[ahead:], wanted, strict=True):
+        if length != expected and (expected is not None or length < 1):
+            return False
+    return True

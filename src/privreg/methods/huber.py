@@ -1,0 +1,601 @@
+"""Private Huber regression (`target="robust"`): settings, search and regime."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from math import sqrt
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privreg.algorithms.huber_descent import HuberSettings, default_settings, huber_descent
+from privreg.algorithms.samples import Samples
+from privreg.algorithms.whitened_descent import (
+    ASSUMPTIONS,
+    QUANTILE_ABOVE,
+    length_cap,
+    length_edges,
+    residual_scale,
+    scale_edges,
+    white_cap,
+)
+from privreg.checks import frozen
+from privreg.inference.population_intervals import (
+    CoefficientCovariance,
+    CoefficientIntervals,
+    LastIterateLaw,
+    Target,
+    coefficient_covariance,
+    last_iterate_law,
+    population_intervals,
+)
+from privreg.kernels import standard_normal
+from privreg.methods.clipping import (
+    clipped_rows,
+    clipped_slopes,
+    count_nodes,
+    finite,
+    sample_nodes,
+    sampling_inflation,
+    squared_scales,
+    squared_shift,
+)
+from privreg.methods.method import Candidates, Declared, Method
+from privreg.methods.problem import (
+    ErrorMoments,
+    LabelNoiseLaw,
+    Prediction,
+    Problem,
+    Regime,
+    Rows,
+    too_few_rows,
+)
+from privreg.privacy.budget import Budget, Neighbours, gram_sensitivity, sum_sensitivity
+from privreg.privacy.release import Release
+from privreg.theory.huber_descent import averaging_step_sizes, noise_edge
+
+FloatArray = NDArray[np.float64]
+HISTOGRAMS, SEED = 256, 20250711
+# Length of a step beyond which, or below whose inverse, a run counts as overshooting.
+FARTHEST = 2.0
+# Three points and weights of a Gauss rule for the noise of the first matrix's mean.
+DEVIATIONS = np.array([0.0, -sqrt(3), sqrt(3)])
+DEVIATION_WEIGHTS = np.array([2 / 3, 1 / 6, 1 / 6])
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """Whitening that the rounds of the private Gram matrix leave, and how often it fails."""
+
+    squares: FloatArray  # squared entries of the diagonal whitening, (groups,)
+    weight: float  # of the noisy matrix in the last shrunk one: 0 where noise hid it
+    # Of the last matrix's noise, relative and summed over a row: that of its shape, and that of its
+    # mean eigenvalue, which sets the length of steps.
+    variance: float
+    overshooting: float  # probability of steps more than twice too long or too short
+    thinness: float  # edge of the first matrix's noise over its smallest eigenvalue
+
+
+def whiten(
+    problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget, shrink: FloatArray
+) -> Whitening:
+    """Expected whitening of each group, and how often it fails."""
+    n, p = problem.sample_size, problem.dimension
+    change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
+    likely, caps, chances = _caps(
+        rows.norms * shrink,
+        rows.weights,
+        problem,
+        change / sqrt(2 * settings.norm_share * budget.rho),
+    )
+    # The first run has the likely cap and no noise in its mean; the others are all that may happen.
+    cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
+    deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
+    energies = rows.energies * shrink[:, None] ** 2
+    squares = np.ones((len(cap), len(rows.eigenvalues)))
+    weight, variance, thinness = np.zeros(len(cap)), np.zeros(len(cap)), 0.0
+    for number, share in enumerate(settings.gram_shares):
+        spent = share * budget.rho
+        if number:
+            cap = np.full(len(cap), white_cap(p, sample_size=n, rho=spent))
+        lengths = energies @ squares.T
+        capped = np.minimum(1.0, cap**2 / np.maximum(lengths, 1e-300))
+        values = squares * ((rows.weights[:, None] * capped).T @ energies) / rows.multiplicities
+        std = cap**2 * change / (n * sqrt(2 * spent))
+        centre = values @ rows.multiplicities / p
+        edge = np.array([noise_edge(p, noise_std=float(each)) for each in std])
+        if number == 0:
+            thinness = float(edge[0] / values[0].min())
+            values *= (np.maximum(1 + deviations * _relative(std, centre, p), 0.0))[:, None]
+            centre = np.maximum(values @ rows.multiplicities / p, std / sqrt(p))
+        hidden = std**2 * p * (p + 1) / 2
+        apart = (values - centre[:, None]) ** 2 @ rows.multiplicities
+        seen = apart + centre**2 * p * (p + 1) / n
+        weight = seen / (seen + hidden)
+        # The noisy matrix estimates the weight; below its own spread it is 0 half of the time.
+        floor = np.minimum(weight * edge, centre)
+        shrunk = centre[:, None] + weight[:, None] * (values - centre[:, None])
+        variance = (weight * std / centre) ** 2 * p / 2 + _relative(std, centre, p) ** 2
+        squares = squares / np.maximum(shrunk, floor[:, None])
+    steps = squares @ (rows.multiplicities * rows.eigenvalues) / p
+    lost = (steps[1:] > FARTHEST) | (steps[1:] < 1 / FARTHEST)
+    return Whitening(
+        squares[0],
+        float(weight[0]),
+        float(variance[0]),
+        float(np.outer(chances, DEVIATION_WEIGHTS).ravel() @ lost),
+        thinness,
+    )
+
+
+def nodes_gain(whitening: Whitening, ratio: float) -> float:
+    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix."""
+    points, weights = sample_nodes(
+        whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
+    )
+    return float(weights @ (1 / np.maximum(points, 0.15)))
+
+
+def _relative(std: FloatArray, centre: FloatArray, dimension: int) -> FloatArray:
+    """Noise of a matrix's mean eigenvalue over that mean."""
+    return std / (centre * sqrt(dimension))
+
+
+def _caps(
+    lengths: FloatArray,
+    weights: FloatArray,
+    problem: Problem,
+    noise: float,
+) -> tuple[float, FloatArray, FloatArray]:
+    """Cap of the first round without noise in its histogram; all caps with noise, and chances."""
+    n = problem.sample_size
+    edges = length_edges(problem.feature_norm)
+    bins = np.searchsorted(edges, lengths, side="left")
+    counts = n * np.bincount(bins, weights, len(edges) + 1).astype(float)
+    likely = length_cap(counts, edges, noise_std=noise, sample_size=n)
+    # `length_cap` for many histograms at once.
+    above = np.cumsum((counts + noise * _noises(len(counts)))[:, ::-1], axis=1)[:, ::-1]
+    threshold = np.maximum(QUANTILE_ABOVE * n, 2 * noise * np.sqrt(np.arange(len(counts), 0, -1)))
+    over = above > threshold
+    last = np.where(over.any(axis=1), len(counts) - 1 - over[:, ::-1].argmax(axis=1), len(edges))
+    found, numbers = np.unique(np.minimum(last, len(edges) - 1), return_counts=True)
+    return likely, edges[found], numbers / HISTOGRAMS
+
+
+@lru_cache(maxsize=4)
+def _noises(bins: int) -> FloatArray:
+    rng = np.random.Generator(np.random.SFC64(SEED))
+    return frozen(standard_normal(rng, (HISTOGRAMS, bins)))
+
+
+HISTOGRAM_ROWS, MIXTURE_ROWS = 256, 32
+# Share of the records in the fullest bin of a residual histogram.
+TALLEST_BIN = 0.27
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Moments of the error, and the numbers that decide whether they can be relied on."""
+
+    moments: ErrorMoments
+    unclipped: float  # share of whole gradients in the final steps
+    scale_noise: float  # noise of the residual histogram's largest count over that count
+    excursion: float  # largest residual variance on the way over the one at the start
+    arrival: float  # residual variance before the final steps over the label noise's
+    whitening: Whitening
+
+
+def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
+    """Follow one fit."""
+    n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
+    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    whitening = whiten(problem, rows, settings, budget, shrink)
+    white = rows.energies * shrink[:, None] ** 2 * whitening.squares
+    whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
+    lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
+    signal = rows.squared_signal / whitening.squares
+    # How a gradient is bounded: by its residual's clip alone, or by the row's length as well.
+    leverage = np.ones_like(lengths)
+    if settings.common_width:
+        leverage = np.minimum(1.0, sqrt(p) / lengths)
+        lengths = np.full_like(lengths, sqrt(p))
+    ratio = p / n
+    slope = 2 * float(ndtr(settings.clip_width)) - 1
+    sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
+    typical = _typical(lengths / sqrt(p) * shrink, rows.weights, problem.label_noise_law)
+    nodes, weights = _nodes(problem, rows, settings, budget, whitening, slope)
+    bias = np.ones((len(signal), nodes.shape[-1]))
+    private, sampling = np.zeros_like(bias), np.zeros(len(signal))
+    warm_up = settings.warm_up_share / settings.warm_up_steps
+    final = settings.final_share / settings.final_steps
+    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
+    own, factors, none = (
+        clipped_rows(problem, whitened),
+        leverage * shrink**2,
+        np.zeros(len(signal)),
+    )
+    scale, path = 0.0, []
+    for step, size in enumerate(sizes):
+        late = step >= settings.warm_up_steps
+        squared_bias, variance = (bias**2 @ weights) * signal, private @ weights
+        total = sigma**2 + whitened.quadratic(finite(squared_bias + variance))
+        path.append(float(rows.weights @ total))
+        if step <= settings.warm_up_steps:
+            # The sample's own residuals are smaller than those of new rows.
+            inner = np.maximum(total - sigma**2 * min(ratio, 0.5), 0.0)
+            share = sigma**2 / path[-1] if problem.label_noise_law != "gaussian" else 1.0
+            unit_scale = _unit_scale(typical, round(min(share, 1.0), 3), problem.label_noise_law)
+            scale = unit_scale * sqrt(float(rows.weights @ inner))
+        clip = settings.clip_width * scale * sqrt(p)
+        widths = clip / lengths / shrink
+        slopes, unclipped = clipped_slopes(own, widths, factors, squared_bias, variance)
+        if step <= settings.warm_up_steps:
+            source = clipped_slopes(own, widths, factors, none, none)[0][2]
+        drift, curvature = slopes[0], slopes[1]
+        noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
+        newton = late and settings.moment_share > 0
+        mean = float(curvature @ rows.multiplicities / p)
+        matrix = size / (np.clip(mean, 0.25 * slope, 1.5) if newton else slope)
+        step_nodes = matrix * (nodes[1] if newton else np.ones_like(nodes[1]))
+        contraction = 1 - step_nodes * curvature[:, None] * nodes[0]
+        bias *= 1 - step_nodes * drift[:, None] * nodes[0]
+        private = contraction**2 * private + (step_nodes * noise) ** 2
+        sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
+    energy = private @ weights
+    inflation = _inflation(
+        problem, rows, clip / lengths, other_variance=float(rows.weights @ (white @ energy))
+    )
+    back = whitening.squares
+    moved = squared_shift(
+        problem,
+        rows,
+        widths[None],
+        leverage=factors,
+        covered=1 - bias @ weights,
+    )
+    moments = ErrorMoments(
+        ((bias**2 @ weights) * signal * back)[None],
+        (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
+        moved,
+    )
+    histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
+        2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
+    )
+    return Outcome(
+        moments,
+        unclipped=unclipped,
+        scale_noise=histogram / (TALLEST_BIN * n),
+        excursion=max(path) / path[0],
+        arrival=path[settings.warm_up_steps] / sigma**2,
+        whitening=whitening,
+    )
+
+
+def _inflation(problem: Problem, rows: Rows, widths: FloatArray, *, other_variance: float) -> float:
+    """Factor of the sampling error in finite samples; nothing is derived for one-hot features."""
+    if problem.feature_law == "one_hot":
+        return 1.0
+    found = sampling_inflation(
+        widths[None],
+        rows.weights,
+        ratio=problem.dimension / problem.sample_size,
+        label_noise_std=problem.label_noise_std,
+        law=problem.label_noise_law,
+        other_variance=other_variance,
+    )
+    return float(found[0])
+
+
+def _nodes(
+    problem: Problem,
+    rows: Rows,
+    settings: HuberSettings,
+    budget: Budget,
+    whitening: Whitening,
+    slope: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Relative curvature and Newton matrix, shape (2, groups or 1, nodes), and weights."""
+    n, p = problem.sample_size, problem.dimension
+    ratio = p / n
+    if problem.feature_law == "one_hot":
+        counts, weights = count_nodes(rows.eigenvalues, n)
+        return np.array([counts, np.ones_like(counts)]), weights
+    left = ratio * ((1 - whitening.weight) ** 2 + 1 / slope - 1) + whitening.variance
+    known, newton_noise = 0.0, 0.0
+    if settings.moment_share > 0:
+        spent = settings.moment_share / 2 * budget.rho
+        cap = white_cap(p, sample_size=n, rho=spent)
+        change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
+        std = cap**2 * change / (n * sqrt(2 * spent))
+        seen = slope**2 * p * left
+        known = seen / (seen + std**2 * p * (p + 1) / 2)
+        newton_noise = (known * std / slope) ** 2 * p / 2
+    first, first_weights = sample_nodes(0.0, extra_variance=min((1 - known) ** 2 * left, 0.2))
+    second, second_weights = sample_nodes(0.0, extra_variance=min(newton_noise, 0.1))
+    curvature, newton = np.meshgrid(np.maximum(first, 0.05), 1 / np.maximum(second, 0.2))
+    weights = np.outer(second_weights, first_weights).ravel()
+    return np.array([curvature.ravel(), newton.ravel()])[:, None], weights
+
+
+def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tuple[float, ...]:
+    """Lengths at equal steps of probability."""
+    count = HISTOGRAM_ROWS if law == "gaussian" else MIXTURE_ROWS
+    order = np.argsort(lengths, kind="stable")
+    mass = np.cumsum(weights[order])
+    levels = (np.arange(count) + 0.5) / count
+    chosen = lengths[order][np.minimum(np.searchsorted(mass, levels), len(mass) - 1)]
+    return tuple(np.round(chosen, 6).tolist())
+
+
+@lru_cache(maxsize=1024)
+def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseLaw) -> float:
+    """`residual_scale` of residuals of variance 1, of which label noise is `noise_share`."""
+    squares, weights = squared_scales(law)
+    stds = np.sqrt(1 - noise_share + noise_share * squares)[:, None] * np.array(lengths)
+    edges = scale_edges(4.0)
+    below = 2 * ndtr(edges / np.maximum(stds, 1e-12)[..., None]) - 1
+    below = weights @ below.mean(axis=1)
+    return residual_scale(np.diff(below, prepend=0.0, append=1.0), edges, sample_size=1.0)
+
+
+# Derived in `in_regime`.
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
+MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
+# Shares for the Gram matrix and for scales where the budget is small.
+CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
+MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
+    tuple({"clip_width": width} for width in np.geomspace(0.35, 3.0, 10).round(3).tolist()),
+    tuple({"gram_share": share} for share in (0.02, 0.05, 0.1, 0.18, 0.3)),
+    tuple(
+        {"warm_up_steps": steps, "warm_up_share": share}
+        for steps, share in (
+            (2, 0.04),
+            (2, 0.1),
+            (3, 0.06),
+            (4, 0.1),
+            (4, 0.2),
+            (6, 0.15),
+            (6, 0.3),
+        )
+    ),
+    tuple({"norm_share": share} for share in (0.01, 0.03, 0.08)),
+    ({"gram_rounds": 1}, {"gram_rounds": 2}, {"gram_rounds": 3}),
+    ({"final_steps": 2}, {"final_steps": 3}, {"final_steps": 5}),
+    ({"common_width": False},),
+    tuple({"scale_share": share} for share in (0.02, 0.04, 0.08, 0.15, 0.25)),
+)
+
+
+class WhitenedDescent(Method):
+    """A method whose `_descent` on whitened rows or persons takes it for its settings."""
+
+    relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
+    takes_groups: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    has_intervals: ClassVar[bool] = True
+    gaussian_dp: ClassVar[bool] = True
+    _descent: ClassVar[Callable[..., Release[Any]]]
+    _intervals: ClassVar[Callable[..., CoefficientIntervals]]
+    _law: ClassVar[Callable[..., LastIterateLaw]]
+
+    @classmethod
+    @abstractmethod
+    def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
+        """Settings from the numbers of records and coefficients and the budget alone."""
+
+    @classmethod
+    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
+        """As for every method; what is left out is that of `default`."""
+        start: Any = cls.default(
+            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
+        )
+        return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
+
+    def intervals(
+        self,
+        fit: Any,
+        *,
+        level: float,
+        target: Target,
+        functionals: FloatArray,
+        offset: FloatArray,
+    ) -> CoefficientIntervals:
+        """Intervals from what the fit released, at no further cost."""
+        return self._intervals(
+            fit, level=level, target=target, functionals=functionals, offset=offset
+        )
+
+    def covariance(
+        self, fit: Any, *, target: Target, functionals: FloatArray
+    ) -> CoefficientCovariance:
+        """Standard errors of the intervals, and correlations of the last iterate's law."""
+        offset = np.zeros(len(functionals))
+        intervals = self.intervals(
+            fit, level=0.95, target=target, functionals=functionals, offset=offset
+        )
+        return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
+
+    def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
+        """These settings with each of the changes, as they are where shares leave nothing."""
+        found = []
+        for changes in choices:
+            try:
+                found.append(replace(self, **changes))  # type: ignore[type-var]
+            except ValueError:
+                found.append(self)
+        return found
+
+    def _prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[np.random.Generator], Any]:
+        bounds = declared.require_bounds(self.name)
+
+        def fit(rng: np.random.Generator) -> Any:
+            return self._descent(
+                samples,
+                feature_norm=bounds.feature_norm,
+                label_bound=bounds.label,
+                budget=budget,
+                settings=self,
+                rng=rng,
+                groups=declared.groups,
+                sample_size=declared.sample_size,
+                intercept=declared.intercept,
+                threads=declared.threads,
+            ).value
+
+        return fit
+
+
+@dataclass(frozen=True)
+class PrivateRegression(HuberSettings, WhitenedDescent):
+    r"""Private Huber regression: steps, clip and budget shares, chosen without the data.
+
+    .. math::
+        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
+        + \rho_{\text{warm-up}} + \rho_{\text{means}} + \rho_{\text{moments}} + \rho_{\text{final}}
+
+    Parameters
+    ----------
+    clip_width : float
+        Width of the clip in units of the residual scale, at least 1e-3 and at most 1e3. About 1
+        where privacy decides; wider where the sample does.
+    warm_up_steps, final_steps, gram_rounds : int
+        Steps that only come near, steps that are averaged, and rounds of the private Gram matrix,
+        each at least 1.
+    norm_share, gram_share, scale_share, warm_up_share, mean_share : float
+        Shares of ρ, each in (0, 1).
+    moment_share : float
+        Share for intervals under errors whose size depends on the features, in [0, 1).
+    common_width : bool
+        Whether all residuals are clipped at one width and long rows shortened instead.
+
+    Guarantee
+    ---------
+    That of `huber_descent`, with the bounds that are declared.
+
+    Examples
+    --------
+    >>> problem = Problem(10_000, [1.0] * 10, signal=1.0, label_noise_std=1.0)
+    >>> budget = Budget.zcdp(0.5)
+    >>> method = PrivateRegression.default(sample_size=10_000, dimension=10, budget=budget)
+    >>> method.predict(problem, budget).holds
+    True
+
+    Source
+    ------
+    brown2024, section 2.5 (clipping as Huber's loss); `HuberSettings` says what each setting does.
+    """
+
+    name: ClassVar[str] = "huber"
+    assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
+    _descent = staticmethod(huber_descent)
+    _intervals = staticmethod(population_intervals)
+    _law = staticmethod(last_iterate_law)
+
+    @classmethod
+    def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
+        """Settings from the numbers of records and coefficients and the budget alone.
+
+        Parameters
+        ----------
+        sample_size : int
+            Number n of records, at least 1.
+        dimension : int
+            Number p of coefficients, the intercept among them, at least 1.
+        budget : Budget
+            ρ in [1e-20, 1e20].
+        """
+        found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
+        return cls(**asdict(found))
+
+    @classmethod
+    def candidates(
+        cls, problem: Problem, budget: Budget, *, intervals: bool = True
+    ) -> list[Candidates[Self]]:
+        first = cls.default(
+            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
+        )
+        if not intervals:
+            first = replace(first, moment_share=0.0)
+        # Where the budget is small, so much must go to scales that single moves do not get there.
+        careful: dict[str, Any] = {
+            "warm_up_steps": 2,
+            "warm_up_share": 0.2,
+            "moment_share": 0.0,
+            "gram_rounds": 1,
+        }
+        starts = [
+            first,
+            *(replace(first, gram_share=g, scale_share=s, **careful) for g, s in CAREFUL),
+        ]
+        moves = [partial(cls._moved, choices=choices) for choices in MOVES]
+        return [Candidates(cls.name, starts, 2 * moves, clip="clip_width")]
+
+    @classmethod
+    def _predict(
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        followed = [follow(problems[0], rows, method, budget) for method in settings]
+        return [
+            [
+                in_regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
+                for outcome in followed
+            ]
+            for problem in problems
+        ]
+
+
+def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
+    r"""A prediction with the regime of private Huber regression, or of a fit with its start.
+
+    - A warm-up step is taken back where the private residual scale has grown by a quarter. With a
+      noise of `MOST_SCALE_NOISE` in the histogram's counts the scale has a deviation of 9 %, and
+      noise alone takes back 0.5 % of the steps; with twice that, 11 % of them.
+    - Noise of variance v, relative and summed over a row, spreads the eigenvalues of a Gram matrix
+      over 1 ± 2√v (Wigner): the lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at 1/4.
+    - Runs that overshoot end near predicting the mean: `MOST_OVERSHOT` of the mean error is the
+      stated accuracy.
+    - A residual variance that grows by `MOST_EXCURSION` on the way is a scale 14 % larger; with a
+      tenth of noise that is the quarter at which a step is taken back, which no mean follows.
+    - The final steps keep the clip and the Newton matrix of their start. Where the residual
+      variance falls by `MOST_ARRIVAL` from there on, the share of whole gradients at a clip of one
+      scale rises from 0.68 to 0.82: the matrix is a fifth too large.
+    - Beyond `MOST_THINNESS`, the edge of the first matrix's noise over the smallest eigenvalue,
+      simulations had up to half again the error: a warning, not a refusal.
+
+    Source
+    ------
+    Derived as above; the simulations are those of docs/prediction.md.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found.with_doubt(
+            "too few rows or too small a budget: the descent does not come near"
+        )
+    few = too_few_rows(problem, outcome.unclipped)
+    if few is not None:
+        return found.with_doubt(few)
+    if outcome.scale_noise > MOST_SCALE_NOISE:
+        return found.with_doubt("the budget is too small for a private residual scale")
+    if (
+        outcome.whitening.variance > MOST_WHITENING_NOISE
+        or outcome.whitening.overshooting * problem.null_risk > MOST_OVERSHOT * found.excess_risk
+    ):
+        return found.with_doubt("the budget is too small for a private Gram matrix")
+    if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
+        # The clip follows the residuals and the noise the clip: means say little about such runs.
+        return found.with_doubt("the noise of the warm-up steps carries the descent away")
+    reason = f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
+    marked = found.marked(Regime.EXTENDED, reason)
+    if outcome.whitening.thinness > MOST_THINNESS:
+        thin = (
+            "directions thinner than the Gram matrix's noise: the error may be half again as large"
+        )
+        return replace(marked, warnings=(thin,))
+    return marked

@@ -1,0 +1,671 @@
+"""Plans: the best method and settings for a budget, over all problems thought possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from itertools import product
+from math import exp, log
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+
+from privreg.checks import require_choice, require_flag, require_instance, require_number, short
+from privreg.methods.adassp import AdaSSP
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.huber import PrivateRegression
+from privreg.methods.least_squares import PrivateLeastSquares
+from privreg.methods.method import Method
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.problem import Prediction, Problem, rows_of
+from privreg.privacy.budget import Budget, Neighbours
+
+METHODS: tuple[type[Method], ...] = (
+    PrivateRegression,
+    FullBatchDPGD,
+    OnePassDPGD,
+    CorrelatedNoise,
+    AdaSSP,
+    PrivateLeastSquares,
+)
+
+
+def by_name() -> dict[str, type[Method]]:
+    """Methods by their names."""
+    return {method.name: method for method in METHODS}
+
+
+def searched() -> dict[str, type[Method]]:
+    """Methods by the names under which plans list their candidates."""
+    return {name: method for method in METHODS for name in method.searched()}
+
+
+Score = Callable[[Prediction], float]
+SEARCH_ROWS = 192
+# A doubtful prediction counts for more than any that holds, and still tells which way is down.
+DOUBT = 1e6
+WIDENED, WORTH = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0), 1.1
+# A step beyond a grid is worth a gain of a hundredth; no grid is left by more than so many.
+GAIN, MOST_STEPS = 0.99, 40
+Point = TypeVar("Point")
+
+
+def search(
+    name: str,
+    problem: Problem,
+    budget: Budget,
+    *,
+    objective: Score,
+    intervals: bool,
+    goals: Sequence[tuple[Problem, float]] = (),
+) -> Method | None:
+    """Settings of least predicted objective, or None where the method does not take the budget.
+
+    Goals are problems with the least objective known of each: the largest ratio to it is minimised.
+    """
+    method = searched()[name]
+    if budget.neighbours not in method.relations:
+        return None
+    wanted = [
+        (each, least, rows_of(each, count=SEARCH_ROWS)) for each, least in goals or [(problem, 1.0)]
+    ]
+
+    known: dict[Any, float] = {}
+
+    def values(settings: Sequence[Any]) -> list[float]:
+        # Moves come back to settings that others have tried.
+        new = [each for each in dict.fromkeys(settings) if each not in known]
+        worst = np.zeros(len(new))
+        for each, least, rows in wanted:
+            found = method.predictions(new, each, budget, rows=rows)
+            doubts = [1.0 if prediction.holds else DOUBT for prediction in found]
+            ratios = np.array([objective(prediction) for prediction in found]) / least
+            worst = np.maximum(worst, np.nan_to_num(ratios * doubts, nan=np.inf))
+        known.update(zip(new, worst.tolist(), strict=True))
+        return [known[each] for each in settings]
+
+    (candidates,) = (
+        each
+        for each in method.candidates(problem, budget, intervals=intervals)
+        if each.name == name
+    )
+    return _widened(candidates.best(values), candidates.clip, values)
+
+
+def _widened(best: Any, clip: str | None, values: Callable[..., list[float]]) -> Any:
+    """The widest clip that costs little where errors are as stated.
+
+    Where they are skewed in a way that depends on the features, a clip moves what is estimated; no
+    statement of the problem says so, and a wide one is moved less.
+    """
+    if clip is None:
+        return best
+    wider = [replace(best, **{clip: factor * getattr(best, clip)}) for factor in WIDENED]
+    found = values([best, *wider])
+    affordable = [
+        each for each, value in zip(wider, found[1:], strict=True) if value <= WORTH * found[0]
+    ]
+    return affordable[-1] if affordable else best
+
+
+def beyond(
+    best: Point,
+    least: float,
+    *,
+    further: Callable[[Point], Point | None],
+    value: Callable[[Point], float],
+) -> tuple[Point, float]:
+    """The best on the way out of a grid, and its value.
+
+    The way ends where a step gains less than a hundredth: beyond the best, or near a limit.
+    """
+    for _ in range(MOST_STEPS):
+        point = further(best)
+        if point is None or not (found := value(point)) < GAIN * least:
+            break
+        best, least = point, found
+    return best, least
+
+
+def next_on(ladder: Sequence[float], value: float) -> float | None:
+    """The next value outwards, of one at or beyond an end of a ladder; None of one inside.
+
+    A ladder of whole numbers goes on by their difference, another one by their ratio.
+    """
+    for end, inner in ((ladder[0], ladder[1]), (ladder[-1], ladder[-2])):
+        if (value - end) * (end - inner) >= 0:
+            return value + end - inner if isinstance(end, int) else value * end / inner
+    return None
+
+
+Objective = Literal["excess_risk", "parameter_error", "interval_length"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+# A method this many times worse than another one in a stated case is not searched in the others.
+FAR = 2.5
+# Predictions agree with simulations to 10 %: the target is met with that to spare.
+MARGIN = 1.1
+# Where the search starts, and where it ends that finds no budget too small, or large enough.
+SMALLEST, LARGEST = 1e-7, 1e3
+LEAST, MOST = 1e-12, 1e9
+WIDER = log(1e3)
+TOLERANCE, NEAR = 0.03, 1.5
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A method with its settings, which can be run and fitted, and its predicted error."""
+
+    name: str  # under which the method lists its candidates
+    method: Method
+    predictions: tuple[Prediction, ...]  # one for each problem that was stated, in order
+    # Largest ratio of its objective to the least one of any alternative, as for `plan_run`.
+    regret: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the theory holds for every problem."""
+        return all(each.holds for each in self.predictions)
+
+    @property
+    def worst(self) -> Prediction:
+        """The prediction of largest excess risk."""
+        return max(self.predictions, key=lambda each: each.excess_risk)
+
+
+@dataclass(frozen=True)
+class TargetCost:
+    """Lengths of intervals over those of least squares on the same rows without privacy."""
+
+    name: str  # of the alternative
+    supposes: str  # assumption about errors that makes the target that of least squares, or ""
+    lengths: tuple[float, ...]  # one for each problem that was stated
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Alternatives, the best first.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        What was stated.
+    budget : Budget
+        What any alternative costs.
+    alternatives : tuple of Alternative
+        The best settings of each method, those whose theory holds first, as `plan_run`
+        orders them.
+    worthwhile : bool
+        Whether the best is predicted to do better than predicting the mean for some problem.
+    verdict : str
+        One plain sentence.
+    """
+
+    problems: tuple[Problem, ...]
+    budget: Budget
+    alternatives: tuple[Alternative, ...]
+    worthwhile: bool
+    verdict: str
+
+    @property
+    def best(self) -> Alternative:
+        """The alternative to run."""
+        return self.alternatives[0]
+
+    @property
+    def targets(self) -> tuple[TargetCost, ...]:
+        """Costs of intervals with each alternative that has them."""
+        return tuple(
+            TargetCost(
+                each.name,
+                each.method.supposes,
+                tuple(
+                    found.interval_length / problem.least_squares_length
+                    for found, problem in zip(each.predictions, self.problems, strict=True)
+                ),
+            )
+            for each in self.alternatives
+            if each.method.has_intervals
+        )
+
+    def __str__(self) -> str:
+        null = max(problem.null_risk for problem in self.problems)
+        lines = [
+            _table(self.alternatives),
+            "",
+            f"Predicting the mean: {null:.3g}. {self.verdict}",
+            *map(self._cost, self.targets),
+        ]
+        return "\n".join(lines)
+
+    def _cost(self, target: TargetCost) -> str:
+        lengths = ", ".join(
+            f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
+            for length, problem in zip(target.lengths, self.problems, strict=True)
+        )
+        # Corners that share a law and a length are said once.
+        lengths = ", ".join(dict.fromkeys(lengths.split(", ")))
+        meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
+        name = target.name.replace("_", " ")
+        return f"Intervals of {name}: {lengths} times those without privacy; target {meant}."
+
+
+def _table(alternatives: Sequence[Alternative]) -> str:
+    """The alternatives as lines of text, the best first."""
+    header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
+    lines = [
+        (
+            each.name,
+            f"{each.worst.excess_risk:.3g}",
+            f"{each.worst.excess_risk_std:.2g}",
+            f"{each.worst.interval_length:.3g}",
+            f"{each.regret:.2f}",
+            str(each.worst.regime),
+            str(each.method),
+        )
+        for each in alternatives
+    ]
+    widths = [max(len(line[at]) for line in [header, *lines]) for at in range(len(header))]
+    rows = [
+        "  ".join(
+            text.ljust(width) if at in (0, 5, 6) else text.rjust(width)
+            for at, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in [header, *lines]
+    ]
+    return "\n".join(rows)
+
+
+def plan_run(
+    problems: Problem | Sequence[Problem],
+    budget: Budget,
+    *,
+    methods: Iterable[str] | None = None,
+    objective: Objective = "excess_risk",
+    intervals: bool = True,
+) -> Plan:
+    """Best method and settings for a budget.
+
+    Settings are searched on predictions, for each problem by itself and for all of them together;
+    of all that were found, each method's alternative is the one of least regret: the largest ratio
+    over the problems of its objective to the least that any alternative has there. Problems whose
+    noise differs stand for all noise between them: the regret is also over each of them with every
+    other combination of the laws and misfits that are stated.
+
+    Parameters
+    ----------
+    problems : Problem or sequence of Problem
+        What is known; several, as `Problem.over` makes them, where signal and noise are known up to
+        a range.
+    budget : Budget
+        What the run may cost, and the neighbouring relation.
+    methods : iterable of str, optional
+        Names under which methods list their candidates (`Method.searched`); all by default.
+    objective : {"excess_risk", "parameter_error", "interval_length"}
+        What is to be small.
+    intervals : bool
+        Whether the fit must spend what its intervals need.
+
+    Raises
+    ------
+    ValueError
+        A name that is no method's, or a budget that none of the methods takes.
+
+    Examples
+    --------
+    >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
+    >>> plan = plan_run(problem, Budget.zcdp(0.125), methods=["huber", "adassp"])
+    >>> plan.best.name, plan.worthwhile
+    ('huber', True)
+    """
+    stated: Any = (problems,) if isinstance(problems, Problem) else problems
+    if not isinstance(stated, Sequence) or not stated:
+        raise ValueError(f"problems must have at least one entry of a list, got {short(problems)}")
+    stated = tuple(stated)
+    for problem in stated:
+        require_instance("problems", problem, Problem)
+    require_instance("budget", budget, Budget)
+    require_choice("objective", objective, OBJECTIVES)
+    require_flag("intervals", intervals)
+    names = names_of(methods)
+    known = _Known(budget, tuple(dict.fromkeys(problem.misfit for problem in stated)))
+    candidates = _candidates(stated, known, names, objective=objective, intervals=intervals)
+    if not candidates:
+        raise ValueError(
+            f"budget must be for neighbours that {', '.join(names)} take, "
+            f"got {budget.neighbours.value!r}"
+        )
+    predictions = [
+        known.predictions(problem, [method for _, method in candidates])
+        for problem in _corners(stated)
+    ]
+    values = np.array([[getattr(each, objective) for each in row] for row in predictions])
+    held = np.array([[each.holds for each in row] for row in predictions])
+    trusted = np.where(held, values, np.inf).min(axis=1)
+    least = np.where(np.isfinite(trusted), trusted, values.min(axis=1))
+    with np.errstate(invalid="ignore"):
+        regret = np.nan_to_num((values / least[:, None]).max(axis=0), nan=np.inf)
+    predictions, held = predictions[: len(stated)], held[: len(stated)]
+    order = sorted(
+        range(len(candidates)), key=lambda at: (not held[:, at].all(), float(regret[at]))
+    )
+    chosen: dict[str, Alternative] = {}
+    for at in order:
+        name, method = candidates[at]
+        chosen.setdefault(
+            name,
+            Alternative(name, method, tuple(row[at] for row in predictions), float(regret[at])),
+        )
+    alternatives = tuple(chosen.values())
+    best = alternatives[0]
+    worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
+    return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
+
+
+@dataclass
+class _Known:
+    """Predictions of one plan: settings are followed once for all problems that they see alike."""
+
+    budget: Budget
+    misfits: tuple[float, ...]
+    found: dict[tuple[Any, ...], Prediction] = field(default_factory=dict)
+
+    def predictions(self, problem: Problem, methods: Sequence[Method]) -> list[Prediction]:
+        """Predictions of settings for a problem with one of the misfits."""
+        parts = asdict(replace(problem, misfit=0.0)).values()
+        seen = tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in parts)
+        new = list(
+            dict.fromkeys(
+                each for each in methods if (seen, problem.misfit, each) not in self.found
+            )
+        )
+        over = predict_over(problem, new, self.budget, misfits=self.misfits)
+        for misfit, predictions in zip(self.misfits, over, strict=True):
+            for method, found in zip(new, predictions, strict=True):
+                self.found[seen, misfit, method] = found
+        return [self.found[seen, problem.misfit, method] for method in methods]
+
+
+def predict_over(
+    problem: Problem,
+    methods: Sequence[Method],
+    budget: Budget,
+    *,
+    misfits: Sequence[float],
+) -> list[list[Prediction]]:
+    """Predictions for settings of any methods, for each misfit, one method's followed together."""
+    rows = rows_of(problem)
+    found: list[dict[int, Prediction]] = [{} for _ in misfits]
+    kinds: dict[type[Method], None] = dict.fromkeys(map(type, methods))
+    for kind in kinds:
+        places = [at for at, method in enumerate(methods) if type(method) is kind]
+        settings = [methods[at] for at in places]
+        predicted = kind.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)
+        for each, own in zip(found, predicted, strict=True):
+            each.update(zip(places, own, strict=True))
+    return [[each[at] for at in range(len(methods))] for each in found]
+
+
+def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """The problems, then each with the noises that combine what others state of law and misfit."""
+    laws = dict.fromkeys(problem.label_noise_law for problem in stated)
+    misfits = dict.fromkeys(problem.misfit for problem in stated)
+    known = {(problem.label_noise_law, problem.misfit) for problem in stated}
+    return stated + tuple(
+        replace(problem, label_noise_law=law, misfit=misfit)
+        for law, misfit in product(laws, misfits)
+        if (law, misfit) not in known
+        for problem in stated
+    )
+
+
+def names_of(methods: Any) -> list[str]:
+    """Names of methods."""
+    known = searched()
+    if methods is None:
+        return list(known)
+    listable = isinstance(methods, Iterable) and not isinstance(methods, (str, bytes))
+    names: list[Any] = list(methods) if listable else [None]
+    if not all(isinstance(each, str) and get_close_matches(each, known) for each in names):
+        listed = ", ".join(known)
+        raise ValueError(f"methods must be a list of names, {listed}, got {short(methods)}")
+    if not names:
+        raise ValueError("methods must name at least one, got none")
+    for name in names:
+        require_choice("methods", name, known)
+    return names
+
+
+def _candidates(
+    problems: tuple[Problem, ...],
+    known: _Known,
+    names: list[str],
+    *,
+    objective: Objective,
+    intervals: bool,
+) -> list[tuple[str, Any]]:
+    """Settings of every method for each problem, and for all of them together."""
+    budget = known.budget
+
+    def value(found: Prediction) -> float:
+        return float(getattr(found, objective))
+
+    def alone_for(problem: Problem, names: Iterable[str]) -> list[tuple[str, Any]]:
+        found = [
+            (name, search(name, problem, budget, objective=value, intervals=intervals))
+            for name in names
+        ]
+        return [(name, method) for name, method in found if method is not None]
+
+    # The hardest case first: what is far behind there is no candidate for the least regret.
+    hardest, *others = sorted(problems, key=_hardness, reverse=True)
+    alone = alone_for(hardest, names)
+    if not others or not alone:
+        return alone
+    near = _near(alone, known.predictions(hardest, [each for _, each in alone]), value)
+    for problem in others:
+        alone.extend(alone_for(problem, near))
+    goals = []
+    for problem in problems:
+        predictions = known.predictions(problem, [method for _, method in alone])
+        trusted = [value(each) for each in predictions if each.holds]
+        goals.append((problem, min(trusted or [value(each) for each in predictions])))
+    # Settings are sized by a problem in the middle of the range.
+    noises = [problem.label_noise_std for problem in problems]
+    middle = sorted(problems, key=lambda each: each.null_risk)[len(problems) // 2]
+    middle = replace(middle, label_noise_std=float(np.exp(np.mean(np.log(noises)))))
+    return alone + [
+        (
+            name,
+            search(name, middle, budget, objective=value, intervals=intervals, goals=goals),
+        )
+        for name in near
+    ]
+
+
+def _hardness(problem: Problem) -> tuple[float, bool, float]:
+    return problem.misfit, problem.label_noise_law != "gaussian", problem.label_noise_std
+
+
+def _near(
+    alone: list[tuple[str, Any]], found: list[Prediction], value: Callable[[Prediction], float]
+) -> list[str]:
+    """Methods within a factor of the best one's objective, each at its own best settings."""
+    trusted = [value(each) for each in found if each.holds]
+    most = FAR * min(trusted or map(value, found), default=np.inf)
+    return [name for (name, _), each in zip(alone, found, strict=True) if value(each) <= most]
+
+
+def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:
+    sizes = sorted({problem.sample_size for problem in problems})
+    rows = " to ".join(
+        f"{size:,}" for size in (sizes if len(sizes) == 1 else sizes[:: len(sizes) - 1])
+    )
+    beats = [each.beats_the_mean for each in best.predictions]
+    start = f"At n = {rows} and rho = {budget.rho:.3g}"
+    if not best.holds:
+        return f"{start} no method's error can be predicted: {best.worst.reason}."
+    if not any(beats):
+        return f"{start} the fit will not be better than predicting the mean."
+    share = max(each.excess_risk / each.null_risk for each in best.predictions)
+    if not all(beats):
+        return (
+            f"{start} the fit may be worse than predicting the mean: in the worst stated case its "
+            f"excess risk is {share:.2g} times the mean's."
+        )
+    return f"{start} the fit leaves at most {share:.1%} of what predicting the mean misses."
+
+
+def plain(plan: Plan) -> dict[str, Any]:
+    """The plan as numbers, text and lists, which JSON can hold."""
+    return {
+        "rho": plan.budget.rho,
+        "neighbours": plan.budget.neighbours.value,
+        "verdict": plan.verdict,
+        "worthwhile": plan.worthwhile,
+        "targets": [asdict(each) for each in plan.targets],
+        "alternatives": [
+            {
+                "name": each.name,
+                "settings": str(each.method),
+                "regret": each.regret,
+                "holds": each.holds,
+                "predictions": [
+                    {**asdict(found), "regime": str(found.regime)} for found in each.predictions
+                ],
+            }
+            for each in plan.alternatives
+        ],
+    }
+
+
+def draw(plan: Plan, axes: Any) -> None:
+    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes."""
+    names = [each.name.replace("_", " ") for each in plan.alternatives]
+    places = np.arange(len(names))[::-1]
+    for place, each in zip(places, plan.alternatives, strict=True):
+        for prediction in each.predictions:
+            risk, spread = prediction.excess_risk, prediction.excess_risk_std
+            if not np.isfinite(risk):
+                continue
+            axes.errorbar(
+                risk,
+                place,
+                xerr=[[min(spread, 0.9 * risk)], [spread]],
+                fmt="o" if prediction.holds else "x",
+                color="C0" if each is plan.best else "0.5",
+            )
+    for problem in plan.problems:
+        axes.axvline(problem.null_risk, linestyle=":", color="C3")
+    axes.set_yticks(places, names)
+    axes.set_xscale("log")
+    axes.set_xlabel("excess risk (dotted: predicting the mean; cross: theory does not hold)")
+    axes.set_title(f"n = {plan.problems[0].sample_size:,}, rho = {plan.budget.rho:.3g}")
+
+
+def least_budget(
+    problems: Problem | Sequence[Problem],
+    *,
+    target_risk: float | None = None,
+    target_length: float | None = None,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    methods: Iterable[str] | None = None,
+) -> Plan:
+    """The plan of least zCDP budget that meets a target for every stated problem.
+
+    The prediction is to be below the target by 10 %, its stated accuracy. The budget is found to
+    3 %; the error of the best plan falls as the budget grows. Budgets between 1e-12 and 1e9 are
+    searched.
+
+    Parameters
+    ----------
+    problems : Problem or sequence of Problem
+        What is known, as for `plan_run`.
+    target_risk : float, optional
+        Largest mean excess risk, more than 0. One of the targets is given.
+    target_length : float, optional
+        Largest length of a 95 % interval, more than 0.
+    neighbours : Neighbours
+        Of the budget.
+    methods : iterable of str, optional
+        Names of methods, as for `plan_run`.
+
+    Returns
+    -------
+    Plan
+        Its `budget` is the answer; the verdict says where even the least one meets the target.
+
+    Raises
+    ------
+    ValueError
+        If no budget meets the target: the sample itself is too small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
+    >>> plan = least_budget(problem, target_risk=0.002, methods=["huber"])
+    >>> 0.001 < plan.budget.rho < 0.005
+    True
+    """
+    if (target_risk is None) == (target_length is None):
+        found = "none" if target_risk is None else "both"
+        raise ValueError(
+            f"target_risk: one of target_risk and target_length must be given, got {found}"
+        )
+    name = "target_risk" if target_length is None else "target_length"
+    stated = target_risk if target_length is None else target_length
+    target = require_number(name, stated, above=0) / MARGIN
+    objective: Objective = "excess_risk" if target_length is None else "interval_length"
+    names = every = names_of(methods)
+    relation = Neighbours(neighbours)
+
+    def plan_at(logarithm: float) -> Plan:
+        return plan_run(
+            problems,
+            Budget.zcdp(exp(logarithm), neighbours=relation),
+            methods=names,
+            objective=objective,
+        )
+
+    def met(plan: Plan) -> bool:
+        return plan.best.holds and all(
+            getattr(each, objective) <= target for each in plan.best.predictions
+        )
+
+    low, high = log(SMALLEST), log(LARGEST)
+    best = plan_at(high)
+    while not met(best) and high < log(MOST):
+        low, high = high, min(high + WIDER, log(MOST))
+        best = plan_at(high)
+    if not best.best.holds:
+        raise ValueError(
+            f"methods must hold one whose error can be predicted at a budget of {exp(high):g}, "
+            f"got {', '.join(names)}"
+        )
+    if not met(best):
+        least = max(getattr(each, objective) for each in best.best.predictions)
+        raise ValueError(
+            f"{name} must be more than {MARGIN * least:.3g}, what these rows allow at any budget, "
+            f"got {stated:g}"
+        )
+    tried = low > log(SMALLEST)
+    while high - low > TOLERANCE:
+        middle = (low + high) / 2
+        plan = plan_at(middle)
+        if met(plan):
+            high, best = middle, plan
+        else:
+            low, tried = middle, True
+        if high - low < NEAR:
+            # So near the answer a method that is far behind does not overtake.
+            near = [each.name for each in plan.alternatives if each.regret < 1.5]
+            names = near or names
+        if high - low <= TOLERANCE and not tried:
+            # All budgets met the target, and the answer is below them.
+            low, names, tried = log(LEAST), every, True
+            if met(plan := plan_at(low)):
+                words = f"The least budget that is searched, {LEAST:g}, meets the target. "
+                return replace(plan, verdict=words + plan.verdict)
+    return best

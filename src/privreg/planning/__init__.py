@@ -1,1 +1,0 @@
-"""Which method and settings to use for a budget, and which budget a target needs."""

@@ -1,1 +1,0 @@
-"""Predicted error of private runs, before any budget is spent."""

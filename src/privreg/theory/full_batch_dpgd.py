@@ -1,0 +1,563 @@
+"""Whether full-batch private gradient descent clips: the condition, and its proof's demands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.checks import (
+    Immutable,
+    inside,
+    require_answer,
+    require_array,
+    require_broadcast,
+    require_count,
+    require_counts,
+    require_frozen,
+    require_instance,
+    require_number,
+    require_real,
+)
+from privreg.units import ORDINARY, from_units, in_unit, in_units, rows_in_units
+
+FloatArray = NDArray[np.float64]
+# Numbers up to here stay far from overflow in every square and product.
+LARGEST = 1e30
+NEAR = 2.0**-7
+
+
+@dataclass(frozen=True)
+class GradientDescentLaw(Immutable):
+    r"""Joint law of the iterates of noisy gradient descent, a vector autoregression of order one.
+
+    .. math::
+        \theta_t = \theta_{t-1} - \eta\Sigma(\theta_{t-1} - \hat\theta) + \eta z_t,
+        \qquad z_t \sim N(0, \lambda^2 I_p)
+
+    where Σ = XᵀX/n has shape (p, p) and θ̂ (p,) is the empirical minimiser. All methods work in the
+    eigenbasis of Σ; the contraction of direction k is a_k = 1 - η w_k with eigenvalue w_k.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (p,)
+        Eigenvalues w of Σ, at least 0.
+    eigenvectors : array_like, shape (p, p)
+        Orthonormal columns, or the identity for a diagonal Σ.
+    minimiser : array_like, shape (p,)
+        θ̂.
+    start : array_like, shape (p,)
+        θ_0.
+    step_size : float
+        η, more than 0.
+    gradient_noise_std : float
+        λ, at least 0; the noise of a step has standard deviation ηλ.
+
+    Source
+    ------
+    brown2024, Lemma 2.3 and equations (8), (18), (19), (88) to (94). Equation (83) absorbs η in the
+    noise; equation (26) should have θ_t on its left.
+    """
+
+    eigenvalues: FloatArray
+    eigenvectors: FloatArray
+    minimiser: FloatArray
+    start: FloatArray
+    step_size: float
+    gradient_noise_std: float
+
+    def __post_init__(self) -> None:
+        step = require_number("step_size", self.step_size, above=0, most=LARGEST)
+        noise = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=LARGEST)
+        object.__setattr__(self, "step_size", step)
+        object.__setattr__(self, "gradient_noise_std", noise)
+        p = require_array("eigenvalues", self.eigenvalues, shape=(None,)).size
+        shapes = {"eigenvalues": (p,), "minimiser": (p,), "start": (p,), "eigenvectors": (p, p)}
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            array = require_frozen(name, value, shape=shape, least=-LARGEST, most=LARGEST)
+            object.__setattr__(self, name, array)
+        require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
+
+    @property
+    def _pull(self) -> FloatArray:
+        """x = η w, from which a small 1 - a or 1 + a keeps its digits."""
+        return self.step_size * self.eigenvalues
+
+    def _transported(self, steps: NDArray[np.int64]) -> FloatArray:
+        """M^t (θ_0 - θ̂) in the eigenbasis, shape (*t.shape, p)."""
+        offset = self.eigenvectors.T @ (self.start - self.minimiser)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            return _power(self._pull, steps[..., None]) * offset
+
+    @property
+    def contraction(self) -> FloatArray:
+        """a = 1 - η w, shape (p,); the iterates settle if all lie in (-1, 1)."""
+        return 1 - self.step_size * self.eigenvalues
+
+    def mean(self, times: ArrayLike) -> FloatArray:
+        """θ̂ + M^t (θ_0 - θ̂) with M = I - ηΣ, shape (*times.shape, p)."""
+        moved = self._transported(_checked_times(times))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self.minimiser + moved @ self.eigenvectors.T
+        return require_answer("times", mean)
+
+    def mode_covariance(self, later: ArrayLike, earlier: ArrayLike) -> FloatArray:
+        r"""Cross-covariance of each eigendirection at two times, in either order, shape (..., p).
+
+        .. math::
+            c_k(\tau, t) = \eta^2\lambda^2\, a_k^{|\tau - t|}\,
+            \frac{1 - a_k^{2\min(\tau, t)}}{1 - a_k^2}
+
+        Parameters
+        ----------
+        later, earlier : array_like of int
+            Times τ and t, broadcast together.
+        """
+        first, second = _checked_times(later, "later"), _checked_times(earlier, "earlier")
+        require_broadcast(later=first, earlier=second)
+        first, second = np.broadcast_arrays(first, second)
+        std, unit = in_unit(self.step_size * self.gradient_noise_std)
+        modes = self._modes(std**2, first, second)
+        return require_answer("later and earlier", from_units(modes, 2 * unit))
+
+    def _modes(
+        self, variance: float, first: NDArray[np.int64], second: NDArray[np.int64]
+    ) -> FloatArray:
+        """`mode_covariance` for noise of another variance than η²λ² a step."""
+        gap = np.abs(first - second)[..., None]
+        shorter = np.minimum(first, second)[..., None]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            modes = variance * _power(self._pull, gap) * _geometric_sum(self._pull, shorter)
+        # Without noise nothing grows, however much it would have.
+        return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
+
+    def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
+        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p).
+
+        Parameters
+        ----------
+        later, earlier : array_like of int
+            Times τ, and t, those of `later` unless given.
+        """
+        modes = self.mode_covariance(later, later if earlier is None else earlier)
+        with np.errstate(over="ignore", invalid="ignore"):
+            dense = (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
+        return require_answer("later and earlier", dense)
+
+    def stationary_covariance(self) -> FloatArray:
+        """Covariance η²λ² (I - M²)^{-1} of an iterate in the long run, shape (p, p).
+
+        A contraction outside (-1, 1), without a stationary law, is refused.
+        """
+        pull, step, noise = self._pull, self.step_size, self.gradient_noise_std
+        moved = step * noise
+        if ORDINARY[0] <= moved <= ORDINARY[1] and inside(pull, least=ORDINARY[0], below=2.0):
+            return (self.eigenvectors * (moved**2 / _gap(pull))) @ self.eigenvectors.T
+        if not np.all((self.eigenvalues > 0) & (pull < 2)):
+            raise ValueError(
+                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), got others"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
+            (step, unit), (noise, more) = in_unit(step), in_unit(noise)
+            parts, less = np.frexp(self.eigenvalues)
+            modes = np.ldexp(step * noise**2 / parts / (2 - pull), unit + 2 * more - less)
+            dense = (self.eigenvectors * modes) @ self.eigenvectors.T
+        return require_answer("eigenvalues and gradient_noise_std", dense)
+
+    def expected_squared_error(self, times: ArrayLike) -> FloatArray:
+        r"""Mean squared distance to the empirical minimiser, of the shape of the times.
+
+        .. math::
+            \mathbb E\|\theta_t - \hat\theta\|^2
+            = \|M^t(\theta_0 - \hat\theta)\|^2 + \eta^2\lambda^2\,\mathrm{tr}\,\mathbf A^{(t)}
+
+        Parameters
+        ----------
+        times : array_like of int, shape (...)
+            Steps t, at least 0.
+        """
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            bias = np.sum(self._transported(_checked_times(times)) ** 2, axis=-1)
+        require_answer("times", bias)
+        with np.errstate(over="ignore"):
+            error = bias + np.sum(self.mode_covariance(times, times), axis=-1)
+        return require_answer("times", error)
+
+    def functionals(self, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        r"""Law of weighted sums of the iterates, coordinate by coordinate.
+
+        .. math:: \theta^{(l)} = \sum_{t=1}^T W_{lt}\,\theta_t
+
+        Parameters
+        ----------
+        weights : array_like, shape (m, T)
+            W; column t - 1 belongs to θ_t. Averages have rows that sum to one.
+
+        Returns
+        -------
+        bias : ndarray, shape (p, m)
+            Mean of coordinate j of θ^(l), less its row sum times θ̂_j.
+        covariance : ndarray, shape (p, m, m)
+            Covariance over l of coordinate j.
+        """
+        matrix = require_array("weights", weights, shape=(None, None), least=-LARGEST, most=LARGEST)
+        times = np.arange(1, matrix.shape[1] + 1)
+        moved = require_answer("weights", self._transported(times) @ self.eigenvectors.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bias = require_answer("weights", (matrix @ moved).T)
+        matrix, unit = in_units(matrix)
+        std, std_unit = in_unit(self.step_size * self.gradient_noise_std)
+        # The noise of step s enters θ_t as ηa^(t-s), so its weight in a sum obeys a backward
+        # recursion; T × T covariances are never formed.
+        loads = np.empty((self.eigenvalues.size, *matrix.shape))
+        load = np.zeros((self.eigenvalues.size, len(matrix)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in reversed(range(matrix.shape[1])):
+                load = matrix[:, step] + self.contraction[:, None] * load
+                loads[..., step] = load
+            modes = std**2 * loads @ np.swapaxes(loads, -1, -2)
+            covariance = np.einsum("jk,klm->jlm", self.eigenvectors**2, modes)
+        return bias, require_answer("weights", from_units(covariance, 2 * (unit + std_unit)))
+
+
+def gradient_descent_law(
+    gram: ArrayLike,
+    moment: ArrayLike,
+    *,
+    sample_size: int,
+    step_size: float,
+    gradient_noise_std: float,
+    start: ArrayLike | None = None,
+) -> GradientDescentLaw:
+    """Law of the iterates on a data set, from its sums XᵀX and Xᵀy.
+
+    Parameters
+    ----------
+    gram : array_like, shape (p, p)
+        XᵀX, not divided by n; positive definite.
+    moment : array_like, shape (p,)
+        Xᵀy.
+    sample_size : int
+        n.
+    step_size, gradient_noise_std : float
+        η and λ.
+    start : array_like, shape (p,), optional
+        θ_0, 0 by default.
+
+    Source
+    ------
+    brown2024, section 2.1.
+    """
+    sums = require_array("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
+    if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
+        raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
+    moments = require_array("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
+    sample_size = require_count("sample_size", sample_size)
+    eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
+    if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
+        raise ValueError("gram must be positive definite, got another one")
+    minimiser = np.asarray(np.linalg.solve(sums, moments))
+    if np.max(np.abs(minimiser)) > LARGEST:
+        raise ValueError(
+            f"moment must be at most {LARGEST:g} after gram's inverse, got a larger one"
+        )
+    origin = np.zeros_like(minimiser)
+    if start is not None:
+        origin = require_array("start", start, shape=origin.shape, least=-LARGEST, most=LARGEST)
+    return GradientDescentLaw(
+        eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
+    )
+
+
+def clipping_bound(
+    law: GradientDescentLaw,
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    clip_norm: float,
+    steps: int,
+) -> tuple[float, float]:
+    r"""Bound on the probability that any gradient clips, and the expected share that would.
+
+    .. math::
+        \mathrm{TV}(\text{clipped}, \text{unclipped}) \le \Pr[\text{any clip}] \le
+        \sum_{t=0}^{T-1}\sum_{i=1}^n
+        \Pr\big[\|\mathbf x_i\|\,|y_i - \mathbf x_i^\top\theta_t| > \gamma\big]
+
+    with θ_t from the unclipped law, in which every residual is Gaussian. Run with the same noise,
+    the clipped and unclipped iterates differ exactly where some gradient clips, so the probability
+    of any clip is the same under both laws.
+
+    Parameters
+    ----------
+    law : GradientDescentLaw
+        Unclipped law for this data.
+    features : array_like, shape (n, p)
+    labels : array_like, shape (n,)
+    clip_norm : float
+        γ, more than 0; `inf` clips nothing.
+    steps : int
+        T, at least 1: gradients are taken at θ_0..θ_{T-1}.
+
+    Returns
+    -------
+    probability : float
+        min(1, sum): a bound on the probability of any clip and on the total variation distance.
+    fraction : float
+        Expected share of clipped gradients along the unclipped path, exact.
+
+    Source
+    ------
+    brown2024, Lemmas 2.2 and C.1 to C.3; the union bound over the exact marginals is ours.
+    """
+    from scipy.special import ndtr
+
+    require_instance("law", law, GradientDescentLaw)
+    shape = (None, law.eigenvalues.size)
+    within = {"least": -LARGEST, "most": LARGEST}
+    x = require_array("features", features, shape=shape, **within)
+    y = require_array("labels", labels, shape=x.shape[:1], **within)
+    clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
+    steps = require_count("steps", steps)
+    rows, units = rows_in_units(x)
+    norms = np.ldexp(np.linalg.norm(rows, axis=1), units)
+    with np.errstate(over="ignore"):
+        widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+    squares = (rows @ law.eigenvectors) ** 2
+    # In units of the noise, since its variance may round to 0.
+    std, unit = in_unit(law.step_size * law.gradient_noise_std)
+    total = 0.0
+    for step in range(steps):
+        now = np.array(step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = require_answer("features", y - x @ law.mean(step))
+            spread = np.sqrt(squares @ law._modes(std**2, now, now))
+            spread = require_answer("features", np.ldexp(spread, units + unit))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            tails = ndtr((-widths - centre) / spread) + ndtr((centre - widths) / spread)
+        # Without noise a residual clips or does not.
+        total += float(np.sum(np.where(spread > 0, tails, np.abs(centre) > widths)))
+    return min(1.0, total), total / (steps * len(y))
+
+
+def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
+    """Where |1 - x| is so near 1 that many powers of its rounded value would lose digits."""
+    return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
+
+
+def _log_size(pull: FloatArray) -> FloatArray:
+    """log |1 - x|."""
+    with np.errstate(divide="ignore"):
+        return np.where(
+            pull < 1, np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
+        )
+
+
+def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
+    """(1 - x)^t."""
+    signs = np.where((pull > 1) & (times % 2 == 1), -1.0, 1.0)
+    precise = signs * np.exp(times * _log_size(np.where(_near_one(pull), pull, 0.5)))
+    return np.where(_near_one(pull), precise, (1 - pull) ** times)
+
+
+def _gap(pull: FloatArray) -> FloatArray:
+    """1 - (1 - x)²."""
+    return np.where(_near_one(pull), pull * (2 - pull), 1 - (1 - pull) ** 2)
+
+
+def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
+    """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
+    pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
+    ratios, gap = (1 - pulls) ** 2, _gap(pulls)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(_near_one(pulls), 2 * _log_size(pulls), np.log(ratios))
+        # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
+        sums = -np.expm1(counts * logs) / gap
+    return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))
+
+
+def _checked_times(times: ArrayLike, name: str = "times") -> NDArray[np.int64]:
+    return require_counts(name, times, least=0, most=2**53)
+
+
+LARGEST_ARGUMENT = 1e30
+
+
+class NoClippingRatios(NamedTuple):
+    """How far a data set is from violating the No-Clipping Condition.
+
+    Parts (ii) to (v) each hold with a constant c_0 at or above the ratio; `constant` is the least
+    c_0 for all four. `spectrum_bounded` is ½I ⪯ Σ ⪯ 2I and `contracts` is ‖I - ηΣ‖ ≤ 7/8, part (i).
+    """
+
+    feature_norm: float
+    residual: float
+    transported: float
+    accumulated: float
+    spectrum_bounded: bool
+    contracts: bool
+
+    @property
+    def constant(self) -> float:
+        """Least c_0, the maximum of the four ratios."""
+        return max(self[:4])
+
+
+class NoClippingDemand(NamedTuple):
+    """Least clipping bound and number of samples at which the proof excludes clipping."""
+
+    clip_norm: float
+    sample_size: float
+
+
+def no_clipping_ratios(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    target: ArrayLike,
+    step_size: float,
+    steps: int,
+    label_noise_std: float,
+) -> NoClippingRatios:
+    r"""Evaluate the No-Clipping Condition on data.
+
+    .. math::
+        \|\mathbf x_i\| \le c_0\sqrt p, \quad |y_i - \mathbf x_i^\top\theta| \le c_0\sigma, \quad
+        |\mathbf x_i^\top M^t\theta| \le c_0, \quad
+        |\mathbf x_i^\top A_t X^\top(y - X\theta)| \le c_0\sigma\sqrt{np}
+
+    for all rows i ≤ n and steps t = 1..T, with M = I - ηΣ and A_t = (I - M^t) Σ^{-1}.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, p)
+    labels : array_like, shape (n,)
+    target : array_like, shape (p,)
+        θ, in the model the population parameter.
+    step_size : float
+        η, more than 0 and at most 1e30.
+    steps : int
+        T, at least 1.
+    label_noise_std : float
+        σ, more than 0.
+
+    Source
+    ------
+    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
+    of 2 violate part (i) by sampling error although the descent contracts: both are reported.
+    """
+    within = {"least": -LARGEST_ARGUMENT, "most": LARGEST_ARGUMENT}
+    x = require_array("features", features, shape=(None, None), **within)
+    y = require_array("labels", labels, shape=x.shape[:1], **within)
+    theta = require_array(
+        "target", target, shape=x.shape[1:], least=-LARGEST_ARGUMENT, most=LARGEST_ARGUMENT
+    )
+    label_noise_std = require_number(
+        "label_noise_std", label_noise_std, least=1e-30, most=LARGEST_ARGUMENT
+    )
+    step_size = require_number("step_size", step_size, above=0, most=LARGEST_ARGUMENT)
+    steps = require_count("steps", steps)
+    n, p = x.shape
+    covariance = x.T @ x / n
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    residual = (y - x @ theta) / label_noise_std
+    rows, unit = in_units(x)
+    pull = step_size * (x.T @ residual)
+    transported, accumulated = theta, np.zeros(p)
+    largest = np.zeros(2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(steps):
+            # A_t = A_{t-1} M + ηI, so no inverse of Σ is needed.
+            transported = transported - step_size * (covariance @ transported)
+            accumulated = accumulated - step_size * (covariance @ accumulated) + pull
+            moved = np.abs(rows @ np.column_stack([transported, accumulated]))
+            largest = np.maximum(largest, np.max(moved, axis=0))
+    largest = require_answer("features, labels and step_size", from_units(largest, unit))
+    norm = from_units(np.max(np.linalg.norm(rows, axis=1)), unit)
+    return NoClippingRatios(
+        feature_norm=float(norm / np.sqrt(p)),
+        residual=float(np.max(np.abs(residual))),
+        transported=float(largest[0]),
+        accumulated=float(largest[1] / np.sqrt(n * p)),
+        spectrum_bounded=bool(eigenvalues[0] >= 0.5 and eigenvalues[-1] <= 2),
+        contracts=bool(np.max(np.abs(1 - step_size * eigenvalues)) <= 7 / 8),
+    )
+
+
+def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
+    r"""The c_0 that holds with probability 1 - β in the linear-Gaussian model, of the shape of n.
+
+    .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
+
+    Parameters
+    ----------
+    sample_size : array_like, shape (...)
+        n, at least 1; the lemma asks for a constant times p + ln(1/β).
+    steps : int
+        T, at least 1.
+    failure : float
+        β in (0, 1).
+
+    Source
+    ------
+    brown2024, Lemma 2.6. Its proof gives the 12 only as p grows (about 41 at p = 2); the statement
+    holds with a wide margin all the same.
+    """
+    rows = require_real("sample_size", sample_size, least=1, most=1e30)
+    steps = require_count("steps", steps)
+    failure = require_number("failure", failure, above=0, below=1)
+    return 12 * (np.log(5 * rows * steps) - np.log(failure)) ** 1.5
+
+
+def no_clipping_demand(
+    constant: float,
+    *,
+    features: int,
+    steps: int,
+    step_size: float,
+    rho: float,
+    failure: float,
+    label_noise_std: float,
+) -> NoClippingDemand:
+    r"""Least γ and n at which the proof excludes clipping, at the noise of the whole budget.
+
+    .. math::
+        \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
+        \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
+
+    The second inequality holds from the least n on, at least 1. It does not depend on γ, since the
+    noise is proportional to it.
+
+    Parameters
+    ----------
+    constant : float
+        c_0 of the condition: measured (`NoClippingRatios.constant`) or `generative_constant`.
+    features, steps : int
+        p and T.
+    step_size, rho, failure, label_noise_std : float
+        η, total zCDP budget ρ, failure probability β and σ, all more than 0.
+
+    Source
+    ------
+    brown2024, Lemma 2.5 with λ of Lemma 2.1. As printed the lemma has σ for max(σ, 1), which its
+    proof needs: it bounds c_0 by c_0 σ.
+    """
+    values = {"constant": constant, "step_size": step_size, "rho": rho}
+    for name, value in {**values, "label_noise_std": label_noise_std}.items():
+        require_number(name, value, least=1e-30, most=LARGEST_ARGUMENT)
+    failure = require_number("failure", failure, above=0, below=1)
+    features, steps = require_count("features", features), require_count("steps", steps)
+    scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
+    sample_size = max(scale, 1.0)
+    # From n = 1 on the logarithm is above ln 2 and a round shrinks the error to 3/4 at most.
+    for _ in range(200):
+        last = sample_size
+        sample_size = max(scale * np.sqrt(np.log(2 * last * steps) - np.log(failure)), 1.0)
+        if sample_size == last:
+            break
+    clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
+    return NoClippingDemand(float(clip_norm), float(sample_size))

@@ -1,1 +1,0 @@
-"""Full-batch DP-GD: the law of its iterates, and when it never clips."""

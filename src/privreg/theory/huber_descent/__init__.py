@@ -1,1 +1,0 @@
-"""Private Huber regression: matrices seen through known noise, and the law of its last iterate."""

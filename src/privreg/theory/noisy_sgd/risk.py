@@ -1,0 +1,369 @@
+"""Exact mean risk of discrete one-pass noisy SGD for features with independent coordinates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.checks import (
+    require_answer,
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+    require_real,
+    warn_beyond,
+)
+from privreg.schedules import RateWithIntegral, require_rate
+from privreg.theory.noisy_sgd.diffusion import LARGEST, RidgeRegression
+
+# Of the change by halving, between the 2 of order 1 and the 4 of order 2.
+LEAST_GAIN = 2.5
+
+
+class VolterraRisk(NamedTuple):
+    """Mean risks on a grid uniform in the integrated rate.
+
+    Attributes
+    ----------
+    time, risk, regularised_risk : ndarray, shape (intervals + 1,)
+    error : float
+        Estimated largest relative error of the risks.
+    """
+
+    time: NDArray[np.float64]
+    risk: NDArray[np.float64]
+    regularised_risk: NDArray[np.float64]
+    error: float
+
+
+def solve_volterra(
+    problem: RidgeRegression,
+    schedule: RateWithIntegral,
+    *,
+    gradient_noise_std: float,
+    horizon: float,
+    intervals: int = 200,
+    extrapolations: int = 3,
+    rtol: float = 1e-6,
+) -> VolterraRisk:
+    r"""Mean risks from the Volterra equations, by the trapezoid rule with extrapolation.
+
+    .. math::
+        P_t = P(X^{\rm gf}_{\Gamma(t)}) + \int_0^tG(t,s;\Sigma)P_sds
+        + \int_0^tG'(t,s;\Sigma)ds,\qquad
+        R_t = R(X^{\rm gf}_{\Gamma(t)}) + \int_0^tG(t,s;A)P_sds + \int_0^tG'(t,s;A)ds
+
+    with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
+    :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. In the
+    variable Γ(t) both kernels are convolutions, acting on γP and σ²γ/2, at any schedule.
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    schedule : RateWithIntegral
+        Scaled rate, positive, so that Γ can be inverted.
+    gradient_noise_std : float
+        Standard deviation σ of the gradient noise, at least 0.
+    horizon : float
+        Last time, more than 0.
+    intervals : int
+        Intervals of the coarsest grid, on which the answer is returned.
+    extrapolations : int
+        How often the grid is halved and the leading error removed, at least 1: the error is of
+        order 2 + 2 `extrapolations` in the step, for a smooth rate.
+    rtol : float
+        Relative error beyond which the answer warns. It is estimated by the last extrapolation, or,
+        where halving shows no order 2, by the last halving.
+
+    Warns
+    -----
+    AccuracyWarning
+        If the estimated error exceeds `rtol`: more `intervals` are needed.
+
+    Source
+    ------
+    lin2025, Theorem 4.2, equations (6) and (7).
+    """
+    require_instance("problem", problem, RidgeRegression)
+    require_rate(schedule)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
+    horizon = require_number("horizon", horizon, above=0, most=1e30)
+    intervals = require_count("intervals", intervals)
+    extrapolations = require_count("extrapolations", extrapolations)
+    rtol = require_number("rtol", rtol, above=0, below=1)
+    table: list[list[NDArray[np.float64]]] = []
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for level in range(extrapolations + 1):
+            fine = _trapezoid(problem, schedule, std, horizon, intervals * 2**level)
+            row = [fine[:, :: 2**level]]
+            for column in range(level):
+                weight = 4.0 ** (column + 1)
+                row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
+            table.append(row)
+        time, risk, regularised = table[-1][-1]
+        # The time is exact; risks are positive unless nothing is left to lose.
+        best, other = table[-1][-1][1:], table[-1][-2][1:]
+        change = np.abs(best - other)
+        if extrapolations > 1:
+            # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
+            before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
+            change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
+        error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
+    for part in (time, risk, regularised):
+        require_answer("problem, schedule and horizon", part)
+    warn_beyond("risk", error=error, tolerance=rtol)
+    return VolterraRisk(time, risk, regularised, error)
+
+
+def _trapezoid(
+    problem: RidgeRegression,
+    schedule: RateWithIntegral,
+    gradient_noise_std: float,
+    horizon: float,
+    intervals: int,
+) -> NDArray[np.float64]:
+    """Rows time, risk and regularised risk by the trapezoid rule on a uniform grid of Γ."""
+    end = float(schedule.integral(horizon))
+    step = end / intervals
+    integral = step * np.arange(intervals + 1, dtype=np.float64)
+    time = _inverse_integral(schedule, integral, horizon)
+    rate = schedule.rate(time)
+    spectrum, group = np.unique(problem.eigenvalues, return_inverse=True)
+    curvature = spectrum + problem.ridge
+    weight = np.bincount(group, problem.multiplicities) / problem.dimension
+    decay = np.exp(-2.0 * integral[:, None] * curvature)
+    risk_kernel = decay @ (weight * spectrum**2)
+    regularised_kernel = decay @ (weight * spectrum * curvature)
+    noise = 0.5 * gradient_noise_std**2
+    flow = problem.gradient_flow(integral)
+    flow_risk = problem.risk(flow)
+    forcing = flow_risk + noise * _convolve(decay @ (weight * spectrum), rate, step)
+
+    risk = np.empty(intervals + 1)
+    source = np.empty(intervals + 1)
+    risk[0] = forcing[0]
+    source[0] = rate[0] * risk[0]
+    reversed_kernel = risk_kernel[::-1].copy()
+    for k in range(1, intervals + 1):
+        history = 0.5 * risk_kernel[k] * source[0]
+        history += reversed_kernel[intervals - k + 1 : intervals] @ source[1:k]
+        risk[k] = (forcing[k] + step * history) / (1.0 - 0.5 * step * risk_kernel[0] * rate[k])
+        source[k] = rate[k] * risk[k]
+    regularised = (
+        flow_risk
+        + problem.penalty(flow)
+        + _convolve(regularised_kernel, source, step)
+        + noise * _convolve(decay @ (weight * curvature), rate, step)
+    )
+    return np.stack([time, risk, regularised])
+
+
+def _convolve(
+    kernel: NDArray[np.float64], source: NDArray[np.float64], step: float
+) -> NDArray[np.float64]:
+    """Trapezoid rule for the convolution of two functions on a uniform grid."""
+    size = kernel.size
+    length = 2 * size
+    full = np.fft.irfft(np.fft.rfft(kernel, length) * np.fft.rfft(source, length), length)[:size]
+    result = step * (full - 0.5 * (kernel * source[0] + kernel[0] * source))
+    result[0] = 0.0
+    return result
+
+
+def _inverse_integral(
+    schedule: RateWithIntegral, integral: NDArray[np.float64], horizon: float
+) -> NDArray[np.float64]:
+    """Times at which the integrated rate takes the given values, to some ulp of either."""
+    low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
+    time = 0.5 * (low + high)
+    turn = 0
+    while True:
+        turn += 1
+        excess = schedule.integral(time) - integral
+        low, high = np.where(excess < 0.0, time, low), np.where(excess < 0.0, high, time)
+        newton = time - excess / schedule.rate(time)
+        # Each third time halves what is left, whatever the rate does.
+        inside = (newton >= low) & (newton <= high) & (turn % 3 > 0)
+        following = np.where(inside, newton, 0.5 * (low + high))
+        found = np.abs(excess) <= 4 * np.spacing(integral)
+        if np.all(found | (np.abs(following - time) <= 4 * np.spacing(time))):
+            return time
+        time = np.where(found, time, following)
+
+
+def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std: float) -> float:
+    r"""Limit of the mean population risk as time grows, at a constant scaled rate.
+
+    .. math::
+        P_\infty = \frac{P(r) + \frac{\sigma^2\gamma}{4d}\operatorname{tr}(\Sigma A^{-1})}
+        {1 - \frac\gamma{2d}\operatorname{tr}(\Sigma^2A^{-1})},\qquad A = \Sigma+\delta I,\quad
+        r = A^{-1}\Sigma\tilde x
+
+    `inf` unless the denominator is positive, the stability condition.
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    rate : float
+        Scaled rate γ = d η, more than 0.
+    gradient_noise_std : float
+        Standard deviation σ of the gradient noise, at least 0.
+
+    Source
+    ------
+    The fixed point of lin2025, equation (6), which the paper does not print.
+    """
+    require_instance("problem", problem, RidgeRegression)
+    rate = require_number("rate", rate, above=0, most=LARGEST)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    moving = problem.eigenvalues > 0
+    share = np.zeros(problem.eigenvalues.size)
+    share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
+    share *= problem.multiplicities / problem.dimension
+    gain = float(0.5 * rate * (share @ problem.eigenvalues))
+    noise = float(0.25 * rate * std**2 * share.sum())
+    if gain >= 1.0:
+        return np.inf
+    weights = problem.multiplicities * problem.eigenvalues
+    flow = 0.5 * (weights @ problem.bias**2 + problem.label_noise_std**2)
+    return float((flow + noise) / (1.0 - gain))
+
+
+def isotropic_risk(
+    time: ArrayLike,
+    *,
+    eigenvalue: float,
+    target: ArrayLike,
+    initial: ArrayLike,
+    rate: float,
+    gradient_noise_std: float,
+    ridge: float = 0.0,
+    label_noise_std: float = 0.0,
+) -> NDArray[np.float64]:
+    r"""Mean population risk for Σ = λI and a constant scaled rate, of the shape of `time`.
+
+    .. math::
+        P_t = F(t) + \int_0^t e^{-b(t-u)}\big(\gamma^2\lambda^2F(u)
+        + \tfrac12\gamma^2\lambda\sigma^2\big)du,\qquad
+        b = 2\gamma(\lambda+\delta)-\gamma^2\lambda^2
+
+    where F, the risk of the gradient flow, is a constant and two exponentials.
+
+    Parameters
+    ----------
+    time : array_like, shape (...)
+        Times t, at least 0.
+    eigenvalue, rate : float
+        λ and γ, at least 1e-30 and at most 1e30.
+    target, initial : array_like, shape (d,)
+        Ground truth and start.
+    gradient_noise_std, ridge, label_noise_std : float
+        σ, δ and ζ, at least 0 and at most 1e30.
+
+    Source
+    ------
+    lin2025, Theorem 4.2, the special case that the text mentions without a formula.
+    """
+    eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
+    rate = require_number("rate", rate, least=1e-30, most=LARGEST)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
+    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
+    t = require_real("time", time, least=0, most=LARGEST)
+    truth = require_array("target", target, shape=(None,), least=-LARGEST, most=LARGEST)
+    origin = require_array("initial", initial, shape=truth.shape, least=-LARGEST, most=LARGEST)
+    curvature = eigenvalue + ridge
+    limit = eigenvalue / curvature * truth
+    start = origin - limit
+    # Not the difference, which rounds it away under a small penalty.
+    bias = -ridge / curvature * truth
+    amplitudes = (
+        0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_std**2,
+        eigenvalue * (bias @ start),
+        0.5 * eigenvalue * (start @ start),
+    )
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
+        risk = 0.5 * rate**2 * eigenvalue * std**2 * _convolution(t, decay, 0.0)
+        for power, amplitude in enumerate(amplitudes):
+            speed = power * rate * curvature
+            feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
+            risk = risk + amplitude * (np.exp(-speed * t) + feedback)
+    return require_answer("time, eigenvalue and rate", np.asarray(risk))
+
+
+def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[np.float64]:
+    """Integral over u in [0, t] of exp(-decay (t - u) - speed u), also where the two rates meet."""
+    gap = decay - speed
+    ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
+    return np.exp(-speed * t) * ratio
+
+
+def mean_risk(
+    problem: RidgeRegression,
+    step_sizes: ArrayLike,
+    *,
+    gradient_noise_std: float,
+    kurtosis: float = 3.0,
+) -> NDArray[np.float64]:
+    r"""Mean population risk of the discrete algorithm, before each step and at the end.
+
+    .. math::
+        \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
+        q_i^+ = \big((1-\eta\delta)^2 - 2(1-\eta\delta)\eta\lambda_i
+        + \eta^2(\beta-1)\lambda_i^2\big)q_i
+        + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
+        - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
+
+    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β, without any
+    limit. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
+    βλ_i².
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    step_sizes : array_like, shape (n,)
+        Discrete step sizes η = γ(k/d)/d, at least 0.
+    gradient_noise_std : float
+        Standard deviation σ of the gradient noise, at least 0.
+    kurtosis : float
+        β, at least 1: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform ones.
+
+    Source
+    ------
+    The second moment of lin2025, equation (26).
+    """
+    require_instance("problem", problem, RidgeRegression)
+    kurtosis = require_number("kurtosis", kurtosis, least=1, most=1e30)
+    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=1e30)
+    eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
+    weights = problem.multiplicities * eigenvalues
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        mean = problem.initial - target
+        second = mean**2
+        risk = np.empty(steps.size + 1)
+        for k in range(steps.size + 1):
+            excess = float(weights @ second)
+            risk[k] = 0.5 * (excess + problem.label_noise_std**2)
+            if k == steps.size:
+                break
+            step = steps[k]
+            shrink = 1.0 - step * ridge
+            contraction = shrink - step * eigenvalues
+            second = (
+                (
+                    shrink**2
+                    - 2 * shrink * step * eigenvalues
+                    + step**2 * (kurtosis - 1) * eigenvalues**2
+                )
+                * second
+                + step**2 * eigenvalues * (excess + problem.label_noise_std**2)
+                - 2 * step * ridge * target * contraction * mean
+                + step**2 * (ridge**2 * target**2 + std**2)
+            )
+            mean = contraction * mean - step * ridge * target
+    return require_answer("step_sizes", risk)

@@ -1,0 +1,563 @@
+r"""Lower bounds on the risk of every private estimator, and the prior behind them.
+
+The prior makes the coordinates of the target independent, with density
+
+.. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.checks import require_answer, require_count, require_number, require_real, require_rng
+from privreg.schedules import LARGEST as RATES
+from privreg.schedules import Harmonic
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
+    descent_factor,
+    require_scalars,
+    require_settings,
+    variance_factor,
+)
+
+SMALLEST_RISK = 1e-31
+
+
+def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
+    r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
+
+    .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
+
+    The numerator 1 / mu_c(0) attains it as the offset goes to zero; no schedule does better.
+    Without clipping it is zeta^2 / 2, the rate of ordinary least squares; for a clipping constant
+    that goes to zero it is pi zeta^2 / 4, what taking signs costs.
+
+    Parameters
+    ----------
+    clip_constant : array_like, shape (...)
+        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+    label_noise_std : array_like, shape (...)
+        Standard deviation zeta of the label noise, more than 0.
+
+    Source
+    ------
+    Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
+    """
+    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
+    share = variance_factor(0.0, clip_constant=constant, label_noise_std=noise)
+    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
+    with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
+        limit = share * (noise / drift) ** 2 / 2
+    return require_answer("clip_constant and label_noise_std", limit)
+
+
+def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
+    r"""Least risk over (gamma / rho)^2 where private noise dominates, for isotropic data.
+
+    .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
+        \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
+
+    The numerator 3 / (2 mu_c(0)) attains it as the offset goes to zero; no schedule does better.
+
+    Parameters
+    ----------
+    clip_constant, label_noise_std : array_like, shape (...)
+        c, finite, and zeta as for `sampling_limit`.
+
+    Source
+    ------
+    Derived here; bombari2025, Theorem 2 gives the order alone.
+    """
+    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
+    require_settings(infinite=False, clip_constant=constant)
+    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return require_answer("clip_constant and label_noise_std", 13.5 * (constant / drift) ** 2)
+
+
+def least_risk(
+    *, aspect_ratio: float, clip_constant: float, label_noise_std: float, start: float = 0.5
+) -> float:
+    r"""A risk that no learning-rate schedule gets below, for isotropic data.
+
+    .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
+        = \frac1\gamma
+
+    It follows from the best rate at each time, with no private noise and no cap on the rate. It is
+    accurate to about 1e-6 relative; one below 1e-31 is refused.
+
+    Parameters
+    ----------
+    aspect_ratio : float
+        gamma = d / n, more than 0; `start` times it at least 1e-28.
+    clip_constant : float
+        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+    label_noise_std : float
+        Standard deviation zeta of the label noise, more than 0.
+    start : float
+        Excess risk R(0), more than 0.
+
+    Source
+    ------
+    Derived here from bombari2025, equation (4.11).
+    """
+    gamma, clip_constant, label_noise_std, initial = require_scalars(
+        aspect_ratio=aspect_ratio,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+        start=start,
+    )
+    _positive(label_noise_std=label_noise_std)
+    if initial * gamma < 1e-28 or initial < 1e-28:
+        # Risks along the way would be smaller than the factors' formulas keep their digits for.
+        raise ValueError(f"start must be at least 1e-28 beside gamma = {gamma:g}, got {initial:g}")
+    deepest = math.log(initial / SMALLEST_RISK)
+    reach = min(math.log(1e3 + 1e3 / gamma), deepest)
+    while True:
+        depth, density, time = _descent_times(initial, reach, clip_constant, label_noise_std)
+        if time[-1] >= 1 / gamma:
+            break
+        if reach >= deepest:
+            raise ValueError(
+                f"label_noise_std must leave a least risk of at least {SMALLEST_RISK:g}, "
+                f"got {label_noise_std}"
+            )
+        reach = min(2 * reach, deepest)
+    at = int(np.searchsorted(time, 1 / gamma))
+    share = (1 / gamma - time[at - 1]) / (time[at] - time[at - 1])
+    ratio = density[at] / density[at - 1]
+    inside = math.log1p(share * (ratio - 1)) / math.log(ratio) if abs(ratio - 1) > 1e-9 else share
+    return float(initial * math.exp(-(depth[at - 1] + inside * (depth[at] - depth[at - 1]))))
+
+
+def _descent_times(
+    initial: float, reach: float, clip_constant: float, label_noise_std: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
+    depth = np.linspace(0.0, reach, 20001)
+    risk = initial * np.exp(-depth)
+    density = variance_factor(
+        risk, clip_constant=clip_constant, label_noise_std=label_noise_std
+    ) * (risk + label_noise_std**2 / 2)
+    density /= (
+        risk
+        * descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std) ** 2
+    )
+    # Log-linear pieces: the integrand grows like 1 / risk towards the end.
+    growth = np.log(density[1:] / density[:-1])
+    pieces = np.where(
+        np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
+    )
+    return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """The constants with which Theorem 2 is proved, and the bound that they give.
+
+    Attributes
+    ----------
+    schedule : Harmonic
+        The learning rate.
+    clip_constant : float
+        Clipping constant c.
+    bound : float
+        Upper bound on the excess risk of the private output, its noise included.
+    """
+
+    schedule: Harmonic
+    clip_constant: float
+    bound: float
+
+
+def explicit_constants(
+    *,
+    aspect_ratio: float,
+    zcdp_root: float,
+    label_noise_std: float,
+    smallest: float = 1.0,
+    largest: float = 1.0,
+    start: float = 0.5,
+) -> Explicit:
+    r"""A harmonic schedule with a proved bound, for a well-conditioned covariance.
+
+    .. math:: \beta = \frac{3\sqrt{A + 90}}{\lambda_{\min}},\quad
+        c = \sqrt2\,\beta,\quad \tau = \max(b_1, 2\sqrt{b_2}),\quad
+        b_1 = \tfrac12\lambda_{\max} c^2\gamma,\ b_2 = 4c^2\gamma^2/\rho^2,
+
+    .. math:: R(1) + \frac{2c^2\tilde\eta(1)^2\gamma^2}{\rho^2}
+        \le \tau^3 R(0) + \frac{b_1\beta^2}{2} + 2 b_2\beta^2 + \frac{b_2\beta^2}{2},
+        \qquad A = R(0) + \zeta^2/2
+
+    The constants serve the proof: the bound is orders of magnitude above the risk, and the risk
+    above that of the best harmonic schedule. A beta or tau beyond the rates of `Harmonic` is
+    refused.
+
+    Parameters
+    ----------
+    aspect_ratio : float
+        gamma = d / n, more than 0.
+    zcdp_root : float
+        rho, more than 0.
+    label_noise_std : float
+        Standard deviation zeta of the label noise, more than 0.
+    smallest, largest : float
+        Extreme eigenvalues of the covariance, 0 < smallest <= 1 <= largest.
+    start : float
+        Excess risk R(0), more than 0.
+
+    Source
+    ------
+    bombari2025, equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output
+    noise of Proposition 4.4, which is whole here.
+    """
+    gamma, noise, smallest, largest, start = require_scalars(
+        aspect_ratio=aspect_ratio,
+        label_noise_std=label_noise_std,
+        smallest=smallest,
+        largest=largest,
+        start=start,
+    )
+    (rho,) = require_scalars(infinite=False, zcdp_root=zcdp_root)
+    _positive(label_noise_std=noise)
+    if not 0 < smallest <= 1 <= largest:
+        raise ValueError(
+            f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
+            f"got {smallest} and {largest}"
+        )
+    total = start + noise**2 / 2
+    numerator = 3 * math.sqrt(total + 90) / smallest
+    clip_constant = math.sqrt(2) * numerator
+    sampling, private = (
+        largest * clip_constant**2 * gamma / 2,
+        4 * (clip_constant * gamma / rho) ** 2,
+    )
+    offset = max(sampling, 2 * math.sqrt(private))
+    if not (numerator <= RATES and 1 / RATES <= offset <= RATES):
+        raise ValueError(
+            "aspect_ratio, zcdp_root, label_noise_std, smallest, largest and start must be such "
+            f"that beta and tau are from {1 / RATES:g} to {RATES:g}, "
+            f"got {numerator:g} and {offset:g}"
+        )
+    bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
+    return Explicit(Harmonic(numerator, offset), clip_constant, bound)
+
+
+def _positive(**values: Any) -> list[NDArray[np.float64]]:
+    arrays = require_settings(**values)
+    for name, array in zip(values, arrays, strict=True):
+        require_real(name, array, above=0, infinite=True)
+    return arrays
+
+
+# Powers of this size are limits; their products stay far from overflow.
+LARGEST = 1e12
+
+
+@dataclass(frozen=True)
+class OptimalExponent:
+    r"""Scaling of the optimally tuned risk, :math:`\mathcal R \asymp \gamma^h`.
+
+    Attributes
+    ----------
+    risk : float
+        h, the exponent of the risk, without a vanishing logarithm.
+    learning_rate : float
+        a in (-1, 0), the exponent of clipping constant times initial rate.
+    case : {1, 2, 3, 4}
+        Bullet of the theorem: 1 and 2 where the schedule limits the memory of private noise, 3 and
+        4 where the spectrum does; odd where privacy is free, even where it costs.
+    logarithm : bool
+        Whether the risk carries a factor :math:`\ln(1/\gamma)` beside the power; it does where
+        phi (alpha + 1) = 2 and privacy costs.
+    """
+
+    risk: float
+    learning_rate: float
+    case: Literal[1, 2, 3, 4]
+    logarithm: bool
+
+    @property
+    def privacy_is_free(self) -> bool:
+        """Whether the exponent is that of the problem without privacy."""
+        return self.case in (1, 3)
+
+
+def optimal_exponent(
+    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float
+) -> OptimalExponent:
+    r"""Exponent of the risk under the best learning rate, and the exponent of that rate.
+
+    .. math:: h = \begin{cases}
+        \frac{K}{K+1} & b \le b^* \\
+        \frac{2K(1-b)}{K+2} & b > b^*,\ \phi(\alpha+1) < 2 \\
+        \frac{2\kappa(1-b)}{2-\psi} & b > b^*,\ \phi(\alpha+1) \ge 2 \end{cases}
+        \qquad \kappa = 2-\phi-\psi,\ K = \kappa(\alpha+1)
+
+    with :math:`b^*` as in `critical_privacy_power`.
+
+    Parameters
+    ----------
+    spectrum_power : float
+        phi, at least -1e12 and less than 1: density of eigenvalues proportional to lambda^-phi.
+    signal_power : float
+        psi, at least -1e12, below 1 - phi: squared target coefficients proportional to lambda^-psi.
+    schedule_power : float
+        alpha, at least 0 and at most 1e12; the theorem takes 0, 1/2 and all from 1 on.
+    privacy_power : float
+        b, at least -1e12 and less than 1: rho = gamma^b.
+
+    Source
+    ------
+    bombari2025, Theorem 4, equations (6.4)-(6.6). Where phi (alpha + 1) = 2 and privacy costs,
+    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which vanishes with gamma, for an a that does not
+    depend on gamma; an a that does improves the factor :math:`\ln(1/\gamma)` to its power
+    :math:`\kappa/(2-\psi)`. Exactly at the critical b the third case lacks this logarithm.
+    """
+    _check(spectrum_power, signal_power, schedule_power, privacy_power)
+    width = schedule_power + 1
+    decay = 2 - spectrum_power - signal_power
+    reach = decay * width
+    steep = _spectrum_limited(spectrum_power, schedule_power)
+    critical = critical_privacy_power(spectrum_power, signal_power, schedule_power)
+    if privacy_power <= critical:
+        return OptimalExponent(reach / (reach + 1), -width / (reach + 1), 3 if steep else 1, False)
+    if not steep:
+        rate = -2 * (1 - privacy_power) * width / (reach + 2)
+        return OptimalExponent(-decay * rate, rate, 2, False)
+    rate = -2 * (1 - privacy_power) / (2 - signal_power)
+    return OptimalExponent(-decay * rate, rate, 4, math.isclose(spectrum_power * width, 2))
+
+
+def critical_privacy_power(
+    spectrum_power: float, signal_power: float, schedule_power: float
+) -> float:
+    r"""Largest power b of the privacy :math:`\rho = \gamma^b` that does not change the exponent.
+
+    .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
+        K = (2-\phi-\psi)(\alpha+1)
+
+    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2).
+
+    Parameters
+    ----------
+    spectrum_power, signal_power, schedule_power : float
+        phi, psi and alpha as in `optimal_exponent`.
+
+    Source
+    ------
+    bombari2025, Theorem 4 (its two thresholds written as one).
+    """
+    _check(spectrum_power, signal_power, schedule_power)
+    width = schedule_power + 1
+    decay = 2 - spectrum_power - signal_power
+    # Not the difference from the product, which cancels for long schedules.
+    left = decay * width
+    if spectrum_power * width > 2:
+        left = math.fsum((2, -2 * spectrum_power, -signal_power)) * width + 2
+    return left / (2 * (decay * width + 1))
+
+
+def term_exponents(
+    learning_rate: ArrayLike,
+    *,
+    spectrum_power: float,
+    signal_power: float,
+    schedule_power: float,
+    privacy_power: float,
+    aspect_ratio: float | None = None,
+) -> NDArray[np.float64]:
+    r"""Exponents of the risk's terms, (3, ...): forgotten signal, sampling noise, private noise.
+
+    .. math:: e_1 = -a\kappa, \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
+        e_3 = 2 - 2b + a \max\Big(\frac{2}{\alpha+1}, \phi\Big)
+        \Big[- \frac{\ln(|a|\ln(1/\gamma))}{\ln(1/\gamma)}\Big]_{\phi(\alpha+1) = 2}
+
+    Parameters
+    ----------
+    learning_rate : array_like, shape (...)
+        a, at least -1e12 and at most 0: clipping constant times initial rate is gamma^a.
+    spectrum_power, signal_power, schedule_power, privacy_power : float
+        phi, psi, alpha and b as in `optimal_exponent`.
+    aspect_ratio : float, optional
+        gamma in (0, 1), for the logarithm where phi (alpha + 1) = 2; in the limit if left out.
+
+    Source
+    ------
+    bombari2025, equations (E.42), (E.49) and (E.55).
+    """
+    _check(spectrum_power, signal_power, schedule_power, privacy_power)
+    rate = require_real("learning_rate", learning_rate, least=-LARGEST, most=0)
+    width = schedule_power + 1
+    signal = -rate * (2 - spectrum_power - signal_power)
+    sampling = rate / width + 1
+    private = 2 - 2 * privacy_power + rate * max(2 / width, spectrum_power)
+    if aspect_ratio is not None:
+        aspect_ratio = require_number("aspect_ratio", aspect_ratio, above=0, below=1)
+    if aspect_ratio is not None and math.isclose(spectrum_power * width, 2):
+        require_real("learning_rate", rate, below=0)
+        logarithm = -math.log(aspect_ratio)
+        private = private - np.log(np.abs(rate) * logarithm) / logarithm
+    return np.stack([signal, sampling, private])
+
+
+def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power: float) -> float:
+    r"""Exponent of the risk as the schedule's power grows without bound, at most 1.
+
+    .. math:: \lim_{\alpha\to\infty} h
+        = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
+
+    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)).
+
+    Parameters
+    ----------
+    spectrum_power, signal_power, privacy_power : float
+        phi, psi and b as in `optimal_exponent`.
+
+    Source
+    ------
+    bombari2025, Corollary 6.1, equations (6.7)-(6.9).
+    """
+    _check(spectrum_power, signal_power, 0.0, privacy_power)
+    decay = 2 - spectrum_power - signal_power
+    return min(1.0, 2 * (1 - privacy_power) * decay / (decay + max(spectrum_power, 0.0)))
+
+
+def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
+    product = spectrum_power * (schedule_power + 1)
+    return product > 2 or math.isclose(product, 2)
+
+
+def _check(
+    spectrum_power: float,
+    signal_power: float,
+    schedule_power: float,
+    privacy_power: float = 0.0,
+) -> None:
+    phi = require_number("spectrum_power", spectrum_power, least=-LARGEST, below=1)
+    require_number("signal_power", signal_power, least=-LARGEST, below=1 - phi)
+    require_number("schedule_power", schedule_power, least=0, most=LARGEST)
+    require_number("privacy_power", privacy_power, least=-LARGEST, below=1)
+
+
+def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
+    """Density of one coordinate of the target under the prior, 0 outside its support.
+
+    Parameters
+    ----------
+    coordinate : array_like, shape (...)
+        z, from -1e30 to 1e30.
+    dimension : int
+        d.
+
+    Source
+    ------
+    bombari2025, equation (D.133).
+    """
+    dimension = require_count("dimension", dimension)
+    point = require_real("coordinate", coordinate, least=-1e30, most=1e30)
+    left = np.maximum(1 / dimension - point**2, 0.0)
+    return 15 * dimension**2.5 / 16 * left**2
+
+
+def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
+    r"""Score of the prior, :math:`\pi'(z)/\pi(z) = -4z / (1/d - z^2)`, inside its support.
+
+    Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
+    minus in front, and :math:`\mathbb E[(\pi'/\pi)^2] = 10 d`.
+
+    Parameters
+    ----------
+    coordinate : array_like, shape (...)
+        z, of size less than d^(-1/2).
+    dimension : int
+        d, at least 1.
+
+    Source
+    ------
+    bombari2025, equation (D.134), corrected.
+    """
+    dimension = require_count("dimension", dimension)
+    edge = 1 / math.sqrt(dimension)
+    values = require_real("coordinate", coordinate, above=-edge, below=edge)
+    # The product form is positive for every number inside.
+    return -4 * values / ((edge - values) * (edge + values))
+
+
+def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.float64]:
+    """Draw a target, shape (dimension,), of norm less than 1."""
+    require_rng("rng", rng)
+    dimension = require_count("dimension", dimension)
+    return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)
+
+
+def private_bound(
+    *,
+    aspect_ratio: ArrayLike,
+    zcdp_root: ArrayLike,
+    label_noise_std: float,
+    smallest: float = 1.0,
+) -> NDArray[np.float64]:
+    r"""Excess risk below which no rho^2/2-zCDP estimator gets for all targets in the unit ball.
+
+    .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
+        \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
+
+    It follows from the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`: on the
+    prior's average the attacks sum to at least :math:`\zeta^2 d / 2` if the squared error is at
+    most 1/40, and privacy keeps it below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
+
+    Parameters
+    ----------
+    aspect_ratio : array_like, shape (...)
+        gamma = d / n, more than 0.
+    zcdp_root : array_like, shape (...)
+        rho, more than 0.
+    label_noise_std : float
+        Standard deviation zeta of the label noise, more than 0.
+    smallest : float
+        Smallest eigenvalue of the covariance, more than 0.
+
+    Source
+    ------
+    bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
+    """
+    gamma, rho = require_settings(infinite=False, aspect_ratio=aspect_ratio, zcdp_root=zcdp_root)
+    noise, least = require_scalars(label_noise_std=label_noise_std, smallest=smallest)
+    require_number("label_noise_std", noise, above=0)
+    with np.errstate(under="ignore"):
+        # The root, since the square of an exponential that is too small may yet be none.
+        root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
+        return np.minimum(least / 80, root**2 / 8)
+
+
+def statistical_bound(
+    *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
+) -> NDArray[np.float64]:
+    r"""Excess risk below which no estimator gets for all targets in the unit ball, for large d.
+
+    .. math:: \frac{\zeta^2\gamma}{8\lambda_{\max}}
+
+    Parameters
+    ----------
+    aspect_ratio : array_like, shape (...)
+        gamma = d / n, in (0, 1).
+    label_noise_std : float
+        Standard deviation zeta of the label noise, more than 0.
+    largest : float
+        Largest eigenvalue of the covariance, at least the mean eigenvalue 1.
+
+    Source
+    ------
+    bombari2025, Lemma D.8. Its equation (D.157) leaves out the 1/2 of the excess risk and prints
+    twice this bound, which the Bayes risk of its own prior violates.
+    """
+    gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
+    noise, greatest = require_scalars(label_noise_std=label_noise_std, largest=largest)
+    require_number("label_noise_std", noise, above=0)
+    require_number("largest", greatest, least=1)
+    return np.asarray(noise**2 * gamma / (8 * greatest))

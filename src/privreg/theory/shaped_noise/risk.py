@@ -1,0 +1,385 @@
+r"""Cost of private noise to the average iterate when gradients are replaced by their means.
+
+With mean gradients H(w - w*) the iterates are linear in the noise, direction by direction, and the
+excess risk that the noise adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
+
+.. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
+
+where V counts how often, and with what weight, a unit of white noise enters the average. The paper
+bounds P as if the noise of different steps were independent; the three factors here are exact.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from privreg.checks import FloatArray, require_array, require_count, require_number, require_real
+from privreg.units import ORDINARY, from_units, in_unit, in_units, squared_times
+
+
+class RiskParts(NamedTuple):
+    """Mean excess risk of the average iterate by its causes."""
+
+    bias: float
+    label_noise: float
+    private: float
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        return self.bias + self.label_noise + self.private
+
+
+def sgd_risk(
+    eigenvalues: ArrayLike,
+    *,
+    target: ArrayLike,
+    label_noise_std: float,
+    step_size: float,
+    sample_size: int,
+) -> RiskParts:
+    r"""Mean excess risk of the average of one-pass SGD's first N iterates, without private noise.
+
+    .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
+
+    Infinite where the second moment overflows because the step is too large.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ of the features' covariance, at least 0 and at most 1e50.
+    target : array_like, shape (d,)
+        w* in the eigenbasis, at least -1e50 and at most 1e50; the start is 0.
+    label_noise_std : float
+        σ_ζ, at least 0 and at most 1e50.
+    step_size : float
+        η, more than 0 and at most 1e50.
+    sample_size : int
+        N.
+
+    Source
+    ------
+    anon2024, Lemma B.6 with equality, for Gaussian features.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    offset = require_array("target", target, shape=lam.shape, least=-1e50, most=1e50)
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e50)
+    lam, unit = in_units(lam)
+    offset, offset_unit = in_units(offset)
+    step, step_unit = in_unit(eta)
+    eta = float(from_units(eta, unit))
+    moments = np.stack([offset**2, np.zeros_like(lam)])
+    # Label noise of deviation 1, in units of the step.
+    source = np.stack([np.zeros_like(lam), step**2 * lam])
+    # E[S_t u_t] of the partial sums S_t, and E[S_t²], by direction.
+    cross, squares = moments.copy(), moments.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(1, size):
+            moments = _transport(moments, lam, eta) + source
+            cross = (1 - eta * lam) * cross + moments
+            squares += 2 * cross - moments
+        bias, label = squares @ lam / (2 * size**2)
+        bias = from_units(bias, unit + 2 * offset_unit)
+        label = squared_times(zeta, float(from_units(label, 2 * (unit + step_unit))))
+        bias, label = _finite_or_infinite(np.array([bias, label]))
+    return RiskParts(float(bias), float(label), 0.0)
+
+
+def private_risk(
+    eigenvalues: ArrayLike,
+    *,
+    covariance: ArrayLike,
+    noise_std: float,
+    step_size: float,
+    sample_size: int,
+    decoder: ArrayLike | None = None,
+) -> float:
+    """Mean excess risk that shaped private noise adds to the average, gradients unclipped.
+
+    Infinite where the second moment overflows.
+
+    Parameters
+    ----------
+    eigenvalues, step_size, sample_size
+        As in `sgd_risk`.
+    covariance : array_like, shape (d,)
+        Σ_ii in the eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
+    noise_std : float
+        σ, noise multiplier times clip norm, at least 0 and at most 1e50.
+    decoder : array_like, shape (steps,), optional
+        β of Toeplitz-correlated noise, N - 1 coefficients or more, at least -1e50 and at most 1e50;
+        1, 0, 0, ... is independent noise. The tree by default.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=1e50)
+    std = require_number("noise_std", noise_std, least=0, most=1e50)
+    steps = size - 1
+    total = 0.0
+    if decoder is not None:
+        beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
+        if beta.size < steps:
+            raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    # A direction without curvature has no risk, and its error may grow beyond all numbers.
+    curved = lam > 0
+    if steps == 0 or std == 0 or not np.any(curved):
+        return 0.0
+    if not np.all(curved):
+        lam, shape = lam[curved], shape[curved]
+    (lam, unit), (shape, shape_unit) = in_units(lam), in_units(shape)
+    (push, push_unit), (scale, scale_unit) = in_unit(eta), in_unit(std)
+    moved = lam, shape, float(from_units(eta, unit)), push
+    unit += shape_unit + 2 * (push_unit + scale_unit)
+    if decoder is not None:
+        beta, beta_unit = in_units(beta[:steps])
+        unit += 2 * beta_unit
+        total = float(np.sum(_finite_or_infinite(_impulse_risks(*moved, beta))))
+    else:
+        for height in range(steps.bit_length()):
+            span = 1 << height
+            entries = np.arange(span, steps + 1, 2 * span)
+            # Added on entry, taken back `span` steps later.
+            kicks = np.zeros(size - span)
+            kicks[:1], kicks[span : span + 1] = 1.0, -1.0
+            risks = _finite_or_infinite(_impulse_risks(*moved, kicks))
+            total += float(np.sum(risks[size - entries - 1]))
+    return float(from_units(scale**2 * total / size**2, unit))
+
+
+def _setting(
+    eigenvalues: ArrayLike, step_size: float, sample_size: int
+) -> tuple[FloatArray, float, int]:
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
+    eta = require_number("step_size", step_size, above=0, most=1e50)
+    return lam, eta, require_count("sample_size", sample_size)
+
+
+def _transport(moments: FloatArray, lam: FloatArray, eta: float) -> FloatArray:
+    shrunk = (1 - 2 * eta * lam + 2 * (eta * lam) ** 2) * moments
+    return shrunk + eta**2 * lam * (moments @ lam)[..., None]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _impulse_risks(
+    lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
+) -> FloatArray:
+    """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
+
+    z of covariance diag(shape) is added -β_l times `push` in step l, where β are the kicks.
+    """
+    d = lam.size
+    risks = np.zeros(kicks.size)
+    # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
+    moments, with_kick, sum_with_kick = np.zeros(d), np.zeros(d), np.zeros(d)
+    cross, squares = np.zeros(d), np.zeros(d)
+    contraction, decay, coupling = np.empty(d), np.empty(d), np.empty(d)
+    for i in range(d):
+        rate = eta * lam[i]
+        contraction[i] = 1.0 - rate
+        decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
+        coupling[i] = eta * rate
+    for step in range(kicks.size):
+        moved = -push * kicks[step]
+        total = 0.0
+        for i in range(d):
+            total += lam[i] * moments[i]
+        risk = 0.0
+        for i in range(d):
+            moment = decay[i] * moments[i] + coupling[i] * total
+            moment += 2.0 * moved * contraction[i] * with_kick[i] + moved**2 * shape[i]
+            moments[i] = moment
+            cross[i] = contraction[i] * cross[i] + moved * sum_with_kick[i] + moment
+            with_kick[i] = contraction[i] * with_kick[i] + moved * shape[i]
+            squares[i] += 2.0 * cross[i] - moment
+            sum_with_kick[i] += with_kick[i]
+            risk += lam[i] * squares[i]
+        risks[step] = 0.5 * risk
+    return risks
+
+
+def _finite_or_infinite(values: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(values), values, np.inf)
+
+
+def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
+    r"""V of tree aggregation, between 0 and about N² log₂ N, in O(log N) by sums of positive terms.
+
+    .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
+        \qquad \rho = 1 - \eta\lambda
+
+    where the left child of height j and number b is in use for the prefixes of
+    t ∈ [2^j (2b+1), 2^(j+1) (b+1) - 1] steps, as far as t < N.
+
+    Parameters
+    ----------
+    shrinkage : array_like, shape (...)
+        ηλ in [0, 1]; may be empty.
+    sample_size : int
+        N.
+
+    Examples
+    --------
+    >>> tree_factor(0.0, sample_size=16)
+    array(120.)
+
+    Source
+    ------
+    anon2024, Algorithm 3 (derived); N (N - 1) / 2 at ηλ = 0 for a power of two.
+    """
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    size = require_count("sample_size", sample_size)
+    total = np.zeros(x.shape)
+    for height in range((size - 1).bit_length()):
+        span = 1 << height
+        complete = size >> (height + 1)
+        left = size - complete * 2 * span
+        # The youngest complete pair of siblings ends `left` steps before N; older ones 2·span more.
+        weight = _power(x, left) * _geometric_sum(x, span)
+        total += weight**2 * _power_sum(x, complete, stride=4 * span)
+        if left > span:
+            total += _geometric_sum(x, left - span) ** 2
+    return total
+
+
+def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
+    r"""V of noise that is independent from step to step, as in DP-SGD.
+
+    .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
+
+    Found in O(log N) by doubling sums of positive terms: the closed form cancels where Nηλ is
+    small.
+
+    Parameters
+    ----------
+    shrinkage, sample_size
+        As in `tree_factor`.
+
+    Examples
+    --------
+    >>> independent_factor([0.0, 1.0], sample_size=4)
+    array([14.,  3.])
+    """
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    steps = require_count("sample_size", sample_size) - 1
+    # Of the first n terms g_k = (1 - ρ^k)/(1 - ρ): their sum and the sum of their squares. The
+    # last one and ρ^n are taken anew: products of a rounded ρ would drift over many steps.
+    first, second = np.zeros((2, *x.shape))
+    count = 0
+    for digit in f"{steps:b}":
+        last, power = _geometric_sum(x, count), _power(x, count)
+        second = second + count * last**2 + 2 * last * power * first + power**2 * second
+        first = first + count * last + power * first
+        count *= 2
+        if digit == "1":
+            count += 1
+            last = _geometric_sum(x, count)
+            first, second = first + last, second + last**2
+    return second
+
+
+def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: int) -> FloatArray:
+    r"""V of noise that a lower-triangular Toeplitz matrix correlates, in units of the white noise.
+
+    .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
+
+    The noise multiplier that keeps a budget grows with the encoder's sensitivity.
+
+    Parameters
+    ----------
+    shrinkage, sample_size
+        As in `tree_factor`.
+    decoder : array_like, shape (steps,)
+        β of `privreg.noise.toeplitz`, N - 1 coefficients or more, at least -1e50 and at most 1e50;
+        1, 0, 0, ... is `independent_factor`.
+
+    Source
+    ------
+    choquettechoo2024, equation (13), for the average of anon2024, Algorithm 1 (derived).
+    """
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    steps = require_count("sample_size", sample_size) - 1
+    beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
+    if beta.size < steps:
+        raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    beta, unit = in_units(beta[:steps])
+    total, current = np.zeros(x.shape), np.zeros(x.shape)
+    for prefix in np.cumsum(beta):
+        current = (1 - x) * current + prefix
+        total += current**2
+    return from_units(total, 2 * unit)
+
+
+def privacy_error(
+    factor: ArrayLike,
+    *,
+    eigenvalues: ArrayLike,
+    covariance: ArrayLike,
+    step_size: float,
+    sample_size: int,
+    noise_std: float,
+) -> float:
+    """Excess risk that the noise adds to the average iterate, the module's P.
+
+    Parameters
+    ----------
+    factor : array_like, shape (d,)
+        V(ηλ_i) of the noise's correlation in time, at least 0 and at most 1e50.
+    eigenvalues : array_like, shape (d,)
+        λ, at least 0 and at most 1e50.
+    covariance : array_like, shape (d,)
+        Σ_ii in H's eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
+    step_size : float
+        η, more than 0 and at most 1e30.
+    sample_size : int
+        N.
+    noise_std : float
+        σ: standard deviation of the white noise in the norm of Σ, noise multiplier times clip norm;
+        at least 0 and at most 1e30.
+    """
+    within = {"least": 0.0, "most": 1e50}
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), **within)
+    shape = require_array("covariance", covariance, shape=lam.shape, **within)
+    weight = require_array("factor", factor, shape=lam.shape, **within)
+    eta = require_number("step_size", step_size, above=0, most=1e30)
+    size = require_count("sample_size", sample_size)
+    std = require_number("noise_std", noise_std, least=0, most=1e30)
+    scale, total = std * eta / size, float(np.sum(lam * shape * weight))
+    if all(ORDINARY[0] <= part <= ORDINARY[1] for part in (scale, total)):
+        return 0.5 * scale**2 * total
+    # Mantissas and exponents apart: products of three numbers may round to 0.
+    parts, exponents = np.frexp([lam, shape, weight])
+    (std, std_unit), (eta, eta_unit) = np.frexp(std), np.frexp(eta)
+    products, powers = parts.prod(axis=0), exponents.sum(axis=0)
+    largest = int(np.max(powers[products > 0], initial=np.min(powers)))
+    total = float(np.sum(np.ldexp(products, powers - largest)))
+    unit = largest + 2 * int(std_unit + eta_unit)
+    return float(from_units(0.5 * (std * eta / size) ** 2 * total, unit))
+
+
+def _log_contraction(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log1p(-x)
+
+
+def _power(x: FloatArray, count: int) -> FloatArray:
+    """(1 - x)^count."""
+    return np.ones_like(x) if count == 0 else np.exp(count * _log_contraction(x))
+
+
+def _geometric_sum(x: FloatArray, count: int) -> FloatArray:
+    """Sum of (1 - x)^k over k < count, without cancellation at small x."""
+    if count == 0:
+        return np.zeros_like(x)
+    numerator = -np.expm1(count * _log_contraction(x))
+    return np.divide(numerator, x, out=np.full_like(x, count), where=x > 0)
+
+
+def _power_sum(x: FloatArray, count: int, *, stride: int) -> FloatArray:
+    """Sum of (1 - x)^(stride k) over k < count."""
+    if count == 0:
+        return np.zeros_like(x)
+    log = stride * _log_contraction(x)
+    return np.divide(np.expm1(count * log), np.expm1(log), out=np.full_like(x, count), where=x > 0)
