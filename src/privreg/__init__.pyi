@@ -9,7 +9,6 @@ from privreg import methods as methods
 from privreg import models as models
 from privreg import noise as noise
 from privreg import planning as planning
-from privreg import prediction as prediction
 from privreg import privacy as privacy
 from privreg import schedules as schedules
 from privreg import spectra as spectra
