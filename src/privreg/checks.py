@@ -289,6 +289,9 @@ def sort(value: Any) -> str:
 
 # The one native double; byte-swapped ones are other types.
 _DOUBLE = np.dtype(np.float64)
+# The domain of scales, norms, budgets, rates and standard deviations that a user sets; data are any
+# finite numbers, which bounds clip.
+LEAST, MOST = 1e-12, 1e12
 # Every whole number up to here is a double.
 LARGEST_COUNT = 2**53
 
@@ -350,6 +353,48 @@ def require_number(name: str, value: Any, **bounds: Any) -> float:
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
     return float(require_real(name, array, **bounds))
+
+
+def require_scale(
+    name: str, value: Any, *, zero: bool = False, infinite: bool = False, least: float = LEAST
+) -> float:
+    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed.
+
+    Scales, norms, budgets, rates and standard deviations that a user sets are such numbers.
+
+    Examples
+    --------
+    >>> require_scale("clip_norm", 0.5)
+    0.5
+    >>> require_scale("clip_norm", -1)
+    Traceback (most recent call last):
+    ValueError: clip_norm must be at least 1e-12 and at most 1e+12, got -1
+    """
+    if type(value) is float and least <= value <= MOST:
+        return value
+    array = _floats(name, value)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    number = float(array)
+    if least <= number <= MOST or (zero and number == 0) or (infinite and number == inf):
+        return number
+    besides = f"{'0, or ' if zero else ''}at least {least:g} and at most {MOST:g}"
+    raise ValueError(
+        f"{name} must be {besides}{', or inf' if infinite else ''}, got {entry(array, array == 0)}"
+    )
+
+
+def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
+    """Several numbers of the domain, by name.
+
+    Examples
+    --------
+    >>> require_scales(feature_norm=1, clip_norm=2.0)
+    (1.0, 2.0)
+    """
+    return tuple(
+        require_scale(name, value, zero=zero, infinite=infinite) for name, value in values.items()
+    )
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
