@@ -368,7 +368,7 @@ def require_scale(
     0.5
     >>> require_scale("clip_norm", -1)
     Traceback (most recent call last):
-    ValueError: clip_norm must be at least 1e-12 and at most 1e+12, got -1
+    ValueError: clip_norm must be at least 1e-12 and at most 1e+12, got -1.0
     """
     if type(value) is float and least <= value <= MOST:
         return value
