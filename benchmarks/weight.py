@@ -1,0 +1,111 @@
+"""Weight of the project: lines, files to read for a task, calls of a fit.
+
+`python benchmarks/weight.py` takes ten seconds.
+A reading list is what a module's imports reach, those inside functions and for types included.
+Calls are those of functions of the library in a default fit whose plan was made before.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+PARTS = ("src/privreg", "src/reproduction", "tests", "config", "benchmarks", "docs", "workflow")
+TASKS = {
+    "Budget": "privreg.privacy.budget",
+    "AdaSSP": "privreg.algorithms.adassp",
+    "a deterministic equivalent": "privreg.theory.one_pass_dpgd.deterministic_equivalent",
+    "DP-FTRL": "privreg.algorithms.dp_ftrl",
+    "private least squares": "privreg.algorithms.least_squares_descent",
+    "the estimator": "privreg.estimators.linear_regression",
+}
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module; None for packages, which hold a docstring alone, and for names."""
+    path = SOURCE.joinpath(*module.split(".")).with_suffix(".py")
+    return path if path.is_file() else None
+
+
+def reading_list(module: str) -> dict[str, int]:
+    """Modules that are reached by imports, with their lines."""
+    found: dict[str, int] = {}
+    left = [module]
+    while left:
+        name = left.pop()
+        path = file_of(name)
+        if path is None or name in found:
+            continue
+        text = path.read_text()
+        found[name] = text.count("\n")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("privreg"):
+                left += [f"{node.module}", *(f"{node.module}.{each.name}" for each in node.names)]
+    return found
+
+
+def calls_of_a_fit() -> Counter[str]:
+    """Calls by file and, under "checks", of what refuses a wrong value."""
+    import numpy as np
+
+    from privreg import Budget, PrivateLinearRegression
+
+    rng = np.random.default_rng(1)
+    features = rng.uniform(-1, 1, (5000, 3))
+    labels = features @ [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal(5000)
+    model = PrivateLinearRegression(
+        Budget.approximate(1.0, 1e-6), feature_bounds=(-1, 1), label_bounds=(-3, 3), random_state=1
+    )
+    counted: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and "/src/privreg/" in code.co_filename:
+            counted[code.co_filename] += 1
+            counted["checks"] += code.co_name.startswith("require_")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(features, labels)
+        sys.setprofile(count)
+        model.fit(features, labels)
+        sys.setprofile(None)
+    return counted
+
+
+def main() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", *PARTS], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    files = [Path(line) for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+    print("| part | files | lines |\n|---|---:|---:|")
+    for part in PARTS:
+        inside = [file for file in files if file.is_relative_to(part)]
+        lines = sum((ROOT / file).read_bytes().count(b"\n") for file in inside)
+        print(f"| {part} | {len(inside)} | {lines:,} |")
+    print("\n| to read for | files | lines |\n|---|---:|---:|")
+    for task, module in TASKS.items():
+        found = reading_list(module)
+        print(f"| {task} | {len(found)} | {sum(found.values()):,} |")
+    checks = sum(
+        isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")).startswith("require_")
+        for path in SOURCE.joinpath("privreg").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+    )
+    counted = calls_of_a_fit()
+    refused = counted.pop("checks")
+    print(f"\nCalls of `require_*` written: {checks}. Calls of a fit with its plan at hand: ")
+    print(f"{counted.total():,} in {len(counted)} files, {refused} of them checks.")
+
+
+if __name__ == "__main__":
+    main()
