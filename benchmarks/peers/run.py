@@ -93,7 +93,7 @@ def environment(name: str, folder: Path) -> Path:
     python, made = place / "bin/python", place / "made.txt"
     if not made.is_file() or made.read_text() != lock.read_text():
         venv.create(place, clear=True, with_pip=True)
-        options = ["--quiet", "--disable-pip-version-check", "--require-hashes"]
+        options = ["--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run(
             [python, "-m", "pip", "install", *options, "--requirement", lock], check=True
         )
