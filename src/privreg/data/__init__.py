@@ -33,8 +33,6 @@ def load(
     cache: str | Path | None = None,
     mirrors: Sequence[str] | None = None,
     allow_stand_in: bool = True,
-    attempts: int = fetch.ATTEMPTS,
-    back_off: float = 1.0,
 ) -> Table:
     """Table of a data set: from a local folder, else from a mirror, else a bundled stand-in.
 
@@ -55,10 +53,6 @@ def load(
     allow_stand_in : bool
         Whether a table bundled with scikit-learn may take the place of a data set that no mirror
         delivers; it says so in `stand_in` and `stand_in_reason`.
-    attempts : int
-        Rounds over all mirrors, at least 1.
-    back_off : float
-        Seconds before the second round, at least 0; doubled before each further one.
 
     Returns
     -------
@@ -82,8 +76,6 @@ def load(
             directory=directory,
             cache=cache,
             mirrors=source.MIRRORS if mirrors is None else mirrors,
-            attempts=attempts,
-            back_off=back_off,
         )
     except fetch.DownloadError as error:
         if not allow_stand_in:

@@ -59,8 +59,6 @@ FILES = (
         sha256="23a7eecd83e5d57857691849577cdf9318097411a88e59c3c6e1fd79f62ba266",
         remote_name=REMOTE_NAME,
         remote_sha256="aaa5c9a6afe2225cc2aed2723682ae403280c4a3695a2ddda4ffb5d8215ea681",
-        # The text with CR LF line ends, which is larger than the archive.
-        largest=2_200_000,
         remote_aliases={FIGSHARE: "5976036"},
         canonical=canonical,
         extract=extract,

@@ -29,7 +29,6 @@ FILES = (
         sha256=_SHA256,
         remote_name=REMOTE_NAME,
         remote_sha256=_SHA256,
-        largest=171_000_000,
     ),
 )
 

@@ -26,30 +26,26 @@ POSITIVE_DIGIT, NEGATIVE_DIGIT = 1, 7
 LARGEST_GREY_VALUE = 255.0
 
 
-def _file(name: str, size: int, sha256: str) -> DataFile:
-    return DataFile(f"{NAME}/{name}", sha256, remote_name=name, remote_sha256=sha256, largest=size)
+def _file(name: str, sha256: str) -> DataFile:
+    return DataFile(f"{NAME}/{name}", sha256, remote_name=name, remote_sha256=sha256)
 
 
 # In the order in which `table` reads them.
 FILES = (
     _file(
         "train-images-idx3-ubyte.gz",
-        9_912_422,
         "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
     ),
     _file(
         "train-labels-idx1-ubyte.gz",
-        28_881,
         "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
     ),
     _file(
         "t10k-images-idx3-ubyte.gz",
-        1_648_877,
         "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     ),
     _file(
         "t10k-labels-idx1-ubyte.gz",
-        4_542,
         "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
     ),
 )

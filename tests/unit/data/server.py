@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 from dataclasses import dataclass, field
@@ -13,8 +12,6 @@ from privreg.data import fetch
 
 HTML_PAGE = b"<!DOCTYPE html>\n<html><body>Please sign in to the network.</body></html>"
 CONTENT = bytes(range(256)) * 8
-# What a server sends that would not stop by itself, and what sockets on the way may hold of it.
-ENDLESS, IN_SOCKETS = 1 << 27, 1 << 25
 
 
 def digest(content: bytes) -> str:
@@ -22,7 +19,7 @@ def digest(content: bytes) -> str:
 
 
 def plain_file(name: str = "numbers.bin", content: bytes = CONTENT) -> fetch.DataFile:
-    return fetch.DataFile(f"tiny/{name}", digest(content), name, digest(content), len(content))
+    return fetch.DataFile(f"tiny/{name}", digest(content), name, digest(content))
 
 
 @dataclass
@@ -31,7 +28,6 @@ class Answer:
     status: int = 200
     promised: int | str | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    endless: bool = False
 
 
 @dataclass
@@ -41,7 +37,6 @@ class Mirror:
     address: str = ""
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
-    sent: int = 0
 
     def serve(self, name: str, *answers: Answer) -> None:
         self.answers[f"/files/{name}"] = list(answers)
@@ -66,9 +61,6 @@ def start_mirror() -> tuple[Mirror, ThreadingHTTPServer]:
                 self.send_header(*header)
             self.end_headers()
             self.wfile.write(answer.body)
-            with contextlib.suppress(OSError):
-                while answer.endless and mirror.sent < ENDLESS:
-                    mirror.sent += self.wfile.write(bytes(1 << 16))
 
     return mirror, serve(mirror, Handler)
 
