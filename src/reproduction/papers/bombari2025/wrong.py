@@ -103,7 +103,7 @@ WRONG_VERSIONS = (
         name="twice-the-drift",
         says="The drift of the diffusion is twice the clipped gradient, as printed.",
         runs={"diffusion": ("simulate",)},
-        patches=(Patch(f"{THEORY}.homogenised_sde:risk_path", _with(form=lambda _: "printed")),),
+        patches=(Patch(f"{THEORY}.volterra:risk_path", _with(form=lambda _: "printed")),),
         turns=("diffusion-corrected",),
     ),
     _in_theory(
@@ -212,7 +212,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "comparison_bounds",
-        f"{THEORY}.comparison_odes:sandwich",
+        f"{THEORY}.deterministic_equivalent:sandwich",
         _with(smallest=lambda _: 1.0, largest=lambda _: 1.0),
         name="comparison-of-isotropic-data",
         says="The comparison equations have the mean eigenvalue for both extremes.",
