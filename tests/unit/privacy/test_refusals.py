@@ -84,16 +84,6 @@ def tables(**given):
             {"mean_difference": [0], "covariance_p": [1], "covariance_q": [1], "order": 0.0},
             "order",
         ),
-        (LowRankUpdate, {"diagonal": [1, 0], "factors": [[1], [1]], "core": [[1]]}, "diagonal"),
-        (LowRankUpdate, {"diagonal": [1, 1], "factors": np.ones((3, 1)), "core": [[1]]}, "factors"),
-        *(
-            (
-                LowRankUpdate,
-                {"diagonal": [1, 1], "factors": np.ones((2, 2)), "core": scale * SLANTED},
-                "core must be symmetric",
-            )
-            for scale in (1e-6, 1e6)
-        ),
     ],
 )
 def test_arguments_out_of_range_are_named(call, given, message):
