@@ -20,6 +20,7 @@ from scipy.special import betaincinv, ndtri
 
 from privreg.algorithms.records import require_names
 from privreg.checks import (
+    FloatArray,
     require_array,
     require_callable,
     require_count,
@@ -30,8 +31,6 @@ from privreg.checks import (
     require_unmasked,
 )
 from privreg.privacy.budget import Budget, Neighbours
-
-FloatArray = NDArray[np.float64]
 
 
 class Table(NamedTuple):
@@ -150,10 +149,6 @@ class PrivacyLoss:
         with the upper confidence bounds of the error rates as in `audit`; both orders of the
         neighbours are in it.
 
-        Parameters
-        ----------
-        delta : float
-            δ in [0, 1).
         """
         delta = require_number("delta", delta, least=0, below=1)
 
@@ -171,10 +166,6 @@ class PrivacyLoss:
         More than 1 refutes a promise of Gaussian privacy, which every mechanism makes that only
         adds Gaussian noise; a promise of zCDP alone is refuted by `rho` above the promised one.
 
-        Parameters
-        ----------
-        promised : Budget
-            What the mechanism is said to spend, for the relation that the two data sets are in.
         """
         require_instance("promised", promised, Budget)
         if self.neighbours not in (None, promised.neighbours):
@@ -208,7 +199,7 @@ def audit(
     Parameters
     ----------
     outputs, neighbour_outputs : array_like, shape (runs,) or (runs, p)
-        Independent outputs on each data set, equally many. An output that is not
+        Independent outputs on each data set, equally many, at least 20. An output that is not
         finite is an outcome like any other: a mechanism that fails on one data set alone is caught.
     direction : array_like, shape (p,), optional
         Vectors are reduced to their component along it. By default the better of the linear and the
@@ -219,15 +210,6 @@ def audit(
     neighbours : Neighbours, optional
         Relation in which the two data sets are neighbours; a promise for another one is then
         refused.
-
-    Returns
-    -------
-    PrivacyLoss
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit or there are fewer than 20 runs.
 
     Examples
     --------
@@ -246,7 +228,8 @@ def audit(
     """
     confidence = require_number("confidence", confidence, above=0, below=1)
     relation = None if neighbours is None else Neighbours(neighbours)
-    first, second = _outputs("outputs", outputs), _outputs("neighbour_outputs", neighbour_outputs)
+    first = _outputs("outputs", outputs)
+    second = _outputs("neighbour_outputs", neighbour_outputs)
     if first.shape != second.shape:
         raise ValueError(
             f"neighbour_outputs must have the shape of outputs, {first.shape}, got {second.shape}"

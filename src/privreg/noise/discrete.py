@@ -40,11 +40,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.checks import require_count, require_number, require_rows
+from privreg.checks import FloatArray, require_count, require_number, require_rows, require_scale
 from privreg.privacy import release
 from privreg.privacy.budget import Neighbours
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[Any]
 RESOLUTION = 1 << 20
 LARGEST_SUM = 1 << 62
@@ -61,11 +60,11 @@ class Grid(NamedTuple):
 
 
 def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
-    """Grid on which vectors of norm at most C are rounded, from 1e-250 to 1e250.
+    """Grid on which vectors of norm at most C are rounded, with `resolution` units in C.
 
-    `resolution` is the number of units in C; rounding adds √p / 2 + 2 of them to the sensitivity.
+    Rounding adds √p / 2 + 2 of them to the sensitivity.
     """
-    norm = require_number("norm", norm, least=1e-250, most=1e250)
+    norm = require_scale("norm", norm)
     dimension = require_count("dimension", dimension)
     resolution = require_count("resolution", resolution)
     reach = resolution + ceil(sqrt(dimension) / 2) + 1
