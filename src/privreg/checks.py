@@ -158,13 +158,7 @@ def _between(
 
 
 def places(wrong: NDArray[np.bool_]) -> str:
-    """How many rows of an array hold wrong entries, and in which columns: none of its values.
-
-    Examples
-    --------
-    >>> places(np.array([[False, True], [False, False]]))
-    'others in 1 of 2 rows, columns 1'
-    """
+    """How many rows of an array hold wrong entries, and in which columns: none of its values."""
     if wrong.ndim == 0:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
@@ -227,17 +221,15 @@ def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
     if inside(array, **bounds):
         return array
     infinite = bounds.get("infinite", False)
-    within = ~np.isnan(array) if infinite else np.isfinite(array)
-    ends = {end: bound for end in _ENDS if (bound := bounds.get(end)) is not None}
-    for end, bound in ends.items():
-        within &= _ENDS[end][1](array, bound)
-    expected = " and ".join(f"{_ENDS[end][0]} {bound:g}" for end, bound in ends.items())
-    closed = {"above", "least"} & {*ends} and {"below", "most"} & {*ends}
-    if not (infinite or closed):
-        expected = f"finite and {expected}" if ends else "finite"
-    raise ValueError(
-        f"{name} must be {expected or 'a number'}, got {entry(array, np.asarray(~within))}"
-    )
+    within = np.asarray(~np.isnan(array) if infinite else np.isfinite(array))
+    ends = [end for end in _ENDS if bounds.get(end) is not None]
+    expected = [f"{_ENDS[end][0]} {bounds[end]:g}" for end in ends]
+    for end in ends:
+        within = within & _ENDS[end][1](array, bounds[end])
+    if not (infinite or ({"above", "least"} & {*ends} and {"below", "most"} & {*ends})):
+        expected.insert(0, "finite")
+    words = " and ".join(expected) or "a number"
+    raise ValueError(f"{name} must be {words}, got {entry(array, np.asarray(~within))}")
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
@@ -272,27 +264,14 @@ def require_scale(
 
 
 def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
-    """Several numbers of the domain, by name.
-
-    Examples
-    --------
-    >>> require_scales(feature_norm=1, clip_norm=2.0)
-    (1.0, 2.0)
-    """
+    """Several numbers of the domain, by name."""
     return tuple(
         require_scale(name, value, zero=zero, infinite=infinite) for name, value in values.items()
     )
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """A whole number that is at least `least` and at most `most`, by default what doubles count to.
-
-    Examples
-    --------
-    >>> require_count("steps", 0)
-    Traceback (most recent call last):
-    ValueError: steps must be a whole number, at least 1, got 0
-    """
+    """A whole number from `least` to `most`, by default what doubles count to."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -307,9 +286,8 @@ def require_counts(
 ) -> NDArray[np.int64]:
     """Whole numbers in a range, of any shape."""
     # Without a bound, what 64 bits hold.
-    array = require_real(
-        name, value, least=least, most=most, below=2.0**63 if most is None else None
-    )
+    below = 2.0**63 if most is None else None
+    array = require_real(name, value, least=least, most=most, below=below)
     broken = array != np.floor(array)
     if np.any(broken):
         raise ValueError(f"{name} must be whole numbers, got {entry(array, broken)}")
@@ -363,14 +341,7 @@ def require_unmasked(name: str, value: T) -> T:
 
 
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
-    """A value of a type.
-
-    Examples
-    --------
-    >>> require_instance("rng", None, np.random.Generator)
-    Traceback (most recent call last):
-    ValueError: rng must be a Generator, got None
-    """
+    """A value of a type."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {_a(kind.__name__)}, got {sort(value)}")
     return value
@@ -398,20 +369,12 @@ def require_callable(name: str, value: T) -> T:
 
 
 def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
-    """Shape that arrays have together; the error names them and their shapes.
-
-    Examples
-    --------
-    >>> require_broadcast(bias=np.zeros(3), std=np.ones(2))
-    Traceback (most recent call last):
-    ValueError: bias and std must have shapes that broadcast, got (3,) and (2,)
-    """
+    """Shape that arrays have together; the error names them and their shapes."""
     shapes = [np.shape(array) for array in arrays.values()]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        listed = " and ".join(map(str, shapes))
-        names = " and ".join(arrays)
+        names, listed = " and ".join(arrays), " and ".join(map(str, shapes))
         raise ValueError(f"{names} must have shapes that broadcast, got {listed}") from None
 
 
@@ -444,11 +407,10 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
     """The end of an error line: the names, what was found, and the nearest name if one is near."""
     names = sorted(choices)
-    listed = ", ".join(map(repr, names)) or "nothing"
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     found = short(value) if isinstance(value, str) else sort(value)
-    return f"one of {listed}, got {found}{hint}"
+    return f"one of {', '.join(map(repr, names)) or 'nothing'}, got {found}{hint}"
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:

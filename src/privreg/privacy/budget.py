@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from privreg.checks import (
     LEAST,
-    MOST,
     FloatArray,
     frozen,
     require_array,
@@ -201,37 +200,15 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
     ------
     brown2024, Claim A.6; bombari2025, Proposition A.3 with ρ²/2 in place of ρ.
     """
-    budget, log_inverse = require_real("rho", rho, least=0, infinite=True), _log_inverse(delta)
+    budget = require_real("rho", rho, least=0, infinite=True)
+    log_inverse = -np.log(require_real("delta", delta, above=0, most=1))
     require_broadcast(rho=budget, delta=log_inverse)
-    # The roots apart: a product of an infinity with ln 1 is no number, and one of large numbers
-    # overflows.
+    # The roots apart: a product of an infinity with ln 1 is no number.
     root = np.where(log_inverse > 0, np.sqrt(budget), 0.0)
     return budget + 2 * root * np.sqrt(log_inverse)
 
 
-def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> FloatArray:
-    r"""Largest ρ whose closed-form conversion is at most ε, the inverse of `to_approximate`.
-
-    .. math::
-        \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
-        \qquad L = \ln(1/\delta)
-
-    Guarantee
-    ---------
-    Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
-    """
-    target = require_real("epsilon", epsilon, least=0, infinite=True)
-    log_inverse = _log_inverse(delta)
-    require_broadcast(epsilon=target, delta=log_inverse)
-    target, log_inverse = np.broadcast_arrays(target, log_inverse)
-    denominator = np.sqrt(log_inverse + target) + np.sqrt(log_inverse)
-    # At ε = 0 with δ = 1 both vanish, and so does ρ.
-    inside = (target > 0) & np.isfinite(target)
-    ratio = np.divide(target, denominator, out=np.array(np.sqrt(target)), where=inside)
-    return np.square(ratio)
-
-
-def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
+def to_approximate_tight(rho: float, *, delta: float) -> float:
     r"""Smaller ε at which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order.
 
     .. math::
@@ -253,46 +230,29 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
     # Imported here: it costs a second, and the closed form needs none of it.
     from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-    budget = require_real("rho", rho, least=0, most=LARGEST)
-    failure = require_real("delta", delta, above=0, below=1)
-    require_broadcast(rho=budget, delta=failure)
-    budget, failure = np.broadcast_arrays(budget, failure)
-    epsilon = np.zeros(budget.shape)
     grid = np.concatenate([[1.0], np.geomspace(0.05, 20.0, 2000)])
-    for index in np.ndindex(budget.shape):
-        this_rho, this_delta = float(budget[index]), float(failure[index])
-        if this_rho == 0.0:
-            continue
-        orders = 1 + np.sqrt(-np.log(this_delta) / this_rho) * grid
-        tight = compute_epsilon(orders, this_rho * orders, this_delta)[0]
-        # dp-accounting leaves out orders below 1.01, where the closed form can be the better one.
-        epsilon[index] = min(tight, float(to_approximate(this_rho, delta=this_delta)))
-    return epsilon
-
-
-def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> FloatArray:
-    """Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
-
-    The inverse of `to_approximate_tight`, at least `from_approximate`, for ε in the domain.
-
-    Guarantee
-    ---------
-    Every mechanism with this ρ is (ε, δ)-DP.
-    """
-    target = require_real("epsilon", epsilon, least=LEAST, most=MOST)
-    failure = require_real("delta", delta, above=0, below=1)
-    require_broadcast(epsilon=target, delta=failure)
-    target, failure = np.broadcast_arrays(target, failure)
-    rho = np.empty(target.shape)
-    for index in np.ndindex(target.shape):
-        rho[index] = _largest_tight(float(target[index]), float(failure[index]))
-    return rho
+    orders = 1 + np.sqrt(-np.log(delta) / rho) * grid
+    tight = float(compute_epsilon(orders, rho * orders, delta)[0])
+    # dp-accounting leaves out orders below 1.01, where the closed form can be the better one.
+    return min(tight, float(to_approximate(rho, delta=delta)))
 
 
 @lru_cache(maxsize=1024)
-def _largest_tight(epsilon: float, delta: float) -> float:
-    """One inversion; it takes a fifth of a second, and a budget is often stated again."""
-    low = float(from_approximate(epsilon, delta=delta))
+def from_approximate_tight(epsilon: float, *, delta: float) -> float:
+    r"""Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
+
+    The search starts from the inverse of the closed form,
+
+    .. math::
+        \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
+        \qquad L = \ln(1/\delta)
+
+    Guarantee
+    ---------
+    Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
+    """
+    size = -np.log(delta)
+    low = float(np.square(epsilon / (np.sqrt(size + epsilon) + np.sqrt(size))))
     high = 2 * low
     while to_approximate_tight(high, delta=delta) <= epsilon:
         low, high = high, 2 * high
@@ -304,10 +264,6 @@ def _largest_tight(epsilon: float, delta: float) -> float:
     while to_approximate_tight(low, delta=delta) > epsilon:
         low *= 1 - 1e-15
     return low
-
-
-def _log_inverse(delta: ArrayLike) -> FloatArray:
-    return -np.log(require_real("delta", delta, above=0, most=1))
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
@@ -388,15 +344,12 @@ def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """
     from scipy.optimize import brentq
 
-    target = require_scale("epsilon", epsilon)
-    failure = require_number("delta", delta, least=1e-100, below=1)
-
     def excess(log_rho: float) -> float:
-        return gaussian_epsilon(float(np.exp(log_rho)), delta=failure) - target
+        return gaussian_epsilon(float(np.exp(log_rho)), delta=delta) - epsilon
 
     # ε = 0 is kept up to a total variation of δ, and ε is at most ρ + 2 √(ρ ln(1/δ)).
-    low = log(failure**2) - 2.0
-    high = log(4 * (target + 1 + failure)) + 5.0
+    low = log(delta**2) - 2.0
+    high = log(4 * (epsilon + 1 + delta)) + 5.0
     while excess(high) <= 0:
         high += 5.0
     root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
@@ -499,7 +452,7 @@ class Budget:
         """
         target = require_scale("epsilon", epsilon)
         failure = require_number("delta", delta, above=0, below=1)
-        rho = float(from_approximate_tight(target, delta=failure))
+        rho = from_approximate_tight(target, delta=failure)
         budget = cls(rho, Neighbours(neighbours))
         object.__setattr__(budget, "_stated", (target, failure))
         return budget
@@ -536,7 +489,7 @@ class Budget:
     def epsilon(self, *, delta: float) -> float:
         """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
         failure = require_number("delta", delta, above=0, below=1)
-        return inf if self.rho == inf else float(to_approximate_tight(self.rho, delta=failure))
+        return inf if self.rho == inf else to_approximate_tight(self.rho, delta=failure)
 
     def share(self, fraction: float) -> Budget:
         """A part of the budget, `fraction` in [1e-12, 1] of ρ."""
