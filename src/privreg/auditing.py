@@ -147,8 +147,7 @@ class PrivacyLoss:
             \ln\frac{1 - \delta - \bar\alpha}{\bar\beta}\Big)
 
         with the upper confidence bounds of the error rates as in `audit`; both orders of the
-        neighbours are in it.
-
+        neighbours are in it. δ is in [0, 1).
         """
         delta = require_number("delta", delta, least=0, below=1)
 
@@ -165,7 +164,6 @@ class PrivacyLoss:
 
         More than 1 refutes a promise of Gaussian privacy, which every mechanism makes that only
         adds Gaussian noise; a promise of zCDP alone is refuted by `rho` above the promised one.
-
         """
         require_instance("promised", promised, Budget)
         if self.neighbours not in (None, promised.neighbours):
@@ -287,10 +285,8 @@ def audit_mechanism(
     runs : int
         Runs on each data set, at least 20. The relative loss to sampling is about
         12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
-    rng : Generator
-        Source of all runs.
-    direction, confidence, neighbours
-        As for `audit`.
+    rng, direction, confidence, neighbours
+        Source of all runs, and the arguments of `audit`.
 
     Examples
     --------
@@ -302,16 +298,13 @@ def audit_mechanism(
     True
     """
     require_callable("mechanism", mechanism)
-    runs, rng = require_count("runs", runs, least=LEAST_RUNS), require_rng("rng", rng)
-    outputs, others = (
-        np.asarray(require_unmasked("mechanism", mechanism(each, runs, rng)))
-        for each in (data, neighbour)
-    )
-    if outputs.shape[:1] != (runs,):
-        raise ValueError(
-            f"mechanism must return {runs} outputs along the first axis, got shape {outputs.shape}"
-        )
-    return audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
+    require_count("runs", runs, least=LEAST_RUNS)
+    require_rng("rng", rng)
+    outputs, others = (mechanism(each, runs, rng) for each in (data, neighbour))
+    loss = audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
+    if loss.runs != runs:
+        raise ValueError(f"mechanism must return {runs} outputs, got {loss.runs}")
+    return loss
 
 
 def _outputs(name: str, value: ArrayLike) -> FloatArray:
@@ -320,13 +313,13 @@ def _outputs(name: str, value: ArrayLike) -> FloatArray:
         array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be an array, got rows of unequal length") from None
-    if array.dtype.kind not in "biuf" or array.ndim not in (1, 2) or array.shape[0] < LEAST_RUNS:
+    shape = array.shape
+    numbers = array.dtype.kind in "biuf" and array.ndim in (1, 2)
+    if not numbers or shape[0] < LEAST_RUNS or 0 in shape:
         raise ValueError(
             f"{name} must be numbers of shape (runs,) or (runs, p) with at least {LEAST_RUNS} "
-            f"runs, got shape {array.shape} of {array.dtype}"
+            f"runs, got shape {shape} of {array.dtype}"
         )
-    if array.ndim == 2 and array.shape[1] == 0:
-        raise ValueError(f"{name} must have at least one coordinate, got shape {array.shape}")
     return array.astype(np.float64)
 
 

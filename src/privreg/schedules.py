@@ -31,7 +31,6 @@ from privreg.checks import (
 LARGEST = MOST
 # A larger power of 1 - t would lose digits that the difference has rounded away.
 STEEPEST = 64
-# Squares of smaller step sizes lose digits.
 LEAST_SQUARED = 1e-140
 
 
@@ -243,18 +242,9 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
 
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 
-    Parameters
-    ----------
-    step_sizes : array_like, shape (..., n)
-        Non-increasing, since others have no noise of this form; at least 0 and at most 1e12.
-    zcdp_root : float
-        rho; the run is then rho^2/2-zCDP. `inf` adds no noise.
-
-    Returns
-    -------
-    ndarray, shape (..., n)
-        Multipliers sigma_k: step k adds noise of standard deviation 2 C sigma_k a coordinate, with
-        C the norm that gradients are clipped to.
+    The run is then rho^2/2-zCDP; a rho of `inf` adds no noise. Step sizes, shape (..., n), do not
+    increase, since others have no noise of this form. Step k adds noise of standard deviation
+    2 C sigma_k a coordinate, with C the norm that gradients are clipped to.
 
     Source
     ------
@@ -267,11 +257,8 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
         raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
     roots = np.sqrt(np.maximum(steps - following, 0.0) * (steps + following))
-    small = (steps < LEAST_SQUARED) & (steps > 0)
-    if np.any(small):
-        now, later = steps[small], following[small]
-        roots[small] = np.sqrt(np.maximum(now - later, 0.0)) * np.sqrt(now + later)
-    return roots / zcdp_root
+    # Squares of smaller steps lose digits: their noise is as if no step followed, which is more.
+    return np.where(steps < LEAST_SQUARED, steps, roots) / zcdp_root
 
 
 def _time(time: ArrayLike) -> FloatArray:

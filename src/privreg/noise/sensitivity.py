@@ -30,10 +30,7 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    Parameters
-    ----------
-    encoder : array_like, shape (T,) or (rows, T)
-        Coefficients of a Toeplitz encoder, or any matrix with a column a step.
+    The encoder is Toeplitz coefficients, shape (T,), or any matrix with a column a step.
 
     Guarantee
     ---------
@@ -62,11 +59,8 @@ def damped_square_root_limit(damping: float) -> float:
 
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
-    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0.
-
-    Source
-    ------
-    choquettechoo2024, appendix B (its Landen transform derived).
+    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0
+    (choquettechoo2024, appendix B; its Landen transform derived).
     """
     damping = require_number("damping", damping, least=0, most=1)
     # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.
@@ -90,17 +84,9 @@ def multi_participation_sensitivity(
 
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
-    for k participations at least b steps apart. It is exact where the coefficients are
-    non-negative and non-increasing; others are refused (`multi_participation_bound` takes them).
-
-    Parameters
-    ----------
-    encoder : array_like, shape (steps,)
-        Coefficients of the encoder, non-negative and non-increasing, one a step.
-    participations : int
-        Largest number k of steps in which a record takes part.
-    separation : int
-        Smallest distance b between two of them.
+    for at most k `participations` at least b steps apart, the `separation`. It is exact where the
+    coefficients, shape (steps,), are non-negative and non-increasing; others are refused
+    (`multi_participation_bound` takes them).
 
     Guarantee
     ---------
@@ -157,14 +143,9 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
 
     exact where the columns' inner products are non-negative, an upper bound otherwise.
 
-    Parameters
-    ----------
-    encoder : array_like, shape (steps,) or (rows, steps)
-        Coefficients, or a matrix with a column a step.
-    participations : int
-        Number k of epochs.
-    separation : int
-        Steps b of an epoch: a record takes part in steps i, i + b, i + 2b, ...
+    A record takes part in steps i, i + b, i + 2b, ..., k in all: `participations` is k, the number
+    of epochs, `separation` b, the steps of one. The encoder is as for
+    `single_participation_sensitivity`.
 
     Guarantee
     ---------

@@ -219,7 +219,7 @@ def damped_square_root(steps: int, *, damping: float) -> FloatArray:
     ------
     choquettechoo2024, equation (7).
     """
-    return _binomial_series(steps, 1.5, require_number("damping", damping, least=0, most=1))
+    return _binomial_series(steps, 1.5, damping)
 
 
 def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
@@ -238,18 +238,17 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
     ------
     choquettechoo2024, appendix B.
     """
-    return _binomial_series(steps, 0.5, require_number("damping", damping, least=0, most=1))
+    return _binomial_series(steps, 0.5, damping)
 
 
 def square_root(steps: int) -> FloatArray:
-    """Decoder with generating function √(1-x), Fichtenberger's ("optimal CC").
+    """Decoder with generating function √(1-x), with the least largest prefix error of all Toeplitz.
 
-    Encoder and decoded prefix sums are one and the same matrix, which gives the least largest
-    prefix error of all Toeplitz mechanisms.
+    Encoder and decoded prefix sums are one and the same matrix.
 
     Source
     ------
-    Fichtenberger, Henzinger and Upadhyay (2023); choquettechoo2024, Table 3.
+    Fichtenberger, Henzinger and Upadhyay (2023); choquettechoo2024, Table 3 ("optimal CC").
     """
     return damped_square_root(steps, damping=0.0)
 
@@ -257,11 +256,7 @@ def square_root(steps: int) -> FloatArray:
 def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
     """Decoder with the least limiting error for mean estimation: `damped_square_root` at ν = η.
 
-    The step size η is in (0, 1].
-
-    Source
-    ------
-    choquettechoo2024, Theorem 2.1.
+    The step size η is in (0, 1] (choquettechoo2024, Theorem 2.1).
     """
     damping = require_number("step_size", step_size, above=0, most=1)
     return damped_square_root(steps, damping=damping)
@@ -270,11 +265,8 @@ def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
 def anti_pgd(steps: int) -> FloatArray:
     """Decoder 1, -1, 0, 0, ...: each step takes back the noise of the one before.
 
-    Its encoder is the matrix of ones, so its sensitivity grows as √steps.
-
-    Source
-    ------
-    choquettechoo2024, Table 2.
+    Its encoder is the matrix of ones, so its sensitivity grows as √steps (choquettechoo2024,
+    Table 2).
     """
     return damped_anti_pgd(steps, damping=0.0)
 
@@ -282,11 +274,8 @@ def anti_pgd(steps: int) -> FloatArray:
 def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
     """Decoder 1, -(1-ν), 0, 0, ...: each step takes back most of the noise of the one before.
 
-    The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity`.
-
-    Source
-    ------
-    choquettechoo2024, Proposition C.24.
+    The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity` (choquettechoo2024, Proposition
+    C.24).
     """
     coefficients = identity(steps)
     coefficients[1:2] = require_number("damping", damping, least=0, most=1) - 1.0
@@ -351,8 +340,8 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
     """Coefficients of (1 - (1-ν)x)^(offset - 1), by their ratio (t - offset)/t (1-ν)."""
     index = np.arange(1, require_count("steps", steps))
-    ratios = np.concatenate([[1.0], (index - offset) / index * (1.0 - damping)])
-    return np.cumprod(ratios)
+    kept = 1.0 - require_number("damping", damping, least=0, most=1)
+    return np.cumprod(np.concatenate([[1.0], (index - offset) / index * kept]))
 
 
 class Errors(NamedTuple):
