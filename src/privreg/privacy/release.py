@@ -30,8 +30,6 @@ CHOSEN_BLINDLY = "bounds, steps, clipping and noise were chosen without looking 
 # generator that the caller brings.
 BESIDES_THE_STREAM = (TIMES, PUBLIC_SIZE, REAL_NUMBERS, CHOSEN_BLINDLY)
 USUAL = (*BESIDES_THE_STREAM, SECRET_STREAM)
-
-
 # What is said of every result whose noise comes from a seed.
 NOT_PRIVATE = "not private: seeded"
 
@@ -216,13 +214,11 @@ class Release(Generic[T]):
     Parameters
     ----------
     value : object
-        What is released, all of it.
+        What is released, all of it; neither holds a `Diagnostic` nor a type that says `not_private`.
     budget : Budget
         What releasing it costs, under the budget's neighbouring relation; finite.
     assumptions : tuple of str
         What must hold besides the code for the guarantee to hold, each a sentence; may be empty.
-
-    A value that is or holds a `Diagnostic`, or a type that says `not_private`, is refused.
 
     Examples
     --------
