@@ -55,10 +55,9 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """A dataclass whose copies and pickles are made by its constructor.
+    """A dataclass whose copies and pickles are made by its constructor, from the fields it takes.
 
-    The constructor is given the fields that it takes, by name. For dataclasses that may hold
-    objects of others; those that hold nothing but numbers are `Immutable`.
+    Those that hold nothing but numbers are `Immutable`.
     """
 
     __slots__ = ()
@@ -98,9 +97,9 @@ class Uncopied:
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
         raise TypeError(
-            f"a {type(self).__name__} must be neither copied nor pickled: "
-            "the copy would draw the same noise"
+            f"a {kind} must be neither copied nor pickled: it would draw the same noise"
         )
 
 
@@ -112,29 +111,27 @@ class AccuracyWarning(UserWarning):
     """A result whose estimated error is larger than the tolerance that was asked for."""
 
 
-def warn_beyond(result: str, *, error: float, tolerance: float, stacklevel: int = 1) -> None:
-    """Warn where an estimated error of what the caller returns exceeds a tolerance or is NaN.
-
-    A `stacklevel` of 1 points the warning at the caller of the function that calls this one.
-    """
+def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
+    """Warn the caller's caller where a result's estimated error exceeds a tolerance, or is NaN."""
     if not error <= tolerance:
         warnings.warn(
             f"{result} has an estimated error of {error:.2g}, "
             f"more than the tolerance of {tolerance:.2g}",
             AccuracyWarning,
-            stacklevel=stacklevel + 2,
+            stacklevel=3,
         )
 
 
 def inside(array: FloatArray, **bounds: Any) -> bool:
     """Whether no entry is out of range, from the two extremes alone."""
-    if array.size == 0:
+    if not array.size:
         return True
     if array.size <= FEW:
         # A quarter of a reduction's time; the first NaN counts as either extreme.
-        return _between(array.item(array.argmin()), array.item(array.argmax()), **bounds)
-    # No array is made, however the entries lie in memory.
-    low, high = (float(end.reduce(array, axis=None)) for end in (np.minimum, np.maximum))
+        low, high = array.item(array.argmin()), array.item(array.argmax())
+    else:
+        # No array is made, however the entries lie in memory.
+        low, high = (float(end.reduce(array, axis=None)) for end in (np.minimum, np.maximum))
     return _between(low, high, **bounds)
 
 
@@ -159,13 +156,13 @@ def _between(
 
 def places(wrong: NDArray[np.bool_]) -> str:
     """How many rows of an array hold wrong entries, and in which columns: none of its values."""
-    if wrong.ndim == 0:
+    if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
     found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
+    columns = np.flatnonzero(rows.any(axis=0))
     if wrong.ndim == 1:
         return found
-    columns = np.flatnonzero(rows.any(axis=0))
     listed = ", ".join(map(str, columns[:MOST_COLUMNS]))
     return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
 
@@ -177,15 +174,12 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 def short(value: Any) -> str:
     """A number or a text; of anything that holds others its type and size, since it may be data."""
-    if isinstance(value, np.generic):
-        # A record of a structured array is such a scalar.
-        value = value.item()
+    # A record of a structured array is a scalar too.
+    value = value.item() if isinstance(value, np.generic) else value
+    # Python writes no number of more than 4,300 digits.
     if isinstance(value, int) and value.bit_length() > 128:
-        # Python writes none of more than 4,300 digits.
         return f"one of {value.bit_length()} bits"
-    if not isinstance(value, PLAIN):
-        return sort(value)
-    text = repr(value)
+    text = repr(value) if isinstance(value, PLAIN) else sort(value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
@@ -196,11 +190,11 @@ def sort(value: Any) -> str:
     shape = getattr(value, "shape", None)
     size = f" of shape {shape}" if isinstance(shape, tuple) and shape else ""
     size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
-    return f"{_a(type(value).__name__)}{size}"
+    return f"{_a(type(value))}{size}"
 
 
-def _a(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeioAEIO' else 'a'} {noun}"
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'aeioAEIO' else 'a'} {kind.__name__}"
 
 
 def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
@@ -211,8 +205,6 @@ def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
 
     Examples
     --------
-    >>> require_real("rho", [0.5, 1], above=0)
-    array([0.5, 1. ])
     >>> require_real("delta", 2.0, above=0, below=1)
     Traceback (most recent call last):
     ValueError: delta must be more than 0 and less than 1, got 2.0
@@ -233,7 +225,7 @@ def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
-    """One real number in a range; the bounds are those of `require_real`."""
+    """One real number, with the bounds of `require_real`."""
     if type(value) is float and _between(value, value, **bounds):
         return value
     return float(require_real(name, _one(name, value), **bounds))
@@ -242,16 +234,7 @@ def require_number(name: str, value: Any, **bounds: Any) -> float:
 def require_scale(
     name: str, value: Any, *, zero: bool = False, infinite: bool = False, least: float = LEAST
 ) -> float:
-    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed.
-
-    Examples
-    --------
-    >>> require_scale("clip_norm", 0.5)
-    0.5
-    >>> require_scale("clip_norm", -1)
-    Traceback (most recent call last):
-    ValueError: clip_norm must be at least 1e-12 and at most 1e+12, got -1.0
-    """
+    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed."""
     if type(value) is float and least <= value <= MOST:
         return value
     number = float(_one(name, value))
@@ -302,9 +285,6 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
 
     Examples
     --------
-    >>> require_array("weights", [[0.5, 0.5]], shape=(..., 3))
-    Traceback (most recent call last):
-    ValueError: weights must have shape (..., 3), got (1, 2)
     >>> require_array("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
     Traceback (most recent call last):
     ValueError: features must be finite, got others in 1 of 2 rows, columns 1
@@ -320,10 +300,7 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
 
 
 def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
-    """As `require_array` of shape (n, dimension), where a table of no rows is one like others.
-
-    Under add-remove it is a neighbour of a table with one row: refusing it would tell them apart.
-    """
+    """As `require_array` of shape (n, dimension); n may be 0, as of a neighbour in add-remove."""
     rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
     return require_array(name, value, shape=(rows, dimension))
 
@@ -343,7 +320,7 @@ def require_unmasked(name: str, value: T) -> T:
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
     """A value of a type."""
     if not isinstance(value, kind):
-        raise ValueError(f"{name} must be {_a(kind.__name__)}, got {sort(value)}")
+        raise ValueError(f"{name} must be {_a(kind)}, got {sort(value)}")
     return value
 
 
@@ -390,14 +367,7 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of the names; the error names the nearest.
-
-    Examples
-    --------
-    >>> require_choice("method", "adasp", ["adassp", "ols"])
-    Traceback (most recent call last):
-    ValueError: method must be one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?
-    """
+    """One of the names; the error names the nearest."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {expected_choice(value, names)}")
@@ -405,7 +375,13 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
-    """The end of an error line: the names, what was found, and the nearest name if one is near."""
+    """The end of an error line: the names, what was found, and the nearest name if one is near.
+
+    Examples
+    --------
+    >>> expected_choice("adasp", ["adassp", "ols"])
+    "one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?"
+    """
     names = sorted(choices)
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -420,9 +396,7 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise ValueError(
-            f"{name} must be an array of numbers, got rows of unequal length"
-        ) from None
+        raise ValueError(f"{name} must be an array, got rows of unequal length") from None
     if array.dtype is _DOUBLE:
         return array
     if array.dtype.kind not in "iuf":
@@ -440,16 +414,12 @@ def _one(name: str, value: Any) -> FloatArray:
 
 
 def _fits(found: tuple[int, ...], wanted: Shape) -> bool:
-    ahead = len(found) - len(wanted)
-    if wanted and wanted[0] is ...:
-        ahead, wanted = ahead + 1, wanted[1:]
-    elif ahead:
-        return False
-    return (
-        ahead >= 0
-        and 0 not in found[:ahead]
-        and all(
-            length == expected or (expected is None and length > 0)
-            for length, expected in zip(found[ahead:], wanted, strict=True)
-        )
+    if wanted[:1] == (...,):
+        ahead = len(found) - len(wanted) + 1
+        if ahead < 0 or 0 in found[:ahead]:
+            return False
+        found, wanted = found[ahead:], wanted[1:]
+    return len(found) == len(wanted) and all(
+        length == expected or (expected is None and length > 0)
+        for length, expected in zip(found, wanted, strict=True)
     )

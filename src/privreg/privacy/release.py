@@ -214,7 +214,7 @@ class Release(Generic[T]):
     Parameters
     ----------
     value : object
-        What is released, all of it; neither holds a `Diagnostic` nor a type that says `not_private`.
+        All that is released, without any `Diagnostic` or type that says `not_private`.
     budget : Budget
         What releasing it costs, under the budget's neighbouring relation; finite.
     assumptions : tuple of str
