@@ -194,5 +194,5 @@ def power_law_with_signal(
 
 
 def _range(low: float, high: float) -> tuple[float, float]:
-    low = require_scale("low", low, zero=True)
+    low = require_number("low", low, least=0)
     return low, require_number("high", high, above=low, most=MOST)

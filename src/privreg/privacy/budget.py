@@ -267,7 +267,7 @@ def from_approximate_tight(epsilon: float, *, delta: float) -> float:
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ, from 1e-60 to 1e60.
+    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
 
     .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
         - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
@@ -284,7 +284,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    mu = sqrt(2 * require_number("rho", rho, least=SMALLEST, most=LARGEST))
+    mu = sqrt(2 * require_number("rho", rho, above=0, most=LARGEST))
     wanted = require_number("delta", delta, above=0, below=1)
     # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
     low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))

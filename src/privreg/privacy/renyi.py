@@ -153,7 +153,8 @@ def renyi_divergence(
     It is infinite where M is not positive definite, which for α > 1 can happen where P is wider
     than Q in some direction; at α = 1 it is the Kullback–Leibler divergence. Covariances are
     matrices, diagonals or `LowRankUpdate`s. Of the last two on both sides, of total rank k, it
-    takes O(d k²) and is right to 1e-6 of itself or to 1e-9, or refused; otherwise it takes O(d³).
+    takes O(d k²) and is right to 1e-6 of itself or to 1e-9, or refused; otherwise, and at α = 1, it
+    takes O(d³).
 
     Source
     ------

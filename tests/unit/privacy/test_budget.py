@@ -44,8 +44,9 @@ def test_every_way_to_state_a_budget_takes_the_relation_as_name_or_member(make, 
 
 
 def test_an_approximate_budget_keeps_its_epsilon_and_no_more():
-    for epsilon, delta in ((0.3, 1e-6), (1.0, 1e-10), (5.0, 1e-2)):
+    for epsilon, delta in ((0.3, 1e-6), (1.0, 1e-90), (5.0, 1e-2)):
         budget = Budget.approximate(epsilon, delta)
+        assert budget.rho < budget.gaussian().rho
         assert epsilon * (1 - 1e-6) < budget.epsilon(delta=delta) <= epsilon
         # No mechanism's epsilon lies below that of one Gaussian mechanism of the same budget.
         assert exact_delta(budget.root, epsilon) <= delta
