@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.checks import (
-    LEAST,
     MOST,
     FloatArray,
     Immutable,
@@ -57,7 +56,7 @@ class Polynomial(Immutable):
     Parameters
     ----------
     initial : array_like, shape (...)
-        Initial rates, in [1e-12, 1e12]; may be empty.
+        Initial rates, more than 0 and at most 1e12; may be empty.
     exponent : float
         alpha, at least 0 and at most 64.
 
@@ -101,9 +100,9 @@ class Harmonic(Immutable):
     Parameters
     ----------
     numerator : array_like, shape (...)
-        beta, in [1e-12, 1e12]; may be empty.
+        beta, more than 0 and at most 1e12; may be empty.
     offset : float
-        tau.
+        tau, at least 1e-15, which bombari2025's optimal rates need, and at most 1e12.
 
     Source
     ------
@@ -115,7 +114,7 @@ class Harmonic(Immutable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numerator", _require_amplitude("numerator", self.numerator))
-        require_scale("offset", self.offset)
+        require_scale("offset", self.offset, least=1e-15)
 
     @property
     def amplitude(self) -> ArrayLike:
@@ -130,7 +129,7 @@ class Harmonic(Immutable):
 
 
 def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
-    amplitudes = require_real(name, value, least=LEAST, most=MOST)
+    amplitudes = require_real(name, value, above=0, most=MOST)
     return frozen(amplitudes) if amplitudes.ndim else value
 
 
