@@ -93,20 +93,18 @@ def neighbouring_tables(
     place = int(np.count_nonzero(others < at))
     new, targets = np.empty((0, rows.shape[1])), np.empty(0)
     if replacement is not None:
-        new, targets = _replacement(replacement, rows.shape[1], one=groups is None)
+        given: Any = replacement
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise ValueError("replacement must be a pair of rows and labels, got another value")
+        count = 1 if groups is None else None
+        new = require_array("replacement", given[0], shape=(count, rows.shape[1]))
+        targets = require_array("replacement", given[1], shape=new.shape[:1])
     second = Table(
         np.insert(rows[others], place, new, axis=0),
         np.insert(values[others], place, targets),
         None if groups is None else np.insert(names[others], place, [names[at]] * len(new)),
     )
     return NeighbouringTables(first, second, relation)
-
-
-def _replacement(replacement: Any, dimension: int, *, one: bool) -> tuple[FloatArray, FloatArray]:
-    if not isinstance(replacement, tuple) or len(replacement) != 2:
-        raise ValueError("replacement must be a pair of rows and labels, got another value")
-    rows = require_array("replacement", replacement[0], shape=(1 if one else None, dimension))
-    return rows, require_array("replacement", replacement[1], shape=rows.shape[:1])
 
 
 Mechanism = Callable[[Any, int, np.random.Generator], ArrayLike]

@@ -65,7 +65,12 @@ def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
     elif given[0] == 0:
         raise ValueError(f"{name} must start with a number other than 0, got 0")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        found = _dense(given) if given.ndim == 2 else _toeplitz(given)
+        if given.ndim == 2:
+            found = _dense(given)
+        elif _bands(given).size * given.size <= DIRECT_PRODUCTS:
+            found = _direct(_bands(given), given.size)
+        else:
+            found = _newton(given)
     if not (np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)):
         raise ValueError(
             f"{name} must have an inverse that double precision holds, got none: entries grow too "
@@ -92,13 +97,6 @@ def _dense(decoder: FloatArray) -> BoundedInverse:
     first = float(np.linalg.norm(np.abs(encoder) @ residual, axis=0).max())
     largest = float(np.linalg.norm(encoder, axis=0).max())
     return BoundedInverse(encoder, _column_error(first, float(residual.sum(axis=0).max()), largest))
-
-
-def _toeplitz(decoder: FloatArray) -> BoundedInverse:
-    kernel = _bands(decoder)
-    if kernel.size * decoder.size <= DIRECT_PRODUCTS:
-        return _direct(kernel, decoder.size)
-    return _newton(decoder)
 
 
 def _direct(kernel: FloatArray, steps: int) -> BoundedInverse:
