@@ -40,7 +40,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.checks import FloatArray, require_count, require_number, require_rows, require_scale
+from privreg.checks import FloatArray, require_number, require_scale
 from privreg.privacy import release
 from privreg.privacy.budget import Neighbours
 
@@ -65,8 +65,6 @@ def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
     Rounding adds √p / 2 + 2 of them to the sensitivity.
     """
     norm = require_scale("norm", norm)
-    dimension = require_count("dimension", dimension)
-    resolution = require_count("resolution", resolution)
     reach = resolution + ceil(sqrt(dimension) / 2) + 1
     # Squares of norms are summed in 64 bits.
     if dimension * (reach + 1) ** 2 >= LARGEST_SUM:
@@ -81,7 +79,7 @@ def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTI
     ---------
     No point is further from 0 than the grid's reach, and each depends on its own row alone.
     """
-    rows = require_rows("vectors", vectors)
+    rows = np.ascontiguousarray(vectors, dtype=np.float64)
     return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
 
 

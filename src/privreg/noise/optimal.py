@@ -108,11 +108,9 @@ def toeplitz_optimum(
     ------
     choquettechoo2024, equation (3) and Table 3 (FFT); gradient derived.
     """
-    require_count("steps", steps)
     tolerance = require_number("tolerance", tolerance, least=0, most=1)
-    moments = _criterion_weights(steps, criterion)
     kernels, scales = _workloads(steps, workload, weights)
-    problem = _Problem(kernels, scales, moments)
+    problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
     bands = steps if bands is None else require_count("bands", bands)
     if bands > steps:
         raise ValueError(f"bands must be at most steps, {steps}, got {bands}")
@@ -155,7 +153,6 @@ def best_damping(
     ------
     choquettechoo2024, section 4: ν tuned by the squared error (3).
     """
-    require_count("steps", steps)
     kernels, scales = _workloads(steps, workload, weights)
     problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
 
@@ -223,7 +220,7 @@ def _workloads(
     steps: int, workload: ArrayLike | None, weights: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """Workloads, shape (workloads, steps), and their weights."""
-    kernels = np.ones((1, steps))
+    kernels = np.ones((1, require_count("steps", steps)))
     if workload is not None:
         kernels = np.atleast_2d(require_real("workload", workload, least=-MOST, most=MOST))
     kernels = require_array("workload", kernels, shape=(None, steps))

@@ -22,7 +22,6 @@ from privreg.checks import (
     FloatArray,
     Uncopied,
     require_array,
-    require_broadcast,
     require_count,
     require_counts,
     require_frozen,
@@ -234,7 +233,7 @@ def tree_sensitivity(steps: int) -> float:
     are 1/(2σ²)-zCDP where adding, removing or zeroing out a record changes one step. Only nodes
     that enter a prefix count; `tree_levels` counts all of them and is never less.
     """
-    return float(np.sqrt(require_count("steps", steps).bit_length()))
+    return float(np.sqrt(steps.bit_length()))
 
 
 def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
@@ -257,7 +256,6 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
     anon2024, Algorithm 3 (derived).
     """
     first, second = require_counts("s", s, least=0), require_counts("t", t, least=0)
-    require_broadcast(s=first, t=second)
     common, later = np.broadcast_arrays(first, second)
     # Filling a number's digits below its highest 1 leaves exactly the digits not shared.
     differ = common ^ later

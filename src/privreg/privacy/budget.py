@@ -15,7 +15,6 @@ from privreg.checks import (
     FloatArray,
     frozen,
     require_array,
-    require_broadcast,
     require_count,
     require_number,
     require_real,
@@ -120,7 +119,6 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
     """
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
     spread = require_real("noise_std", noise_std, least=0, infinite=True)
-    require_broadcast(sensitivity=shift, noise_std=spread)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = np.square(shift / spread)
     square = np.where(np.isfinite(spread), np.maximum(square, TINY_SQUARE), square)
@@ -135,7 +133,6 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
     """
     budget = require_real("rho", rho, above=0, infinite=True)
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
-    require_broadcast(sensitivity=shift, rho=budget)
     with np.errstate(invalid="ignore"):
         noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
     least = np.where((shift > 0) & np.isfinite(budget), TINY, 0.0)
@@ -147,10 +144,7 @@ def compose(budgets: ArrayLike, *, axis: int | None = None) -> FloatArray:
 
     Each release may depend on the earlier ones (brown2024, Claim A.4).
     """
-    spent = require_real("budgets", budgets, least=0, infinite=True)
-    if axis is not None and require_count("axis", axis, least=0) >= spent.ndim:
-        raise ValueError(f"axis must be less than {spent.ndim}, got {axis}")
-    return np.asarray(np.sum(spent, axis=axis))
+    return np.asarray(np.sum(require_real("budgets", budgets, least=0, infinite=True), axis=axis))
 
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> FloatArray:
@@ -174,7 +168,6 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> F
     """
     steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0)
     noise = require_array("noise_multipliers", noise_multipliers, shape=(..., None), least=0)
-    require_broadcast(step_sizes=steps, noise_multipliers=noise)
     # In units of the largest noise its squares neither overflow nor lose what matters.
     scale = np.max(noise, axis=-1, keepdims=True)
     relative = noise / np.where(scale > 0, scale, 1.0)
@@ -202,7 +195,6 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
     """
     budget = require_real("rho", rho, least=0, infinite=True)
     log_inverse = -np.log(require_real("delta", delta, above=0, most=1))
-    require_broadcast(rho=budget, delta=log_inverse)
     # The roots apart: a product of an infinity with ln 1 is no number.
     root = np.where(log_inverse > 0, np.sqrt(budget), 0.0)
     return budget + 2 * root * np.sqrt(log_inverse)

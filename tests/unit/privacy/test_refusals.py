@@ -31,18 +31,11 @@ def tables(**given):
         (Budget(np.inf).epsilon, {"delta": 1.0}, "delta"),
         (ONE.share, {"fraction": np.nextafter(1.0, 2.0)}, "fraction must be"),
         (ONE.__add__, {"other": Budget.zcdp(1.0, neighbours="add-remove")}, "neighbours"),
-        (
-            budget.gaussian_noise_std,
-            {"sensitivity": [1, 2], "rho": [1, 2, 3]},
-            "sensitivity and rho",
-        ),
         (budget.to_approximate, {"rho": 0.1, "delta": 1.5}, "delta"),
         (Budget.approximate, {"epsilon": 2e12, "delta": 0.1}, "epsilon"),
-        (budget.compose, {"budgets": np.ones((2, 3)), "axis": 2}, "axis must be"),
         (sum_sensitivity, {"bound": 1.0, "neighbours": "both"}, "'zero-out', got 'both'"),
         (one_pass_zcdp_root, {"step_sizes": [-0.1], "noise_multipliers": [1.0]}, "step_sizes"),
         (one_pass_zcdp_root, {"step_sizes": [0.1], "noise_multipliers": [-1.0]}, "noise_multip"),
-        (one_pass_zcdp_root, {"step_sizes": [1, 1], "noise_multipliers": [1, 1, 1]}, "sizes and"),
         *(
             (shared_sample_size, {"sample_size": n, "records": 3, "neighbours": to}, "sample_size")
             for n, to in ((None, "add-remove"), (0.5, "add-remove"), (1e15 + 1, "zero-out"))
