@@ -44,8 +44,8 @@ def test_noise_is_the_inverse_of_the_budget():
 
 def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_form():
     closed = budget.to_approximate(RHOS, delta=DELTAS)
-    tight = np.vectorize(lambda rho, delta: budget.to_approximate_tight(rho, delta=delta))(
-        RHOS, DELTAS
+    tight = np.array(
+        [[budget.to_approximate_tight(rho, delta=d) for rho in RHOS] for d in DELTAS[:, 0]]
     )
     assert np.all(tight < closed)
     for index in np.ndindex(tight.shape):
