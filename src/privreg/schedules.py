@@ -29,7 +29,7 @@ from privreg.checks import (
 # The name under which other modules know the largest rate.
 LARGEST = MOST
 # A larger power of 1 - t would lose digits that the difference has rounded away.
-STEEPEST = 64
+STEEP = 64
 LEAST_SQUARED = 1e-140
 
 
@@ -58,7 +58,7 @@ class Polynomial(Immutable):
     initial : array_like, shape (...)
         Initial rates, more than 0 and at most 1e12; may be empty.
     exponent : float
-        alpha, at least 0 and at most 64.
+        alpha, at least 0 and at most 1e12.
 
     Source
     ------
@@ -76,7 +76,7 @@ class Polynomial(Immutable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "initial", _require_amplitude("initial", self.initial))
-        require_number("exponent", self.exponent, least=0, most=STEEPEST)
+        require_number("exponent", self.exponent, least=0, most=MOST)
 
     @property
     def amplitude(self) -> ArrayLike:
@@ -85,7 +85,10 @@ class Polynomial(Immutable):
     def shape(self, times: ArrayLike) -> FloatArray:
         """(1 - t)^α at times in [0, 1]."""
         t = require_real("times", times, least=0, most=1)
-        return np.maximum(1.0 - t, 0.0) ** self.exponent
+        if self.exponent <= STEEP:
+            return np.maximum(1.0 - t, 0.0) ** self.exponent
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.exp(self.exponent * np.log1p(-t)))
 
     def __str__(self) -> str:
         return f"{_amplitudes(self.initial)}·(1 - t)^{self.exponent:g}"

@@ -173,11 +173,8 @@ def _norm(column: FloatArray) -> float:
     return max(float(np.sqrt(squares)), _SMALLEST)
 
 
-def _participation(participations: int, separation: int) -> tuple[int, int]:
-    return (
-        require_count("participations", participations),
-        require_count("separation", separation),
-    )
+def _participation(k: int, b: int) -> tuple[int, int]:
+    return require_count("participations", k), require_count("separation", b)
 
 
 def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:

@@ -108,12 +108,7 @@ class ToeplitzNoise(NoiseStream):
     """
 
     def __init__(
-        self,
-        decoder: ArrayLike,
-        *,
-        dimension: int,
-        rng: np.random.Generator,
-        std: float = 1.0,
+        self, decoder: ArrayLike, *, dimension: int, rng: np.random.Generator, std: float = 1.0
     ) -> None:
         # Read-only copies: the privacy of the stream was computed from these numbers.
         coefficients = require_frozen("decoder", decoder, shape=(None,), least=-MOST, most=MOST)

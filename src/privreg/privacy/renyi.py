@@ -13,6 +13,7 @@ from privreg.checks import (
     FloatArray,
     Immutable,
     frozen,
+    require_answer,
     require_array,
     require_real,
     require_scale,
@@ -166,11 +167,8 @@ def renyi_divergence(
     order = require_scale("order", order)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         divergence = _divergence(delta, covariance_p, covariance_q, order)
-    if np.isnan(divergence):
-        raise ValueError(
-            "mean_difference, covariance_p and covariance_q must be of a size that double "
-            "precision can compute with, got an answer of nan"
-        )
+    names = "mean_difference, covariance_p and covariance_q"
+    require_answer(names, np.asarray(divergence), infinite=True)
     # Rounding can leave a divergence of 0 a little below it.
     return max(0.0, divergence)
 
