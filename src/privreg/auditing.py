@@ -20,6 +20,7 @@ from scipy.special import betaincinv, ndtri
 
 from privreg.algorithms.records import require_names
 from privreg.checks import (
+    FloatArray,
     require_array,
     require_callable,
     require_count,
@@ -30,8 +31,6 @@ from privreg.checks import (
     require_unmasked,
 )
 from privreg.privacy.budget import Budget, Neighbours
-
-FloatArray = NDArray[np.float64]
 
 
 class Table(NamedTuple):
@@ -94,20 +93,18 @@ def neighbouring_tables(
     place = int(np.count_nonzero(others < at))
     new, targets = np.empty((0, rows.shape[1])), np.empty(0)
     if replacement is not None:
-        new, targets = _replacement(replacement, rows.shape[1], one=groups is None)
+        given: Any = replacement
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise ValueError("replacement must be a pair of rows and labels, got another value")
+        count = 1 if groups is None else None
+        new = require_array("replacement", given[0], shape=(count, rows.shape[1]))
+        targets = require_array("replacement", given[1], shape=new.shape[:1])
     second = Table(
         np.insert(rows[others], place, new, axis=0),
         np.insert(values[others], place, targets),
         None if groups is None else np.insert(names[others], place, [names[at]] * len(new)),
     )
     return NeighbouringTables(first, second, relation)
-
-
-def _replacement(replacement: Any, dimension: int, *, one: bool) -> tuple[FloatArray, FloatArray]:
-    if not isinstance(replacement, tuple) or len(replacement) != 2:
-        raise ValueError("replacement must be a pair of rows and labels, got another value")
-    rows = require_array("replacement", replacement[0], shape=(1 if one else None, dimension))
-    return rows, require_array("replacement", replacement[1], shape=rows.shape[:1])
 
 
 Mechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
@@ -148,12 +145,7 @@ class PrivacyLoss:
             \ln\frac{1 - \delta - \bar\alpha}{\bar\beta}\Big)
 
         with the upper confidence bounds of the error rates as in `audit`; both orders of the
-        neighbours are in it.
-
-        Parameters
-        ----------
-        delta : float
-            δ in [0, 1).
+        neighbours are in it. δ is in [0, 1).
         """
         delta = require_number("delta", delta, least=0, below=1)
 
@@ -170,11 +162,6 @@ class PrivacyLoss:
 
         More than 1 refutes a promise of Gaussian privacy, which every mechanism makes that only
         adds Gaussian noise; a promise of zCDP alone is refuted by `rho` above the promised one.
-
-        Parameters
-        ----------
-        promised : Budget
-            What the mechanism is said to spend, for the relation that the two data sets are in.
         """
         require_instance("promised", promised, Budget)
         if self.neighbours not in (None, promised.neighbours):
@@ -208,7 +195,7 @@ def audit(
     Parameters
     ----------
     outputs, neighbour_outputs : array_like, shape (runs,) or (runs, p)
-        Independent outputs on each data set, equally many. An output that is not
+        Independent outputs on each data set, equally many, at least 20. An output that is not
         finite is an outcome like any other: a mechanism that fails on one data set alone is caught.
     direction : array_like, shape (p,), optional
         Vectors are reduced to their component along it. By default the better of the linear and the
@@ -219,15 +206,6 @@ def audit(
     neighbours : Neighbours, optional
         Relation in which the two data sets are neighbours; a promise for another one is then
         refused.
-
-    Returns
-    -------
-    PrivacyLoss
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit or there are fewer than 20 runs.
 
     Examples
     --------
@@ -246,7 +224,8 @@ def audit(
     """
     confidence = require_number("confidence", confidence, above=0, below=1)
     relation = None if neighbours is None else Neighbours(neighbours)
-    first, second = _outputs("outputs", outputs), _outputs("neighbour_outputs", neighbour_outputs)
+    first = _outputs("outputs", outputs)
+    second = _outputs("neighbour_outputs", neighbour_outputs)
     if first.shape != second.shape:
         raise ValueError(
             f"neighbour_outputs must have the shape of outputs, {first.shape}, got {second.shape}"
@@ -304,10 +283,8 @@ def audit_mechanism(
     runs : int
         Runs on each data set, at least 20. The relative loss to sampling is about
         12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
-    rng : Generator
-        Source of all runs.
-    direction, confidence, neighbours
-        As for `audit`.
+    rng, direction, confidence, neighbours
+        Source of all runs, and the arguments of `audit`.
 
     Examples
     --------
@@ -319,16 +296,13 @@ def audit_mechanism(
     True
     """
     require_callable("mechanism", mechanism)
-    runs, rng = require_count("runs", runs, least=LEAST_RUNS), require_rng("rng", rng)
-    outputs, others = (
-        np.asarray(require_unmasked("mechanism", mechanism(each, runs, rng)))
-        for each in (data, neighbour)
-    )
-    if outputs.shape[:1] != (runs,):
-        raise ValueError(
-            f"mechanism must return {runs} outputs along the first axis, got shape {outputs.shape}"
-        )
-    return audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
+    require_count("runs", runs, least=LEAST_RUNS)
+    require_rng("rng", rng)
+    outputs, others = (mechanism(each, runs, rng) for each in (data, neighbour))
+    loss = audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
+    if loss.runs != runs:
+        raise ValueError(f"mechanism must return {runs} outputs, got {loss.runs}")
+    return loss
 
 
 def _outputs(name: str, value: ArrayLike) -> FloatArray:
@@ -337,13 +311,13 @@ def _outputs(name: str, value: ArrayLike) -> FloatArray:
         array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be an array, got rows of unequal length") from None
-    if array.dtype.kind not in "biuf" or array.ndim not in (1, 2) or array.shape[0] < LEAST_RUNS:
+    shape = array.shape
+    numbers = array.dtype.kind in "biuf" and array.ndim in (1, 2)
+    if not numbers or shape[0] < LEAST_RUNS or 0 in shape:
         raise ValueError(
             f"{name} must be numbers of shape (runs,) or (runs, p) with at least {LEAST_RUNS} "
-            f"runs, got shape {array.shape} of {array.dtype}"
+            f"runs, got shape {shape} of {array.dtype}"
         )
-    if array.ndim == 2 and array.shape[1] == 0:
-        raise ValueError(f"{name} must have at least one coordinate, got shape {array.shape}")
     return array.astype(np.float64)
 
 

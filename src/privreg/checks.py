@@ -1,9 +1,9 @@
-"""The one way to refuse a value: "name must be what is expected, got what was found".
+"""The domain of every number that a user sets, and the one way to refuse a value.
 
-Every module passes numbers and arrays of its callers through these functions. NaN is never in
-range, an infinity only where `infinite` allows it, and a truth value or text is no number. An error
-quotes one number or text, never the inside of a list, an array or an object; of data of records it
-names rows and columns alone.
+Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12], signed settings are at
+most 1e12 in size, counts at most 2^53. Data are any finite numbers, which bounds clip. An error
+reads "name must be what is expected, got what was found": it quotes one number or text, never the
+inside of a list, an array or an object; of data of records it names rows and columns alone.
 """
 
 from __future__ import annotations
@@ -21,25 +21,33 @@ from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
 Number = TypeVar("Number", bound=np.generic)
+FloatArray = NDArray[np.float64]
+Shape = tuple[int | EllipsisType | None, ...]
+
+LEAST, MOST = 1e-12, 1e12
+# Every whole number up to here is a double.
+LARGEST_COUNT = 2**53
+# Up to this many numbers a call costs more than looking at them.
+FEW = 4096
+# What an error quotes, and how many columns it lists.
+PLAIN = (str, bytes, int, float, complex, np.generic, type, type(None))
+MOST_COLUMNS = 5
+# The one native double; byte-swapped ones are other types.
+_DOUBLE = np.dtype(np.float64)
+_ENDS = {
+    "above": ("more than", np.greater),
+    "least": ("at least", np.greater_equal),
+    "below": ("less than", np.less),
+    "most": ("at most", np.less_equal),
+}
 
 
 def frozen(array: NDArray[Number]) -> NDArray[Number]:
-    """A copy of the numbers in read-only memory.
+    """A copy of the numbers in read-only memory, in their order.
 
     A read-only array is not enough: who owns its memory may allow writing again. The memory of
     `bytes` has no such switch. Nor is what lies in bytes taken as it is, for NumPy unpickles large
     arrays into bytes that it lets callers write to.
-
-    Parameters
-    ----------
-    array : ndarray, shape (...)
-        In any order, which is kept.
-
-    Examples
-    --------
-    >>> frozen(np.ones(2)).flags.writeable = True
-    Traceback (most recent call last):
-    ValueError: cannot set WRITEABLE flag to True of this array
     """
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     order: Any = "F" if fortran else "C"
@@ -47,26 +55,19 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """A dataclass whose copies and pickles are made by its constructor.
+    """A dataclass whose copies and pickles are made by its constructor, from the fields it takes.
 
-    The constructor is given the fields that it takes, by name. For dataclasses that may hold
-    objects of others; those that hold nothing but numbers are `Immutable`.
+    Those that hold nothing but numbers are `Immutable`.
     """
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {
-            part.name: getattr(self, part.name)
-            for part in fields(self)  # type: ignore[arg-type]
-            if part.init
-        }
-        return _rebuild, (type(self), values)
+        parts = [part.name for part in fields(self) if part.init]  # type: ignore[arg-type]
+        return _rebuild, (type(self), {name: getattr(self, name) for name in parts})
 
 
-class Immutable(Rebuilt):
-    """A frozen dataclass of numbers and `frozen` arrays: its own copy, rebuilt from a pickle."""
-
+class _OwnCopy:
     __slots__ = ()
 
     def __copy__(self: T) -> T:
@@ -76,14 +77,14 @@ class Immutable(Rebuilt):
         return self
 
 
-class Computed:
+class Immutable(_OwnCopy, Rebuilt):
+    """A frozen dataclass of numbers and `frozen` arrays: its own copy, rebuilt from a pickle."""
+
+    __slots__ = ()
+
+
+class Computed(_OwnCopy):
     """An object that computes once in its constructor: its own copy, as computed in a pickle."""
-
-    def __copy__(self: T) -> T:
-        return self
-
-    def __deepcopy__(self: T, _: dict[int, Any]) -> T:
-        return self
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -91,14 +92,14 @@ class Computed:
 
 
 class Uncopied:
-    """What draws noise as it goes: a copy would draw the same noise a second time."""
+    """A source of noise that goes on: a copy would draw the same noise a second time."""
 
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
         raise TypeError(
-            f"a {type(self).__name__} must be neither copied nor pickled: "
-            "the copy would draw the same noise"
+            f"a {kind} must be neither copied nor pickled: it would draw the same noise"
         )
 
 
@@ -110,88 +111,31 @@ class AccuracyWarning(UserWarning):
     """A result whose estimated error is larger than the tolerance that was asked for."""
 
 
-def warn_beyond(result: str, *, error: float, tolerance: float, stacklevel: int = 1) -> None:
-    """Warn where an estimated error exceeds a tolerance or is NaN.
-
-    Parameters
-    ----------
-    result : str
-        What the caller returns, for the message.
-    error, tolerance : float
-        Both relative or both absolute.
-    stacklevel : int
-        1 points the warning at the caller of the function that calls this one.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_beyond("risk", error=2e-4, tolerance=1e-7)
-    >>> str(caught[0].message)
-    'risk has an estimated error of 0.0002, more than the tolerance of 1e-07'
-    """
+def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
+    """Warn the caller's caller where a result's estimated error exceeds a tolerance, or is NaN."""
     if not error <= tolerance:
         warnings.warn(
             f"{result} has an estimated error of {error:.2g}, "
             f"more than the tolerance of {tolerance:.2g}",
             AccuracyWarning,
-            stacklevel=stacklevel + 2,
+            stacklevel=3,
         )
 
 
-FloatArray = NDArray[np.float64]
-
-# Up to this many numbers a call costs more than looking at them.
-FEW = 4096
-# What an error quotes, and how many columns it lists.
-PLAIN = (str, bytes, int, float, complex, np.generic, type, type(None))
-MOST_COLUMNS = 5
-
-
-def inside(
-    array: FloatArray,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> bool:
+def inside(array: FloatArray, **bounds: Any) -> bool:
     """Whether no entry is out of range, from the two extremes alone."""
-    size = array.size
-    if size == 0:
+    if not array.size:
         return True
-    if size <= FEW:
+    if array.size <= FEW:
         # A quarter of a reduction's time; the first NaN counts as either extreme.
         low, high = array.item(array.argmin()), array.item(array.argmax())
     else:
         # No array is made, however the entries lie in memory.
-        low = float(np.minimum.reduce(array, axis=None))
-        high = float(np.maximum.reduce(array, axis=None))
-    return between(low, high, above, least, below, most, infinite)
+        low, high = (float(end.reduce(array, axis=None)) for end in (np.minimum, np.maximum))
+    return _between(low, high, **bounds)
 
 
-def outside(
-    array: FloatArray,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> NDArray[np.bool_]:
-    """Which entries are out of range."""
-    within = ~np.isnan(array) if infinite else np.isfinite(array)
-    for bound, compare in (
-        (above, np.greater),
-        (least, np.greater_equal),
-        (below, np.less),
-        (most, np.less_equal),
-    ):
-        if bound is not None:
-            within &= compare(array, bound)
-    return np.asarray(~within)
-
-
-def between(
+def _between(
     low: float,
     high: float,
     above: float | None = None,
@@ -210,49 +154,15 @@ def between(
     )
 
 
-def range(
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> str:
-    parts = [
-        f"{words} {bound:g}"
-        for words, bound in (
-            ("more than", above),
-            ("at least", least),
-            ("less than", below),
-            ("at most", most),
-        )
-        if bound is not None
-    ]
-    words = " and ".join(parts)
-    if infinite or ((below is not None or most is not None) and (above, least) != (None, None)):
-        return words or "a number"
-    return f"finite and {words}" if words else "finite"
-
-
 def places(wrong: NDArray[np.bool_]) -> str:
-    """How many rows of an array hold wrong entries, and in which columns: none of its values.
-
-    Parameters
-    ----------
-    wrong : ndarray, shape (n, ...)
-        Where the entries are wrong.
-
-    Examples
-    --------
-    >>> places(np.array([[False, True], [False, False]]))
-    'others in 1 of 2 rows, columns 1'
-    """
-    if wrong.ndim == 0:
+    """How many rows of an array hold wrong entries, and in which columns: none of its values."""
+    if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
     found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
+    columns = np.flatnonzero(rows.any(axis=0))
     if wrong.ndim == 1:
         return found
-    columns = np.flatnonzero(rows.any(axis=0))
     listed = ", ".join(map(str, columns[:MOST_COLUMNS]))
     return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
 
@@ -264,15 +174,12 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 def short(value: Any) -> str:
     """A number or a text; of anything that holds others its type and size, since it may be data."""
-    if isinstance(value, np.generic):
-        # A record of a structured array is such a scalar.
-        value = value.item()
+    # A record of a structured array is a scalar too.
+    value = value.item() if isinstance(value, np.generic) else value
+    # Python writes no number of more than 4,300 digits.
     if isinstance(value, int) and value.bit_length() > 128:
-        # Python writes none of more than 4,300 digits.
         return f"one of {value.bit_length()} bits"
-    if not isinstance(value, PLAIN):
-        return sort(value)
-    text = repr(value)
+    text = repr(value) if isinstance(value, PLAIN) else sort(value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
@@ -280,225 +187,127 @@ def sort(value: Any) -> str:
     """Type and size, where what was expected is no number and no text."""
     if value is None:
         return "None"
-    kind = type(value).__name__
     shape = getattr(value, "shape", None)
     size = f" of shape {shape}" if isinstance(shape, tuple) and shape else ""
     size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
-    return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"
+    return f"{_a(type(value))}{size}"
 
 
-# The one native double; byte-swapped ones are other types.
-_DOUBLE = np.dtype(np.float64)
-# The domain of scales, norms, budgets, rates and standard deviations that a user sets; data are any
-# finite numbers, which bounds clip.
-LEAST, MOST = 1e-12, 1e12
-# Every whole number up to here is a double.
-LARGEST_COUNT = 2**53
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'aeioAEIO' else 'a'} {kind.__name__}"
 
 
-def require_real(
-    name: str,
-    value: ArrayLike,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> FloatArray:
-    """Real numbers in a range.
+def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
+    """Real numbers of any shape, in double precision.
 
-    Parameters
-    ----------
-    name : str
-        What the caller calls the value.
-    value : array_like, shape (...)
-        Integers or floats.
-    above, least, below, most : float, optional
-        Open and closed ends of the range.
-    infinite : bool
-        Whether an infinity inside the range is allowed.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        The value in double precision.
-
-    Raises
-    ------
-    ValueError
-        "name must be ..., got ...", with the number, or where in an array others are.
+    The bounds `above`, `least`, `below` and `most` are open and closed ends of the range; with
+    `infinite` an infinity inside it is allowed, which otherwise is refused as NaN always is.
 
     Examples
     --------
-    >>> require_real("rho", [0.5, 1], above=0)
-    array([0.5, 1. ])
     >>> require_real("delta", 2.0, above=0, below=1)
     Traceback (most recent call last):
     ValueError: delta must be more than 0 and less than 1, got 2.0
     """
     array = _floats(name, value)
-    if inside(array, above, least, below, most, infinite):
+    if inside(array, **bounds):
         return array
-    found = entry(array, outside(array, above, least, below, most, infinite))
-    expected = range(above, least, below, most, infinite)
-    raise ValueError(f"{name} must be {expected}, got {found}")
+    infinite = bounds.get("infinite", False)
+    within = np.asarray(~np.isnan(array) if infinite else np.isfinite(array))
+    ends = [end for end in _ENDS if bounds.get(end) is not None]
+    expected = [f"{_ENDS[end][0]} {bounds[end]:g}" for end in ends]
+    for end in ends:
+        within = within & _ENDS[end][1](array, bounds[end])
+    if not (infinite or ({"above", "least"} & {*ends} and {"below", "most"} & {*ends})):
+        expected.insert(0, "finite")
+    words = " and ".join(expected) or "a number"
+    raise ValueError(f"{name} must be {words}, got {entry(array, np.asarray(~within))}")
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
-    """One real number in a range; the bounds are those of `require_real`."""
-    if type(value) is float and between(value, value, **bounds):
+    """One real number, with the bounds of `require_real`."""
+    if type(value) is float and _between(value, value, **bounds):
         return value
-    array = _floats(name, value)
-    if array.ndim:
-        raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    return float(require_real(name, array, **bounds))
+    return float(require_real(name, _one(name, value), **bounds))
 
 
 def require_scale(
     name: str, value: Any, *, zero: bool = False, infinite: bool = False, least: float = LEAST
 ) -> float:
-    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed.
-
-    Scales, norms, budgets, rates and standard deviations that a user sets are such numbers.
-
-    Examples
-    --------
-    >>> require_scale("clip_norm", 0.5)
-    0.5
-    >>> require_scale("clip_norm", -1)
-    Traceback (most recent call last):
-    ValueError: clip_norm must be at least 1e-12 and at most 1e+12, got -1.0
-    """
+    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed."""
     if type(value) is float and least <= value <= MOST:
         return value
-    array = _floats(name, value)
-    if array.ndim:
-        raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    number = float(array)
+    number = float(_one(name, value))
     if least <= number <= MOST or (zero and number == 0) or (infinite and number == inf):
         return number
-    besides = f"{'0, or ' if zero else ''}at least {least:g} and at most {MOST:g}"
     raise ValueError(
-        f"{name} must be {besides}{', or inf' if infinite else ''}, got {entry(array, array == 0)}"
+        f"{name} must be {'0, or ' if zero else ''}at least {least:g} and at most {MOST:g}"
+        f"{', or inf' if infinite else ''}, got {number}"
     )
 
 
 def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
-    """Several numbers of the domain, by name.
-
-    Examples
-    --------
-    >>> require_scales(feature_norm=1, clip_norm=2.0)
-    (1.0, 2.0)
-    """
+    """Several numbers of the domain, by name."""
     return tuple(
         require_scale(name, value, zero=zero, infinite=infinite) for name, value in values.items()
     )
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """A whole number that is at least `least` and at most `most`, by default what doubles count to.
-
-    Examples
-    --------
-    >>> require_count("steps", 0)
-    Traceback (most recent call last):
-    ValueError: steps must be a whole number, at least 1, got 0
-    >>> require_count("steps", 10**18)
-    Traceback (most recent call last):
-    ValueError: steps must be a whole number, at most 9007199254740992, got 1000000000000000000
-    """
+    """A whole number from `least` to `most`, by default what doubles count to."""
     if type(value) is int and least <= value <= most:
         return value
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {short(value)}")
-    if value > most:
-        raise ValueError(f"{name} must be a whole number, at most {most}, got {short(value)}")
-    return int(value)
-
-
-def require_array(
-    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
-) -> FloatArray:
-    """An array of a given shape, contiguous and in double precision, finite unless bounds say else.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls the array.
-    value : array_like
-        Its entries.
-    shape : tuple
-        Expected length of each axis; None for any length that is at least 1, and a leading
-        ellipsis for any number of further axes.
-    bounds
-        Those of `require_real`.
-
-    Examples
-    --------
-    >>> require_array("weights", [[0.5, 0.5]], shape=(..., 3))
-    Traceback (most recent call last):
-    ValueError: weights must have shape (..., 3), got (1, 2)
-    >>> require_array("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
-    Traceback (most recent call last):
-    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
-    """
-    array = _with_shape(name, value, shape)
-    if not inside(array, **bounds):
-        require_real(name, array, **bounds)
-    return _contiguous(array)
-
-
-def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
-    """As `require_array` of shape (n, dimension), where a table of no rows is one like others.
-
-    Under add-remove it is a neighbour of a table with one row: refusing it would tell them apart.
-
-    Examples
-    --------
-    >>> require_rows("features", np.empty((0, 3))).shape
-    (0, 3)
-    """
-    rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
-    return require_array(name, value, shape=(rows, dimension))
-
-
-def require_frozen(
-    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
-) -> FloatArray:
-    """As `require_array`, in read-only memory: what was checked stays true.
-
-    Examples
-    --------
-    >>> require_frozen("noise_shape", [0.5, 0.5], shape=(2,)).flags.writeable = True
-    Traceback (most recent call last):
-    ValueError: cannot set WRITEABLE flag to True of this array
-    """
-    return frozen(require_array(name, value, shape=shape, **bounds))
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if whole and least <= value <= most:
+        return int(value)
+    end = f"at most {most}" if whole and value > most else f"at least {least}"
+    raise ValueError(f"{name} must be a whole number, {end}, got {short(value)}")
 
 
 def require_counts(
     name: str, value: ArrayLike, *, least: int = 1, most: int | None = None
 ) -> NDArray[np.int64]:
-    """Whole numbers in a range, of any shape.
-
-    Examples
-    --------
-    >>> require_counts("times", [1, 2.5])
-    Traceback (most recent call last):
-    ValueError: times must be whole numbers, got others in 1 of 2 rows
-    """
+    """Whole numbers in a range, of any shape."""
     # Without a bound, what 64 bits hold.
-    array = require_real(
-        name, value, least=least, most=most, below=2.0**63 if most is None else None
-    )
+    below = 2.0**63 if most is None else None
+    array = require_real(name, value, least=least, most=most, below=below)
     broken = array != np.floor(array)
     if np.any(broken):
         raise ValueError(f"{name} must be whole numbers, got {entry(array, broken)}")
     # From the value itself, since doubles do not hold every whole number beyond 2^53.
     return np.asarray(value).astype(np.int64)
+
+
+def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
+    """An array of a given shape, contiguous and in double precision, with `require_real`'s bounds.
+
+    A length of None stands for any that is at least 1, a leading ellipsis for any number of axes.
+
+    Examples
+    --------
+    >>> require_array("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
+    Traceback (most recent call last):
+    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
+    """
+    array = _floats(name, value)
+    if array.shape != shape and not _fits(array.shape, shape):
+        words = ("any" if each is None else "..." if each is ... else str(each) for each in shape)
+        raise ValueError(f"{name} must have shape ({', '.join(words)}), got {array.shape}")
+    array = require_real(name, array, **bounds)
+    if array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
+    """As `require_array` of shape (n, dimension); n may be 0, as of a neighbour in add-remove."""
+    rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
+    return require_array(name, value, shape=(rows, dimension))
+
+
+def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
+    """As `require_array`, in read-only memory: what was checked stays true."""
+    return frozen(require_array(name, value, shape=shape, **bounds))
 
 
 def require_unmasked(name: str, value: T) -> T:
@@ -509,91 +318,46 @@ def require_unmasked(name: str, value: T) -> T:
 
 
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
-    """A value of a type.
-
-    Examples
-    --------
-    >>> require_instance("rng", None, np.random.Generator)
-    Traceback (most recent call last):
-    ValueError: rng must be a Generator, got None
-    """
+    """A value of a type."""
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIO" else "a"
-        raise ValueError(f"{name} must be {article} {kind.__name__}, got {sort(value)}")
+        raise ValueError(f"{name} must be {_a(kind)}, got {sort(value)}")
     return value
 
 
 def require_rng(name: str, value: Any) -> np.random.Generator:
-    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise.
-
-    Examples
-    --------
-    >>> require_rng("rng", 1)
-    Traceback (most recent call last):
-    ValueError: rng must be a numpy.random.Generator, got 1
-    """
+    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise."""
     if type(value) is not np.random.Generator:
         raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """A truth value, and no number or text that Python takes for one.
-
-    Examples
-    --------
-    >>> require_flag("sharp", "no")
-    Traceback (most recent call last):
-    ValueError: sharp must be True or False, got 'no'
-    """
+    """A truth value, and no number or text that Python takes for one."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)
 
 
 def require_callable(name: str, value: T) -> T:
-    """What can be called."""
+    """An object that can be called."""
     if not callable(value):
         raise ValueError(f"{name} must be callable, got {short(value)}")
     return value
 
 
 def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
-    """Shape that arrays have together; the error names them and their shapes.
-
-    Examples
-    --------
-    >>> require_broadcast(bias=np.zeros(3), std=np.ones(2))
-    Traceback (most recent call last):
-    ValueError: bias and std must have shapes that broadcast, got (3,) and (2,)
-    """
+    """Shape that arrays have together; the error names them and their shapes."""
     shapes = [np.shape(array) for array in arrays.values()]
-    if len(set(shapes)) == 1:
-        return shapes[0]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        listed = " and ".join(map(str, shapes))
-        names = " and ".join(arrays)
+        names, listed = " and ".join(arrays), " and ".join(map(str, shapes))
         raise ValueError(f"{names} must have shapes that broadcast, got {listed}") from None
 
 
 def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
-    """An answer without NaN; where there is one the arguments are beyond double precision.
-
-    Parameters
-    ----------
-    names : str
-        The arguments that decide, such as "bias and covariance".
-    answer : ndarray
-        What they gave.
-    infinite : bool
-        Whether an infinity is an answer too.
-    """
-    doubles = type(answer) is np.ndarray and answer.dtype is _DOUBLE
-    if doubles and inside(answer, infinite=infinite):
-        return answer
-    sound = ~np.isnan(answer) if infinite else np.isfinite(answer)
+    """An answer without NaN or, unless allowed, infinity; `names` are the arguments that decide."""
+    sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(
             f"{names} must be of a size that double precision can compute with, "
@@ -603,14 +367,7 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of the names; the error names the nearest.
-
-    Examples
-    --------
-    >>> require_choice("method", "adasp", ["adassp", "ols"])
-    Traceback (most recent call last):
-    ValueError: method must be one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?
-    """
+    """One of the names; the error names the nearest."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {expected_choice(value, names)}")
@@ -618,13 +375,18 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
-    """The end of an error line: the names, what was found, and the nearest name if one is near."""
+    """The end of an error line: the names, what was found, and the nearest name if one is near.
+
+    Examples
+    --------
+    >>> expected_choice("adasp", ["adassp", "ols"])
+    "one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?"
+    """
     names = sorted(choices)
-    listed = ", ".join(map(repr, names)) or "nothing"
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     found = short(value) if isinstance(value, str) else sort(value)
-    return f"one of {listed}, got {found}{hint}"
+    return f"one of {', '.join(map(repr, names)) or 'nothing'}, got {found}{hint}"
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
@@ -634,9 +396,7 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise ValueError(
-            f"{name} must be an array of numbers, got rows of unequal length"
-        ) from None
+        raise ValueError(f"{name} must be an array, got rows of unequal length") from None
     if array.dtype is _DOUBLE:
         return array
     if array.dtype.kind not in "iuf":
@@ -646,33 +406,20 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
         return array.astype(np.float64, copy=False)
 
 
-def _with_shape(
-    name: str, value: ArrayLike, shape: tuple[int | EllipsisType | None, ...]
-) -> FloatArray:
+def _one(name: str, value: Any) -> FloatArray:
     array = _floats(name, value)
-    if array.shape != shape and not _fits(array.shape, shape):
-        words = ", ".join(
-            "any" if each is None else "..." if each is ... else str(each) for each in shape
-        )
-        raise ValueError(f"{name} must have shape ({words}), got {array.shape}")
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
     return array
 
 
-def _contiguous(array: FloatArray) -> FloatArray:
-    if array.flags.c_contiguous:
-        return array
-    return np.ascontiguousarray(array).reshape(array.shape)
-
-
-def _fits(found: tuple[int, ...], wanted: tuple[int | EllipsisType | None, ...]) -> bool:
-    ahead = len(found) - len(wanted)
-    if wanted and wanted[0] is ...:
-        ahead, wanted = ahead + 1, wanted[1:]
-    elif ahead:
-        return False
-    if ahead < 0 or 0 in found[:ahead]:
-        return False
-    for length, expected in zip(found[ahead:], wanted, strict=True):
-        if length != expected and (expected is not None or length < 1):
+def _fits(found: tuple[int, ...], wanted: Shape) -> bool:
+    if wanted[:1] == (...,):
+        ahead = len(found) - len(wanted) + 1
+        if ahead < 0 or 0 in found[:ahead]:
             return False
-    return True
+        found, wanted = found[ahead:], wanted[1:]
+    return len(found) == len(wanted) and all(
+        length == expected or (expected is None and length > 0)
+        for length, expected in zip(found, wanted, strict=True)
+    )

@@ -46,11 +46,7 @@ def multiply_add(
     """The number ab + c, rounded once: with c = -fl(ab) what rounding took from a product."""
     if {first, second, added} != {types.float64}:
         return None
-    return types.float64(first, second, added), _rounded_once
-
-
-def _rounded_once(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.fma(*arguments)
+    return types.float64(first, second, added), lambda _, builder, __, given: builder.fma(*given)
 
 
 def _is_row(given: Any) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    MOST,
+    FloatArray,
     Immutable,
     require_array,
     require_count,
     require_frozen,
-    require_number,
     require_rng,
+    require_scale,
 )
 from privreg.kernels import standard_normal
 
@@ -28,71 +30,46 @@ class LinearModel(Immutable):
     Parameters
     ----------
     eigenvalues : array_like, shape (dimension,)
-        Diagonal of the covariance, at least 0 and at most 1e50.
+        Diagonal of the covariance, at least 0 and at most 1e12.
     target : array_like, shape (dimension,)
-        theta*, at least -1e50 and at most 1e50.
+        theta*, at most 1e12 in size.
     label_noise_std : float
-        zeta, at least 0 and at most 1e50.
+        zeta; may be 0.
     """
 
-    eigenvalues: NDArray[np.float64]
-    target: NDArray[np.float64]
+    eigenvalues: FloatArray
+    target: FloatArray
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=1e50)
-        target = require_frozen("target", self.target, shape=values.shape, least=-1e50, most=1e50)
-        noise = require_number("label_noise_std", self.label_noise_std, least=0, most=1e50)
-        for name, value in (("eigenvalues", values), ("target", target)):
-            object.__setattr__(self, name, value)
+        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=MOST)
+        target = require_frozen("target", self.target, shape=values.shape, least=-MOST, most=MOST)
+        object.__setattr__(self, "eigenvalues", values)
+        object.__setattr__(self, "target", target)
+        noise = require_scale("label_noise_std", self.label_noise_std, zero=True)
         object.__setattr__(self, "label_noise_std", noise)
 
     @classmethod
     def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
         """A target of norm 1 spread evenly over the eigenvectors; arguments as for the class."""
-        values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
+        values = require_array("eigenvalues", eigenvalues, shape=(None,))
         return cls(values, np.full(values.shape, len(values) ** -0.5), label_noise_std)
 
     @property
     def dimension(self) -> int:
         return len(self.eigenvalues)
 
-    def excess_risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
-        r"""Excess risk :math:`\frac12 \|\Sigma^{1/2}(\theta - \theta^*)\|^2`.
+    def excess_risk(self, parameters: ArrayLike) -> FloatArray:
+        r"""Excess risk :math:`\frac12 \|\Sigma^{1/2}(\theta - \theta^*)\|^2`, shape (...).
 
-        Parameters
-        ----------
-        parameters : array_like, shape (..., dimension)
-            theta, at least -1e100 and at most 1e100.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            At least 0; the label noise adds zeta^2 / 2 to make the population risk.
+        The parameters theta have shape (..., dimension); the label noise adds zeta^2 / 2 to make
+        the population risk.
         """
-        point = require_array(
-            "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
-        )
-        gap = point - self.target
-        risk = np.asarray(gap**2 @ self.eigenvalues / 2)
-        # Where squares are too small for a double, each is weighted before it is one.
-        small = risk < 1e-240
-        if np.any(small):
-            risk[small] = np.sum(gap[small] * self.eigenvalues * gap[small], axis=-1) / 2
-        return risk
+        point = require_array("parameters", parameters, shape=(..., self.dimension))
+        return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)
 
-    def sample(
-        self, sample_size: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw features, shape (sample_size, dimension), and labels, shape (sample_size,).
-
-        Parameters
-        ----------
-        sample_size : int
-            At least 1.
-        rng : Generator
-            Source of both.
-        """
+    def sample(self, sample_size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw features, shape (sample_size, dimension), and labels, shape (sample_size,)."""
         sample_size = require_count("sample_size", sample_size)
         require_rng("rng", rng)
         features = standard_normal(rng, (sample_size, self.dimension)) * np.sqrt(self.eigenvalues)

@@ -10,23 +10,26 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    MOST,
+    FloatArray,
     Immutable,
     frozen,
     require_array,
     require_count,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
     short,
 )
 
-# Rates up to here stay far from overflow in every sum and square.
-LARGEST = 1e50
+# The name under which other modules know the largest rate.
+LARGEST = MOST
 # A larger power of 1 - t would lose digits that the difference has rounded away.
 STEEP = 64
-# Squares of smaller step sizes lose digits.
 LEAST_SQUARED = 1e-140
 
 
@@ -36,7 +39,7 @@ class Schedule(Protocol):
     @property
     def amplitude(self) -> ArrayLike: ...
 
-    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+    def shape(self, times: ArrayLike) -> FloatArray:
         """Shape at the times in [0, 1], of their shape."""
         ...
 
@@ -53,7 +56,7 @@ class Polynomial(Immutable):
     Parameters
     ----------
     initial : array_like, shape (...)
-        Initial rates, more than 0 and at most 1e50; may be empty.
+        Initial rates, more than 0 and at most 1e12; may be empty.
     exponent : float
         alpha, at least 0 and at most 1e12.
 
@@ -72,21 +75,19 @@ class Polynomial(Immutable):
     exponent: float
 
     def __post_init__(self) -> None:
-        initial = require_real("initial", self.initial, above=0, most=LARGEST)
-        if initial.ndim:
-            object.__setattr__(self, "initial", frozen(initial))
-        require_number("exponent", self.exponent, least=0, most=1e12)
+        object.__setattr__(self, "initial", _require_amplitude("initial", self.initial))
+        require_number("exponent", self.exponent, least=0, most=MOST)
 
     @property
     def amplitude(self) -> ArrayLike:
         return self.initial
 
-    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+    def shape(self, times: ArrayLike) -> FloatArray:
         """(1 - t)^α at times in [0, 1]."""
         t = require_real("times", times, least=0, most=1)
         if self.exponent <= STEEP:
             return np.maximum(1.0 - t, 0.0) ** self.exponent
-        with np.errstate(divide="ignore", under="ignore"):
+        with np.errstate(divide="ignore"):
             return np.asarray(np.exp(self.exponent * np.log1p(-t)))
 
     def __str__(self) -> str:
@@ -102,9 +103,9 @@ class Harmonic(Immutable):
     Parameters
     ----------
     numerator : array_like, shape (...)
-        beta, more than 0 and at most 1e50; may be empty.
+        beta, more than 0 and at most 1e12; may be empty.
     offset : float
-        tau, at least 1e-50 and at most 1e50.
+        tau, at least 1e-15, which bombari2025's optimal rates need, and at most 1e12.
 
     Source
     ------
@@ -115,21 +116,24 @@ class Harmonic(Immutable):
     offset: float
 
     def __post_init__(self) -> None:
-        numerator = require_real("numerator", self.numerator, above=0, most=LARGEST)
-        if numerator.ndim:
-            object.__setattr__(self, "numerator", frozen(numerator))
-        require_number("offset", self.offset, least=1 / LARGEST, most=LARGEST)
+        object.__setattr__(self, "numerator", _require_amplitude("numerator", self.numerator))
+        require_scale("offset", self.offset, least=1e-15)
 
     @property
     def amplitude(self) -> ArrayLike:
         return self.numerator
 
-    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+    def shape(self, times: ArrayLike) -> FloatArray:
         """1 / (t + τ) at times in [0, 1]."""
         return 1.0 / (require_real("times", times, least=0, most=1) + self.offset)
 
     def __str__(self) -> str:
         return f"{_amplitudes(self.numerator)}/(t + {self.offset:.3g})"
+
+
+def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
+    amplitudes = require_real(name, value, above=0, most=MOST)
+    return frozen(amplitudes) if amplitudes.ndim else value
 
 
 def _amplitudes(values: ArrayLike) -> str:
@@ -140,11 +144,11 @@ def _amplitudes(values: ArrayLike) -> str:
 class RateWithIntegral(Protocol):
     """A scaled learning rate γ(t) = d · η at step k = t d, with its integral from 0."""
 
-    def rate(self, time: ArrayLike) -> NDArray[np.float64]:
+    def rate(self, time: ArrayLike) -> FloatArray:
         """γ(t), elementwise, at times of at least 0."""
         ...
 
-    def integral(self, time: ArrayLike) -> NDArray[np.float64]:
+    def integral(self, time: ArrayLike) -> FloatArray:
         """Γ(t), the integral of γ from 0 to t, elementwise, at times of at least 0."""
         ...
 
@@ -155,11 +159,6 @@ class ConstantRate:
 
     .. math:: \gamma(t) = \gamma_0,\qquad \Gamma(t) = \gamma_0t
 
-    Parameters
-    ----------
-    value : float
-        gamma_0, more than 0 and at most 1e50.
-
     Source
     ------
     lin2025, section 5.
@@ -169,13 +168,12 @@ class ConstantRate:
 
     def __post_init__(self) -> None:
         # A whole number would give whole rates, whose squares wrap around.
-        value = require_number("value", self.value, above=0, most=LARGEST)
-        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "value", require_scale("value", self.value))
 
-    def rate(self, time: ArrayLike) -> NDArray[np.float64]:
+    def rate(self, time: ArrayLike) -> FloatArray:
         return np.full(_time(time).shape, self.value)
 
-    def integral(self, time: ArrayLike) -> NDArray[np.float64]:
+    def integral(self, time: ArrayLike) -> FloatArray:
         return self.value * _time(time)
 
 
@@ -187,12 +185,7 @@ class InverseSquareRootRate:
         \gamma(t) = \frac{\gamma_0}{\sqrt{1+t/\tau}},\qquad
         \Gamma(t) = \frac{2\gamma_0t}{1+\sqrt{1+t/\tau}}
 
-    Parameters
-    ----------
-    value : float
-        gamma_0, more than 0 and at most 1e50.
-    scale : float
-        tau, at least 1e-50 and at most 1e50.
+    The value is gamma_0, the scale tau.
 
     Source
     ------
@@ -203,33 +196,25 @@ class InverseSquareRootRate:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        require_number("value", self.value, above=0, most=LARGEST)
-        require_number("scale", self.scale, least=1 / LARGEST, most=LARGEST)
+        require_scales(value=self.value, scale=self.scale)
 
-    def rate(self, time: ArrayLike) -> NDArray[np.float64]:
+    def rate(self, time: ArrayLike) -> FloatArray:
         return self.value / np.sqrt(1.0 + _time(time) / self.scale)
 
-    def integral(self, time: ArrayLike) -> NDArray[np.float64]:
+    def integral(self, time: ArrayLike) -> FloatArray:
         t = _time(time)
         # The difference of roots, without the cancellation at small t.
         return 2.0 * self.value * t / (np.sqrt(1.0 + t / self.scale) + 1.0)
 
 
-def rate(schedule: Schedule, times: ArrayLike) -> NDArray[np.float64]:
+def rate(schedule: Schedule, times: ArrayLike) -> FloatArray:
     """Rates of a schedule at times in [0, 1], shape (*amplitude.shape, *times.shape)."""
     require_schedule(schedule)
     return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
 
 
-def step_shape(schedule: Schedule, sample_size: int) -> NDArray[np.float64]:
+def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
     r"""Step sizes :math:`\eta_k = \tilde\eta(k/n)/n`, k = 1..n, of a schedule of unit amplitude.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Its amplitudes are left out.
-    sample_size : int
-        n, at least 1.
 
     Source
     ------
@@ -254,41 +239,29 @@ def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
     return schedule
 
 
-def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.float64]:
+def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
     r"""Private noise that spends the same budget on every sample of a one-pass run.
 
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 
-    Parameters
-    ----------
-    step_sizes : array_like, shape (..., n)
-        Non-increasing, since others have no noise of this form; at least 0 and at most 1e100.
-    zcdp_root : float
-        rho, at least 1e-100; the run is then rho^2/2-zCDP. `inf` adds no noise.
-
-    Returns
-    -------
-    ndarray, shape (..., n)
-        Multipliers sigma_k: step k adds noise of standard deviation 2 C sigma_k a coordinate, with
-        C the norm that gradients are clipped to.
+    The run is then rho^2/2-zCDP; a rho of `inf` adds no noise. Step sizes, shape (..., n), do not
+    increase, since others have no noise of this form. Step k adds noise of standard deviation
+    2 C sigma_k a coordinate, with C the norm that gradients are clipped to.
 
     Source
     ------
     bombari2025, equation (4.2).
     """
-    zcdp_root = require_number("zcdp_root", zcdp_root, least=1e-100, infinite=True)
-    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0, most=1e100)
+    zcdp_root = require_scale("zcdp_root", zcdp_root, infinite=True)
+    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0, most=MOST)
     following = np.concatenate([steps[..., 1:], np.zeros((*steps.shape[:-1], 1))], axis=-1)
     if np.any(following > steps * (1 + 1e-12)):
         raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
     roots = np.sqrt(np.maximum(steps - following, 0.0) * (steps + following))
-    small = (steps < LEAST_SQUARED) & (steps > 0)
-    if np.any(small):
-        now, later = steps[small], following[small]
-        roots[small] = np.sqrt(np.maximum(now - later, 0.0)) * np.sqrt(now + later)
-    return roots / zcdp_root
+    # Squares of smaller steps lose digits: their noise is as if no step followed, which is more.
+    return np.where(steps < LEAST_SQUARED, steps, roots) / zcdp_root
 
 
-def _time(time: ArrayLike) -> NDArray[np.float64]:
-    return require_real("time", time, least=0, most=LARGEST)
+def _time(time: ArrayLike) -> FloatArray:
+    return require_real("time", time, least=0, most=MOST)

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
     Immutable,
-    require_answer,
     require_array,
     require_count,
     require_frozen,
     require_number,
-    require_real,
+    require_scale,
 )
 
 # Growth of the logarithm of the mass over a panel that five nodes resolve to 1e-5.
@@ -29,16 +31,16 @@ class Spectrum(Immutable):
     Parameters
     ----------
     eigenvalues : ndarray, shape (modes,)
-        At least 0.
+        At least 0 and at most 1e12.
     weights : ndarray, shape (modes,)
         At least 0, of sum 1.
     """
 
-    eigenvalues: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    eigenvalues: FloatArray
+    weights: FloatArray
 
     def __post_init__(self) -> None:
-        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0)
+        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=MOST)
         shares = require_frozen("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
         if not np.isclose(shares.sum(), 1.0, rtol=1e-9):
             raise ValueError("weights must have sum 1, got another sum")
@@ -52,18 +54,17 @@ class Spectrum(Immutable):
 
     def mean(self, values: ArrayLike = 1.0) -> float:
         r"""Normalised trace :math:`\frac1d \mathrm{tr}\, f(\Sigma)` of `values`, shape (modes,)."""
-        function = require_real("values", values)
-        if function.shape not in ((), self.weights.shape):
-            raise ValueError(f"values must have shape {self.weights.shape}, got {function.shape}")
-        with np.errstate(over="ignore"):
-            return float(require_answer("values", np.asarray(np.sum(self.weights * function))))
+        function = require_array(
+            "values", values, shape=self.weights.shape if np.ndim(values) else ()
+        )
+        return float(np.sum(self.weights * function))
 
 
 class SpectrumWithSignal(NamedTuple):
     """A spectrum and D_i(0) of its modes, shape (modes,): half of d times the signal's square."""
 
     spectrum: Spectrum
-    signal: NDArray[np.float64]
+    signal: FloatArray
 
 
 def isotropic() -> Spectrum:
@@ -73,31 +74,22 @@ def isotropic() -> Spectrum:
 
 def explicit(eigenvalues: ArrayLike) -> Spectrum:
     """The spectrum of a finite covariance's eigenvalues, equal ones grouped into one mode."""
-    listed = require_array("eigenvalues", eigenvalues, shape=(None,), least=0)
+    listed = require_array("eigenvalues", eigenvalues, shape=(None,))
     values, counts = np.unique(listed, return_counts=True)
     return Spectrum(values, counts / counts.sum())
 
 
 def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum:
-    """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends of the range, at least 0 and at most 1e300, the first the smaller.
-    nodes : int
-        Number of nodes, at least 1.
-    """
+    """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes."""
     low, high = _range(low, high)
-    nodes = require_count("nodes", nodes)
-    points, weights = np.polynomial.legendre.leggauss(nodes)
+    points, weights = np.polynomial.legendre.leggauss(require_count("nodes", nodes))
     return Spectrum(low + (high - low) * (points + 1) / 2, weights / 2)
 
 
-def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> NDArray[np.float64]:
+def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> FloatArray:
     """Midpoints of equal cells of [low, high]: their mean is exactly the uniform law's."""
     low, high = _range(low, high)
-    dimension = require_count("dimension", dimension)
+    require_count("dimension", dimension)
     return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)
 
 
@@ -132,7 +124,7 @@ def power_law(
     nodes : int
         Nodes a panel, at least 1.
     smallest : float
-        Upper end of the lowest panel, in units of the largest eigenvalue, in (0, 1).
+        Upper end of the lowest panel, in units of the largest eigenvalue, in [1e-12, 1).
 
     Source
     ------
@@ -140,17 +132,16 @@ def power_law(
     """
     exponent = require_number("exponent", exponent, least=-20, most=0.95)
     edge = power_law_edge(exponent)
-    panels, nodes = require_count("panels", panels), require_count("nodes", nodes)
-    smallest = require_number("smallest", smallest, above=0, below=1)
+    require_count("panels", panels)
+    require_count("nodes", nodes)
+    smallest = require_number("smallest", smallest, least=LEAST, below=1)
     points, weights = np.polynomial.legendre.leggauss(nodes)
     steepness = (exponent - 1) * np.log(smallest) / panels
     ends = np.geomspace(smallest, 1.0, panels * max(1, int(np.ceil(steepness / STEEPEST))) + 1)
     growth = ends[1] / ends[0]
     inner = ends[:-1, None] * growth ** ((points + 1) / 2)
-    with np.errstate(invalid="ignore"):
-        share = weights * inner ** (1 - exponent)
-        share *= np.diff(ends ** (1 - exponent))[:, None] / share.sum(axis=1, keepdims=True)
-    require_answer("exponent and smallest", share)
+    share = weights * inner ** (1 - exponent)
+    share *= np.diff(ends ** (1 - exponent))[:, None] / share.sum(axis=1, keepdims=True)
     # Below the lowest end the mass itself is the coordinate.
     lowest_mass = smallest ** (1 - exponent)
     lowest = smallest * ((points + 1) / 2) ** (1 / (1 - exponent))
@@ -178,7 +169,7 @@ def power_law_with_signal(
         psi, at least -3 and less than 1 - phi, where the target's norm is finite. At 0 it is spread
         evenly; a larger one puts more of it where eigenvalues are small.
     signal_scale : float
-        s, more than 0; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
+        s; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
 
     Examples
     --------
@@ -198,12 +189,10 @@ def power_law_with_signal(
     """
     spectrum = power_law(exponent)
     psi = require_number("signal_power", signal_power, least=-3, below=1 - exponent)
-    scale = require_number("signal_scale", signal_scale, above=0)
-    with np.errstate(over="ignore"):
-        signal = scale * spectrum.eigenvalues**-psi
-    return SpectrumWithSignal(spectrum, require_answer("signal_power and signal_scale", signal))
+    scale = require_scale("signal_scale", signal_scale)
+    return SpectrumWithSignal(spectrum, scale * spectrum.eigenvalues**-psi)
 
 
 def _range(low: float, high: float) -> tuple[float, float]:
     low = require_number("low", low, least=0)
-    return low, require_number("high", high, above=low, most=1e300)
+    return low, require_number("high", high, above=low, most=MOST)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.checks import FEW, require_answer, require_array, require_broadcast, require_real
+from privreg.checks import (
+    FEW,
+    LEAST,
+    MOST,
+    require_answer,
+    require_array,
+    require_broadcast,
+    require_real,
+    require_scale,
+)
 
 BAD = (np.nan, -np.nan, np.inf, -np.inf)
 
@@ -40,6 +49,21 @@ def test_ends_of_a_range_are_exact(size: int, end: str, inside: float, outside: 
     array[-1] = outside
     with pytest.raises(ValueError, match=r"x must be finite and .* 1, got "):
         require_real("x", array, **{end: 1.0})
+
+
+def test_the_domain_has_its_ends_and_what_is_allowed_besides() -> None:
+    beyond = (0.0, -1, np.nextafter(LEAST, 0.0), np.nextafter(MOST, np.inf), np.inf, np.nan, [1.0])
+    for scale in (LEAST, 1, np.float32(0.5), MOST):
+        assert require_scale("x", scale) == scale
+    for scale in beyond:
+        with pytest.raises(ValueError, match="x must be"):
+            require_scale("x", scale)
+    assert require_scale("x", 0, zero=True) == 0.0
+    assert require_scale("x", np.inf, infinite=True) == np.inf
+    with pytest.raises(
+        ValueError, match=r"x must be 0, or at least 1e-12 .* 1e\+12, or inf, got -0.5"
+    ):
+        require_scale("x", -0.5, zero=True, infinite=True)
 
 
 @pytest.mark.parametrize("view", ["strided", "reversed", "fortran", "byteswapped"])

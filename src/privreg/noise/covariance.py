@@ -12,29 +12,26 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
     Immutable,
     frozen,
     require_array,
     require_count,
     require_frozen,
-    require_number,
-    require_real,
+    require_scale,
 )
-from privreg.units import rows_in_units
 
-FloatArray = NDArray[np.float64]
-# Variances, ridges and rows up to here stay far from overflow in every product.
-SMALLEST, LARGEST = 1e-50, 1e50
 # Least ridge over the largest eigenvalue beside it: inverse norms then keep seven digits.
 CONDITION = 1e-9
-_WITHIN = {"least": SMALLEST, "most": LARGEST}
-
 _COLUMNS = 4096
-# Squares from here on have lost nothing to underflow that a variance of 1e-50 could bring back.
-_SMALL_SQUARE = 1e-200
+# Rows are data. Longer ones are for the caller to shorten; to a sum of squares this is added, more
+# than underflow can take from it, so that no inverse norm is too small.
+LONGEST, _LOST = 1e60, 1e-290
 
 
 @runtime_checkable
@@ -69,7 +66,7 @@ class DiagonalCovariance(Immutable):
     Parameters
     ----------
     diagonal : array_like, shape (d,)
-        Variances s, at least 1e-50 and at most 1e51; kept as a read-only copy.
+        Variances s, at least 1e-12 and at most 2e12; kept as a read-only copy.
 
     Examples
     --------
@@ -83,8 +80,8 @@ class DiagonalCovariance(Immutable):
     diagonal: FloatArray
 
     def __post_init__(self) -> None:
-        # Space for an eigenvalue plus the inverse of a horizon.
-        limits = {"least": SMALLEST, "most": 10 * LARGEST}
+        # An eigenvalue plus the inverse of a horizon may be twice the largest number.
+        limits = {"least": LEAST, "most": 2 * MOST}
         diagonal = require_frozen("diagonal", self.diagonal, shape=(None,), **limits)
         object.__setattr__(self, "diagonal", diagonal)
 
@@ -97,19 +94,12 @@ class DiagonalCovariance(Immutable):
         return self.diagonal.size
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
-        """Vectors of covariance Σ, from normals of shape (..., draws) between -1e150 and 1e150."""
-        return _last_axis("normals", normals, self.draws) * np.sqrt(self.diagonal)
+        return _normals(normals, self.draws) * np.sqrt(self.diagonal)
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
         values = _rows(rows, self.dimension)
         squared = np.einsum("ij,ij,j->i", values, values, 1.0 / self.diagonal)
-        norms = np.sqrt(squared)
-        small = squared < _SMALL_SQUARE
-        if np.any(small):
-            scaled, exponents = rows_in_units(values[small])
-            squared = np.einsum("ij,ij,j->i", scaled, scaled, 1.0 / self.diagonal)
-            norms[small] = np.ldexp(np.sqrt(squared), exponents)
-        return norms
+        return np.asarray(np.sqrt(squared + _LOST))
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
         return float(np.sum(_eigenvalues(eigenvalues, self.dimension) / self.diagonal))
@@ -131,19 +121,17 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        Of H, at least 0 and at most 1e50. H must be known without the private features: no
+        Of H, at least 0 and at most 1e12. H must be known without the private features: no
         guarantee covers noise whose shape is computed from them.
     horizon : float
-        N η, the number of steps times the step size, at least 1e-50 and at most 1e50.
+        N η, the number of steps times the step size.
 
     Source
     ------
     anon2024, equation (3.1) with the λ that Corollary 4.5 chooses.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
-    inverse = 1.0 / require_number("horizon", horizon, **_WITHIN)
-    # One over the largest horizon may round to below the least variance.
-    return DiagonalCovariance(np.maximum(values + inverse, SMALLEST))
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    return DiagonalCovariance(values + 1.0 / require_scale("horizon", horizon))
 
 
 @dataclass(frozen=True)
@@ -159,11 +147,11 @@ class PublicCovariance(Immutable):
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃, at least -1e50 and at most 1e50; copied. They must be public: the guarantee of a
-        mechanism does not cover them.
+        X̃, at most 1e12 in size; copied. They must be public: the guarantee of a mechanism does
+        not cover them.
     ridge : float
-        λ, at least 1e-50 and at most 1e50, and at least 1e-9 of the largest eigenvalue of X̃ᵀX̃:
-        with a smaller one rounding would decide the inverse norms. M/(Nη) makes Σ the estimate of
+        λ, at least 1e-9 of the largest eigenvalue of X̃ᵀX̃: with a smaller one rounding would decide
+        the inverse norms. It may be as large as a square, 1e24. M/(Nη) makes Σ the estimate of
         `population_covariance`.
 
     Examples
@@ -183,10 +171,9 @@ class PublicCovariance(Immutable):
     directions: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        features = require_array(
-            "features", self.features, shape=(None, None), least=-LARGEST, most=LARGEST
+        features = require_frozen(
+            "features", self.features, shape=(None, None), least=-MOST, most=MOST
         )
-        features = frozen(features)
         object.__setattr__(self, "features", features)
         rows, dimension = features.shape
         gram = features @ features.T if rows < dimension else features.T @ features
@@ -212,15 +199,14 @@ class PublicCovariance(Immutable):
         return self.dimension + len(self.features)
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
-        """Vectors of covariance Σ, from normals of shape (..., draws) between -1e150 and 1e150."""
-        values = _last_axis("normals", normals, self.draws)
+        values = _normals(normals, self.draws)
         isotropic, shaped = values[..., : self.dimension], values[..., self.dimension :]
         return (np.sqrt(self.ridge) * isotropic + shaped @ self.features) / np.sqrt(
             len(self.features)
         )
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        """√(vᵀΣ⁻¹v) of rows v, shape (n, d), between -1e60 and 1e60.
+        """√(vᵀΣ⁻¹v) of rows v, shape (n, d).
 
         They are rounded up, so that rows clipped by these norms are short enough.
         """
@@ -239,13 +225,6 @@ class PublicCovariance(Immutable):
         where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ; with more public rows than
         coordinates u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃. Rounding may make them
         too small, by 1e-7 of them at the least ridge.
-
-        Parameters
-        ----------
-        rows : array_like, shape (n, d)
-            The vectors v, at least -1e60 and at most 1e60.
-        ridges : array_like, shape (k,)
-            The ridges λ, with the range of `ridge`.
         """
         values = _rows(rows, self.dimension)
         ridge = self._ridges("ridges", ridges)
@@ -253,13 +232,7 @@ class PublicCovariance(Immutable):
         squared = np.einsum("ij,ij->i", values, values)
         weights = 1.0 / (ridge[:, None] + self.gram_eigenvalues)
         remainder = np.maximum(squared - weights @ shared.T, 0.0)
-        norms: FloatArray = np.sqrt(len(self.features) / ridge[:, None] * remainder)
-        small = np.flatnonzero(squared < _SMALL_SQUARE)
-        small = small[np.any(values[small], axis=1)]
-        if small.size:
-            scaled, exponents = rows_in_units(values[small])
-            norms[:, small] = np.ldexp(self.inverse_norms_by_ridge(scaled, ridges=ridge), exponents)
-        return norms
+        return np.asarray(np.sqrt(len(self.features) / ridge[:, None] * (remainder + _LOST)))
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
         values = _eigenvalues(eigenvalues, self.dimension)
@@ -277,8 +250,8 @@ class PublicCovariance(Immutable):
         return float((self.ridge * np.sum(values) + sampled) / len(self.features))
 
     def _ridges(self, name: str, value: ArrayLike) -> FloatArray:
-        least = max(SMALLEST, CONDITION * float(self.gram_eigenvalues[-1]))
-        return require_array(name, value, shape=(None,), least=least, most=LARGEST)
+        least = max(LEAST, CONDITION * float(self.gram_eigenvalues[-1]))
+        return require_array(name, value, shape=(None,), least=least, most=MOST**2)
 
     def _overlaps(self, rows: FloatArray) -> FloatArray:
         if len(self.features) < self.dimension:
@@ -295,16 +268,13 @@ def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
     return total
 
 
-def _last_axis(name: str, value: ArrayLike, length: int) -> FloatArray:
-    array = require_real(name, value, least=-1e150, most=1e150)
-    if array.ndim == 0 or array.shape[-1] != length:
-        raise ValueError(f"{name} must have shape (..., {length}), got {array.shape}")
-    return array
+def _normals(value: ArrayLike, length: int) -> FloatArray:
+    return require_array("normals", value, shape=(..., length))
 
 
 def _eigenvalues(value: ArrayLike, dimension: int) -> FloatArray:
-    return require_array("eigenvalues", value, shape=(dimension,), least=0, most=LARGEST)
+    return require_array("eigenvalues", value, shape=(dimension,), least=0, most=MOST)
 
 
 def _rows(value: ArrayLike, dimension: int) -> FloatArray:
-    return require_array("rows", value, shape=(None, dimension), least=-1e60, most=1e60)
+    return require_array("rows", value, shape=(None, dimension), least=-LONGEST, most=LONGEST)

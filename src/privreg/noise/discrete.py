@@ -40,11 +40,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.checks import require_count, require_number, require_rows
+from privreg.checks import FloatArray, require_number, require_scale
 from privreg.privacy import release
 from privreg.privacy.budget import Neighbours
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[Any]
 RESOLUTION = 1 << 20
 LARGEST_SUM = 1 << 62
@@ -61,13 +60,11 @@ class Grid(NamedTuple):
 
 
 def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
-    """Grid on which vectors of norm at most C are rounded, from 1e-250 to 1e250.
+    """Grid on which vectors of norm at most C are rounded, with `resolution` units in C.
 
-    `resolution` is the number of units in C; rounding adds √p / 2 + 2 of them to the sensitivity.
+    Rounding adds √p / 2 + 2 of them to the sensitivity.
     """
-    norm = require_number("norm", norm, least=1e-250, most=1e250)
-    dimension = require_count("dimension", dimension)
-    resolution = require_count("resolution", resolution)
+    norm = require_scale("norm", norm)
     reach = resolution + ceil(sqrt(dimension) / 2) + 1
     # Squares of norms are summed in 64 bits.
     if dimension * (reach + 1) ** 2 >= LARGEST_SUM:
@@ -82,7 +79,7 @@ def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTI
     ---------
     No point is further from 0 than the grid's reach, and each depends on its own row alone.
     """
-    rows = require_rows("vectors", vectors)
+    rows = np.ascontiguousarray(vectors, dtype=np.float64)
     return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
 
 

@@ -22,6 +22,7 @@ from scipy.ndimage import zoom
 from scipy.optimize import minimize, minimize_scalar
 
 from privreg.checks import (
+    MOST,
     FloatArray,
     require_array,
     require_choice,
@@ -39,7 +40,6 @@ from privreg.noise.toeplitz import (
     forward_substitution,
     inverse_coefficients,
 )
-from privreg.units import from_units, in_units, rows_in_units
 
 MOST_ITERATIONS = 1000
 CRITERIA = ("mean", "largest", "last")
@@ -80,11 +80,12 @@ def toeplitz_optimum(
     criterion : {"mean", "largest", "last"}
         Which error; the last two are one for Toeplitz workloads.
     workload : array_like, shape (steps,) or (workloads, steps), optional
-        Toeplitz coefficients of A, or of several A_j, at least -1e50 and at most 1e50; prefix sums
-        by default. Linear regression with eigenvalues λ_j has the coefficients ``(1 - step_size *
-        λ_j)**t`` with weights λ_j.
+        Toeplitz coefficients of A, or of several A_j, at most 1e12 in size; prefix sums by default.
+        Linear regression with eigenvalues λ_j has the coefficients ``(1 - step_size * λ_j)**t``
+        with weights λ_j.
     weights : array_like, shape (workloads,), optional
-        Weights a_j, at least 0 and at most 1e50, with one above 0; 1 by default.
+        Weights a_j, at least 0 and at most 1e12, one of which is above 0 with a workload that is
+        not all 0; 1 by default.
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. Where k
         participations are at least `bands` steps apart, the sensitivity is √k times that of one,
@@ -107,13 +108,9 @@ def toeplitz_optimum(
     ------
     choquettechoo2024, equation (3) and Table 3 (FFT); gradient derived.
     """
-    require_count("steps", steps)
     tolerance = require_number("tolerance", tolerance, least=0, most=1)
-    moments = _criterion_weights(steps, criterion)
-    kernels, scales, unit = _workloads(steps, workload, weights)
-    if not np.any(scales * np.any(kernels, axis=1)):
-        raise ValueError("workload must not be all 0 where it has a weight, got 0")
-    problem = _Problem(kernels, scales, moments)
+    kernels, scales = _workloads(steps, workload, weights)
+    problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
     bands = steps if bands is None else require_count("bands", bands)
     if bands > steps:
         raise ValueError(f"bands must be at most steps, {steps}, got {bands}")
@@ -134,7 +131,7 @@ def toeplitz_optimum(
             warn_beyond("optimum", error=slope, tolerance=tolerance)
     decoder = inverse_coefficients(encoder)
     error = np.linalg.norm(encoder) * np.sqrt(problem.variance(decoder))
-    return ToeplitzOptimum(encoder, decoder, float(from_units(error, unit)))
+    return ToeplitzOptimum(encoder, decoder, float(error))
 
 
 def best_damping(
@@ -148,25 +145,15 @@ def best_damping(
 ) -> float:
     r"""Damping ν with the least error of `toeplitz.damped_square_root`, one number searched for.
 
-    Parameters
-    ----------
-    steps, criterion, workload, weights
-        As in `toeplitz_optimum`.
-    participations, separation : int
-        Steps that a record takes part in and their least distance.
-
-    Returns
-    -------
-    float
-        In [0, 1]; about 0.75/steps for the mean error of prefix sums and one participation, 0 for
-        their largest.
+    It is about 0.75/steps for the mean error of prefix sums and one participation, 0 for their
+    largest. A record takes part in `participations` steps, at least `separation` apart; the rest is
+    as in `toeplitz_optimum`.
 
     Source
     ------
     choquettechoo2024, section 4: ν tuned by the squared error (3).
     """
-    require_count("steps", steps)
-    kernels, scales, _ = _workloads(steps, workload, weights)
+    kernels, scales = _workloads(steps, workload, weights)
     problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
 
     def error(damping: float) -> float:
@@ -231,26 +218,18 @@ def _criterion_weights(steps: int, criterion: str) -> FloatArray:
 
 def _workloads(
     steps: int, workload: ArrayLike | None, weights: ArrayLike | None
-) -> tuple[FloatArray, FloatArray, int]:
-    """Workloads and weights whose variances are numbers, and the unit of the errors' roots."""
-    given: ArrayLike = np.ones(steps)
+) -> tuple[FloatArray, FloatArray]:
+    """Workloads, shape (workloads, steps), and their weights."""
+    kernels = np.ones((1, require_count("steps", steps)))
     if workload is not None:
-        given = require_real("workload", workload, least=-1e50, most=1e50)
-    kernels = require_array("workload", np.atleast_2d(given), shape=(None, steps))
+        kernels = np.atleast_2d(require_real("workload", workload, least=-MOST, most=MOST))
+    kernels = require_array("workload", kernels, shape=(None, steps))
     scales = np.ones(len(kernels))
-    if workload is None and weights is None:
-        return kernels, scales, 0
     if weights is not None:
-        scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=1e50)
-        if not np.any(scales > 0):
-            raise ValueError("weights must have one above 0, got none")
-    kernels, exponents = rows_in_units(kernels)
-    weighed = np.where(np.any(kernels, axis=1), scales, 0.0)
-    sizes = np.where(weighed > 0, np.frexp(weighed)[1] + 2 * exponents, -(2**20))
-    unit = int(sizes.max()) // 2 if np.any(weighed) else 0
-    # Ordinary ones keep their bits.
-    unit = 0 if not np.any(exponents) and abs(unit) < 100 else unit
-    return kernels, np.ldexp(scales, 2 * (exponents - unit)), unit
+        scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
+    if not np.any(scales * np.any(kernels, axis=1)):
+        raise ValueError("workload must not be all 0 where weights are above 0, got no other")
+    return kernels, scales
 
 
 _MEMORY = 6
@@ -303,7 +282,7 @@ def dense_optimum(
     epochs : int
         Number k of times that a record takes part, T/k steps apart.
     workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A, the first not 0; prefix sums by default.
+        Toeplitz coefficients of A, the first not 0, at most 1e12 in size; prefix sums by default.
     tolerance : float
         The search ends when five iterations lower the error's square by less than this share.
 
@@ -327,8 +306,7 @@ def dense_optimum(
     tolerance = require_number("tolerance", tolerance, above=0)
     kernel = np.ones(steps)
     if workload is not None:
-        kernel = require_array("workload", workload, shape=(steps,))
-    kernel, unit = in_units(kernel)
+        kernel = require_array("workload", workload, shape=(steps,), least=-MOST, most=MOST)
     problem = _DenseProblem(kernel, epochs)
     gram, inverse = _minimise(problem, _start(problem), tolerance)
     value, gradient = problem.value_and_gradient(inverse)
@@ -340,7 +318,7 @@ def dense_optimum(
     return DenseOptimum(
         np.ascontiguousarray(factor),
         decoder,
-        error=float(from_units(np.sqrt(value / steps), unit)),
+        error=float(np.sqrt(value / steps)),
         gap=float(np.sqrt(value / bound) - 1),
     )
 

@@ -17,7 +17,12 @@ from scipy.special import ellipkm1
 
 from privreg.checks import FloatArray, require_array, require_count, require_number
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
-from privreg.units import ORDINARY, from_units, in_unit, in_units
+
+# A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
+# the number of steps.
+_BLOCK = 1024
+# Squares of numbers that are not much larger may have lost digits, which would hide a record.
+_SMALLEST = 1e-100
 
 
 def single_participation_sensitivity(encoder: ArrayLike) -> float:
@@ -25,11 +30,7 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    Parameters
-    ----------
-    encoder : array_like, shape (T,) or (rows, T)
-        Coefficients of a Toeplitz encoder, or any matrix with a column a step; at least -1e50 and
-        at most 1e50.
+    The encoder is Toeplitz coefficients, shape (T,), or any matrix with a column a step.
 
     Guarantee
     ---------
@@ -46,13 +47,11 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
     ------
     choquettechoo2024, Theorem 1.1 and equation (24).
     """
-    if known := _toeplitz_norm(encoder):
-        return known
-    matrix, unit = in_units(require_coefficients("encoder", encoder))
+    matrix = require_coefficients("encoder", encoder)
     if matrix.ndim == 1:
-        return float(from_units(_norm(matrix), unit))
+        return _norm(matrix)
     squares = np.sum(np.square(matrix.T, order="C"), axis=1)
-    return float(from_units(np.sqrt(np.max(squares)), unit))
+    return max(float(np.sqrt(np.max(squares))), _SMALLEST)
 
 
 def damped_square_root_limit(damping: float) -> float:
@@ -60,11 +59,8 @@ def damped_square_root_limit(damping: float) -> float:
 
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
-    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0.
-
-    Source
-    ------
-    choquettechoo2024, appendix B (its Landen transform derived).
+    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0
+    (choquettechoo2024, appendix B; its Landen transform derived).
     """
     damping = require_number("damping", damping, least=0, most=1)
     # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.
@@ -88,17 +84,9 @@ def multi_participation_sensitivity(
 
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
-    for k participations at least b steps apart. It is exact where the coefficients are
-    non-negative and non-increasing; others are refused (`multi_participation_bound` takes them).
-
-    Parameters
-    ----------
-    encoder : array_like, shape (steps,)
-        Coefficients of the encoder, non-negative and non-increasing, one a step; at most 1e50.
-    participations : int
-        Largest number k of steps in which a record takes part.
-    separation : int
-        Smallest distance b between two of them.
+    for at most k `participations` at least b steps apart, the `separation`. It is exact where the
+    coefficients, shape (steps,), are non-negative and non-increasing; others are refused
+    (`multi_participation_bound` takes them).
 
     Guarantee
     ---------
@@ -113,16 +101,13 @@ def multi_participation_sensitivity(
     ------
     Kalinin and Lampert (2024), Theorem 2, used by choquettechoo2024 for Figure 4.
     """
-    column = require_array("encoder", encoder, shape=(None,), least=-1e50, most=1e50)
+    column = require_array("encoder", encoder, shape=(None,))
     if column[-1] < 0 or np.any(column[1:] > column[:-1]):
         raise ValueError(
             "encoder must be non-negative and non-increasing (multi_participation_bound takes "
             "others), got another"
         )
-    k, b = _participation(participations, separation)
-    unit = in_unit(column.item(0))[1]
-    total = _spaced_column_sum(from_units(column, -unit), k, b)
-    return float(from_units(total, unit))
+    return _spaced_column_sum(column, *_participation(participations, separation))
 
 
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
@@ -141,15 +126,14 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     ---------
     As in `multi_participation_sensitivity`; never less than the true sensitivity.
     """
-    matrix, unit = in_units(require_coefficients("encoder", encoder))
+    matrix = require_coefficients("encoder", encoder)
     k, b = _participation(participations, separation)
     if matrix.ndim == 1:
         majorant = np.maximum.accumulate(np.abs(matrix)[::-1])[::-1]
-        return float(from_units(_spaced_column_sum(majorant, k, b), unit))
+        return _spaced_column_sum(majorant, k, b)
     gram = np.abs(matrix.T @ matrix)
     rows = [_best_spaced_sum(row, k, b, through=index) for index, row in enumerate(gram)]
-    square = _best_spaced_sum(np.array(rows), k, b)
-    return float(from_units(np.sqrt(square), unit))
+    return max(float(np.sqrt(_best_spaced_sum(np.array(rows), k, b))), _SMALLEST)
 
 
 def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separation: int) -> float:
@@ -159,14 +143,9 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
 
     exact where the columns' inner products are non-negative, an upper bound otherwise.
 
-    Parameters
-    ----------
-    encoder : array_like, shape (steps,) or (rows, steps)
-        At least -1e50 and at most 1e50.
-    participations : int
-        Number k of epochs.
-    separation : int
-        Steps b of an epoch: a record takes part in steps i, i + b, i + 2b, ...
+    A record takes part in steps i, i + b, i + 2b, ..., k in all: `participations` is k, the number
+    of epochs, `separation` b, the steps of one. The encoder is as for
+    `single_participation_sensitivity`.
 
     Guarantee
     ---------
@@ -179,45 +158,23 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     k, b = _participation(participations, separation)
     if k == 1:
         return single_participation_sensitivity(encoder)
-    matrix, unit = in_units(require_coefficients("encoder", encoder))
+    matrix = require_coefficients("encoder", encoder)
     if matrix.ndim == 1:
         matrix = dense_matrix(matrix)
-    steps = matrix.shape[1]
     largest = 0.0
-    for first in range(min(b, steps)):
+    for first in range(min(b, matrix.shape[1])):
         columns = matrix[:, first::b]
         largest = max(largest, _largest_window(np.abs(columns.T @ columns), k))
-    return float(from_units(np.sqrt(largest), unit))
-
-
-# A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
-# the number of steps.
-_BLOCK = 1024
+    return max(float(np.sqrt(largest)), _SMALLEST)
 
 
 def _norm(column: FloatArray) -> float:
     squares = column @ column if column.size <= _BLOCK else np.sum(column**2)
-    return float(np.sqrt(squares))
+    return max(float(np.sqrt(squares)), _SMALLEST)
 
 
-def _toeplitz_norm(encoder: ArrayLike) -> float:
-    """`_norm` of coefficients if one pass shows that all are in range, else 0.
-
-    A sum of squares of this size has no entry that is NaN, or beyond 1e50, or whose square is lost.
-    """
-    if type(encoder) is np.ndarray and encoder.dtype == np.float64 and encoder.ndim == 1:
-        with np.errstate(over="ignore", invalid="ignore"):
-            norm = _norm(encoder)
-        if ORDINARY[0] <= norm <= 1e50:
-            return norm
-    return 0.0
-
-
-def _participation(participations: int, separation: int) -> tuple[int, int]:
-    return (
-        require_count("participations", participations),
-        require_count("separation", separation),
-    )
+def _participation(k: int, b: int) -> tuple[int, int]:
+    return require_count("participations", k), require_count("separation", b)
 
 
 def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:

@@ -18,10 +18,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import lapack
 
 from privreg.checks import (
+    MOST,
     FloatArray,
     Uncopied,
     require_array,
-    require_broadcast,
     require_count,
     require_counts,
     require_frozen,
@@ -39,9 +39,6 @@ _IN_CACHE = 1 << 17
 _LONG = 16_384
 _BLOCKS = 4
 _AT_ONCE = 1 << 16
-# Noise and its multipliers up to here stay far from overflow.
-LARGEST = 1e50
-_WITHIN = {"least": -LARGEST, "most": LARGEST}
 
 
 class NoiseStream(Uncopied, ABC):
@@ -59,7 +56,7 @@ class NoiseStream(Uncopied, ABC):
         self.steps = None if steps is None else require_count("steps", steps)
         self.count = 0
         self._is_torn = False
-        self._std = require_number("std", std, least=0, most=LARGEST)
+        self._std = require_number("std", std, least=0)
         self._rng = require_rng("rng", rng)
 
     def __iter__(self) -> Iterator[FloatArray]:
@@ -95,19 +92,7 @@ class NoiseStream(Uncopied, ABC):
 
 
 class WhiteNoise(NoiseStream):
-    """Independent noise, of sensitivity 1 at any length.
-
-    Parameters
-    ----------
-    dimension : int
-        Length of a vector.
-    rng : Generator
-        Source of the noise.
-    std : float
-        At least 0 and at most 1e50.
-    steps : int, optional
-        Endless by default.
-    """
+    """Independent noise, of sensitivity 1 at any length, endless unless `steps` are given."""
 
     def _fill(self, block: FloatArray) -> None:
         block[:] = self._white(len(block))
@@ -123,15 +108,10 @@ class ToeplitzNoise(NoiseStream):
     """
 
     def __init__(
-        self,
-        decoder: ArrayLike,
-        *,
-        dimension: int,
-        rng: np.random.Generator,
-        std: float = 1.0,
+        self, decoder: ArrayLike, *, dimension: int, rng: np.random.Generator, std: float = 1.0
     ) -> None:
         # Read-only copies: the privacy of the stream was computed from these numbers.
-        coefficients = require_frozen("decoder", decoder, shape=(None,), **_WITHIN)
+        coefficients = require_frozen("decoder", decoder, shape=(None,), least=-MOST, most=MOST)
         if coefficients[0] == 0:
             raise ValueError("decoder must start with a number other than 0, got 0")
         self._last = coefficients.size
@@ -162,18 +142,13 @@ class ToeplitzNoise(NoiseStream):
 
 
 def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
-    """The product B w of a Toeplitz decoder with given white noise, by FFT.
+    """The product B w of a Toeplitz decoder, shape (bands,), with noise (steps, dimension), by FFT.
 
-    Parameters
-    ----------
-    decoder : array_like, shape (bands,)
-        Coefficients, at least -1e50 and at most 1e50; those beyond the last are 0.
-    white : array_like, shape (steps, dimension)
-        At least -1e150 and at most 1e150.
+    Coefficients beyond the last of the decoder are 0.
     """
-    noise = require_array("white", white, shape=(None, None), least=-1e150, most=1e150)
+    noise = require_array("white", white, shape=(None, None))
     steps = len(noise)
-    kernel = require_array("decoder", decoder, shape=(None,), **_WITHIN)[:steps]
+    kernel = require_array("decoder", decoder, shape=(None,))[:steps]
     if kernel.size <= 8:
         product = kernel[0] * noise
         for lag in range(1, kernel.size):
@@ -253,7 +228,7 @@ def tree_sensitivity(steps: int) -> float:
     are 1/(2σ²)-zCDP where adding, removing or zeroing out a record changes one step. Only nodes
     that enter a prefix count; `tree_levels` counts all of them and is never less.
     """
-    return float(np.sqrt(require_count("steps", steps).bit_length()))
+    return float(np.sqrt(steps.bit_length()))
 
 
 def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
@@ -264,10 +239,7 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
 
     with h the highest binary digit in which s and t differ.
 
-    Parameters
-    ----------
-    s, t : array_like of int
-        Step counts, at least 0 (which has no noise), broadcast against each other; may be empty.
+    The step counts s and t, at least 0 (which has no noise), are broadcast against each other.
 
     Examples
     --------
@@ -279,7 +251,6 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
     anon2024, Algorithm 3 (derived).
     """
     first, second = require_counts("s", s, least=0), require_counts("t", t, least=0)
-    require_broadcast(s=first, t=second)
     common, later = np.broadcast_arrays(first, second)
     # Filling a number's digits below its highest 1 leaves exactly the digits not shared.
     differ = common ^ later
@@ -374,10 +345,9 @@ class TreeCorrelation:
         return tree_sensitivity(steps)
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        return TreeNoise(dimension, rng=rng, steps=require_count("steps", steps))
+        return TreeNoise(dimension, rng=rng, steps=steps)
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        step = require_count("step", step)
         level = (step & -step).bit_length() - 1
         children = [step - (1 << below) for below in range(level)]
         return children, children
@@ -388,14 +358,13 @@ class IndependentCorrelation:
     """Fresh noise in every step, as in DP-SGD; in one pass a record is in one step only."""
 
     def sensitivity(self, steps: int) -> float:
-        require_count("steps", steps)
         return 1.0
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        return WhiteNoise(dimension, rng=rng, steps=require_count("steps", steps))
+        return WhiteNoise(dimension, rng=rng, steps=steps)
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        return [], [require_count("step", step)]
+        return [], [step]
 
 
 @dataclass(frozen=True)
@@ -422,5 +391,4 @@ class SquareRootCorrelation:
         return ToeplitzNoise(decoder, dimension=dimension, rng=rng)
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        require_count("step", step)
         return None

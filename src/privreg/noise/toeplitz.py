@@ -17,9 +17,16 @@ from numpy.typing import ArrayLike
 from scipy.fft import irfft, rfft
 from scipy.linalg import solve_triangular, toeplitz
 
-from privreg.checks import FloatArray, require_array, require_count, require_number, require_real
+from privreg.checks import (
+    MOST,
+    FloatArray,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+    require_scale,
+)
 from privreg.kernels import multiply_add
-from privreg.units import ORDINARY, from_units, in_units
 
 # Up to this many products, as for a full decoder of 16,384 steps, a Toeplitz inverse is found by
 # forward substitution; beyond, in O(steps log steps).
@@ -48,25 +55,22 @@ def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
     bound derived; the error of products by FFT from Brent, Percival and Zimmermann (2007), Error
     bounds on complex floating-point multiplication, Theorem 5.1.
     """
-    given = require_real(name, value)
+    given = require_coefficients(name, value, least=-MOST, most=MOST)
     if given.ndim == 2:
         given = require_array(name, given, shape=(len(given), len(given)))
         if np.any(np.triu(given, 1)) or np.any(np.diag(given) == 0):
             raise ValueError(
                 f"{name} must be lower triangular with a diagonal other than 0, got another matrix"
             )
-    else:
-        given = require_array(name, given, shape=(None,))
-        if given[0] == 0:
-            raise ValueError(f"{name} must start with a number other than 0, got 0")
-    unit = _unit(given)
+    elif given[0] == 0:
+        raise ValueError(f"{name} must start with a number other than 0, got 0")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        scaled = from_units(given, -unit)
-        found = _dense(scaled) if scaled.ndim == 2 else _toeplitz(scaled)
-    if unit:
-        # Numbers beyond the least of double precision have been rounded away.
-        error = float(from_units(found.column_error, -unit)) + len(given) * 2.0**-1073
-        found = BoundedInverse(from_units(found.encoder, -unit), error)
+        if given.ndim == 2:
+            found = _dense(given)
+        elif _bands(given).size * given.size <= DIRECT_PRODUCTS:
+            found = _direct(_bands(given), given.size)
+        else:
+            found = _newton(given)
     if not (np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)):
         raise ValueError(
             f"{name} must have an inverse that double precision holds, got none: entries grow too "
@@ -84,12 +88,6 @@ def _bands(column: FloatArray) -> FloatArray:
     return column if column[-1] else np.trim_zeros(column, "b")
 
 
-def _unit(decoder: FloatArray) -> int:
-    """Power of two in which the inverse's largest column has squares that are numbers."""
-    least = float(np.min(np.abs(np.diag(decoder)))) if decoder.ndim == 2 else abs(decoder[0])
-    return 0 if ORDINARY[0] <= least <= ORDINARY[1] else int(np.frexp(least)[1])
-
-
 def _dense(decoder: FloatArray) -> BoundedInverse:
     steps = len(decoder)
     encoder = solve_triangular(decoder, np.eye(steps), lower=True, check_finite=False)
@@ -99,13 +97,6 @@ def _dense(decoder: FloatArray) -> BoundedInverse:
     first = float(np.linalg.norm(np.abs(encoder) @ residual, axis=0).max())
     largest = float(np.linalg.norm(encoder, axis=0).max())
     return BoundedInverse(encoder, _column_error(first, float(residual.sum(axis=0).max()), largest))
-
-
-def _toeplitz(decoder: FloatArray) -> BoundedInverse:
-    kernel = _bands(decoder)
-    if kernel.size * decoder.size <= DIRECT_PRODUCTS:
-        return _direct(kernel, decoder.size)
-    return _newton(decoder)
 
 
 def _direct(kernel: FloatArray, steps: int) -> BoundedInverse:
@@ -215,17 +206,7 @@ def damped_square_root(steps: int, *, damping: float) -> FloatArray:
 
     .. math:: \beta_t = (-1)^t \binom{1/2}{t} (1-\nu)^t
 
-    Parameters
-    ----------
-    steps : int
-        Number of coefficients.
-    damping : float
-        ν in [0, 1]: 0 is `square_root`, 1 is `identity`.
-
-    Returns
-    -------
-    ndarray, shape (steps,)
-        1, then negative numbers of size about t^(-3/2) (1-ν)^t / (2 √π).
+    The damping ν is in [0, 1]: 0 is `square_root`, 1 is `identity`.
 
     Examples
     --------
@@ -236,7 +217,7 @@ def damped_square_root(steps: int, *, damping: float) -> FloatArray:
     ------
     choquettechoo2024, equation (7).
     """
-    return _binomial_series(steps, 1.5, require_number("damping", damping, least=0, most=1))
+    return _binomial_series(steps, 1.5, damping)
 
 
 def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
@@ -244,12 +225,7 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
 
     .. math:: \alpha_t = \binom{2t}{t} 4^{-t} (1-\nu)^t
 
-    Parameters
-    ----------
-    steps : int
-        Number of coefficients.
-    damping : float
-        ν in [0, 1].
+    The damping ν is in [0, 1].
 
     Examples
     --------
@@ -260,18 +236,17 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
     ------
     choquettechoo2024, appendix B.
     """
-    return _binomial_series(steps, 0.5, require_number("damping", damping, least=0, most=1))
+    return _binomial_series(steps, 0.5, damping)
 
 
 def square_root(steps: int) -> FloatArray:
-    """Decoder with generating function √(1-x), Fichtenberger's ("optimal CC").
+    """Decoder with generating function √(1-x), with the least largest prefix error of all Toeplitz.
 
-    Encoder and decoded prefix sums are one and the same matrix, which gives the least largest
-    prefix error of all Toeplitz mechanisms.
+    Encoder and decoded prefix sums are one and the same matrix.
 
     Source
     ------
-    Fichtenberger, Henzinger and Upadhyay (2023); choquettechoo2024, Table 3.
+    Fichtenberger, Henzinger and Upadhyay (2023); choquettechoo2024, Table 3 ("optimal CC").
     """
     return damped_square_root(steps, damping=0.0)
 
@@ -279,11 +254,7 @@ def square_root(steps: int) -> FloatArray:
 def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
     """Decoder with the least limiting error for mean estimation: `damped_square_root` at ν = η.
 
-    The step size η is in (0, 1].
-
-    Source
-    ------
-    choquettechoo2024, Theorem 2.1.
+    The step size η is in (0, 1] (choquettechoo2024, Theorem 2.1).
     """
     damping = require_number("step_size", step_size, above=0, most=1)
     return damped_square_root(steps, damping=damping)
@@ -292,11 +263,8 @@ def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
 def anti_pgd(steps: int) -> FloatArray:
     """Decoder 1, -1, 0, 0, ...: each step takes back the noise of the one before.
 
-    Its encoder is the matrix of ones, so its sensitivity grows as √steps.
-
-    Source
-    ------
-    choquettechoo2024, Table 2.
+    Its encoder is the matrix of ones, so its sensitivity grows as √steps (choquettechoo2024,
+    Table 2).
     """
     return damped_anti_pgd(steps, damping=0.0)
 
@@ -304,11 +272,8 @@ def anti_pgd(steps: int) -> FloatArray:
 def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
     """Decoder 1, -(1-ν), 0, 0, ...: each step takes back most of the noise of the one before.
 
-    The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity`.
-
-    Source
-    ------
-    choquettechoo2024, Proposition C.24.
+    The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity` (choquettechoo2024, Proposition
+    C.24).
     """
     coefficients = identity(steps)
     coefficients[1:2] = require_number("damping", damping, least=0, most=1) - 1.0
@@ -316,33 +281,18 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
 
 
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
-    """First column of the inverse of a lower-triangular Toeplitz matrix.
+    """First column of the inverse of a lower-triangular Toeplitz matrix with a first entry not 0.
 
-    Parameters
-    ----------
-    coefficients : array_like, shape (steps,)
-        First column; its first entry is not 0.
-
-    Returns
-    -------
-    ndarray, shape (steps,)
-        By forward substitution in O(steps × bands), with an error of some ulp of its norm; beyond
-        2^28 products by Newton's iteration in O(steps log steps), to about 1e-13 × steps of the
-        norm.
-
-    Raises
-    ------
-    ValueError
-        If the bound on its relative error in the 2-norm (`privreg.noise.toeplitz`) is more than
-        1e-4.
+    By forward substitution in O(steps × bands), with an error of some ulp of its norm; beyond 2^28
+    products by Newton's iteration in O(steps log steps), to about 1e-13 × steps of the norm. Where
+    the bound on its relative error in the 2-norm is more than 1e-4, the coefficients are refused.
 
     Examples
     --------
     >>> inverse_coefficients([1.0, -1.0, 0.0, 0.0])
     array([1., 1., 1., 1.])
     """
-    column = require_array("coefficients", coefficients, shape=(None,))
-    inverse, error = require_inverse("coefficients", column)
+    inverse, error = require_inverse("coefficients", coefficients)
     relative = error / float(np.abs(inverse).max())
     if relative > 1e-4:
         raise ValueError(
@@ -352,12 +302,10 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     return inverse
 
 
-def require_coefficients(name: str, value: ArrayLike) -> FloatArray:
-    """Toeplitz coefficients, or a matrix, from -1e50 to 1e50: their squares can be summed."""
-    array = require_real(name, value, least=-1e50, most=1e50)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must be coefficients or a matrix, got shape {array.shape}")
-    return require_array(name, array, shape=(None,) * array.ndim)
+def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatArray:
+    """Toeplitz coefficients, shape (steps,), or a matrix."""
+    array = require_real(name, value, **bounds)
+    return require_array(name, array, shape=(None,) * (2 if array.ndim == 2 else 1))
 
 
 def dense_matrix(coefficients: ArrayLike) -> FloatArray:
@@ -369,12 +317,7 @@ def dense_matrix(coefficients: ArrayLike) -> FloatArray:
 def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
     """Block-diagonal matrix of a mechanism that starts anew `copies` times (the paper's × S).
 
-    Parameters
-    ----------
-    matrix : array_like, shape (rows, columns)
-        Encoder or decoder of one stretch of steps (`dense_matrix` of coefficients).
-    copies : int
-        Number of stretches.
+    The matrix is the encoder or decoder of one stretch of steps (`dense_matrix` of coefficients).
 
     Examples
     --------
@@ -395,8 +338,8 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
     """Coefficients of (1 - (1-ν)x)^(offset - 1), by their ratio (t - offset)/t (1-ν)."""
     index = np.arange(1, require_count("steps", steps))
-    ratios = np.concatenate([[1.0], (index - offset) / index * (1.0 - damping)])
-    return np.cumprod(ratios)
+    kept = 1.0 - require_number("damping", damping, least=0, most=1)
+    return np.cumprod(np.concatenate([[1.0], (index - offset) / index * kept]))
 
 
 class Errors(NamedTuple):
@@ -418,20 +361,20 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
     Parameters
     ----------
     decoder : array_like, shape (steps,) or (steps, rows)
-        Toeplitz coefficients of B, or B itself; at least -1e50 and at most 1e50.
+        Toeplitz coefficients of B, or B itself; at most 1e12 in size, as A.
     workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A, at least -1e50 and at most 1e50; prefix sums by default.
+        Toeplitz coefficients of A; prefix sums by default.
 
     Examples
     --------
     >>> step_variances([1.0, -1.0, 0.0])
     array([1., 1., 1.])
     """
-    matrix = require_coefficients("decoder", decoder)
+    matrix = require_coefficients("decoder", decoder, least=-MOST, most=MOST)
     steps = matrix.shape[0]
     kernel = None
     if workload is not None:
-        kernel = require_array("workload", workload, shape=(steps,), least=-1e50, most=1e50)
+        kernel = require_array("workload", workload, shape=(steps,), least=-MOST, most=MOST)
     if matrix.ndim == 1:
         sums = np.cumsum(matrix) if kernel is None else np.convolve(kernel, matrix)[:steps]
         return np.cumsum(sums**2)
@@ -445,13 +388,8 @@ def workload_errors(
 ) -> Errors:
     """Mean, largest and last error of a mechanism at a noise multiplier of 1.
 
-    Parameters
-    ----------
-    decoder, workload
-        As for `step_variances`.
-    sensitivity : float
-        Of the encoder under the participation in question (`privreg.noise.sensitivity`), at least 0
-        and at most 1e50.
+    The sensitivity is that of the encoder under the participation in question
+    (`privreg.noise.sensitivity`); decoder and workload are as for `step_variances`.
 
     Examples
     --------
@@ -462,14 +400,7 @@ def workload_errors(
     ------
     choquettechoo2024, equation (3): steps times the square of `mean` is its objective.
     """
-    scale = require_number("sensitivity", sensitivity, least=0, most=1e50)
-    variances, unit = step_variances(decoder, workload=workload), 0
-    if variances.item(variances.argmin()) < ORDINARY[0]:
-        # Squares may have rounded to 0.
-        decoder, unit = in_units(decoder)
-        if workload is not None:
-            workload, more = in_units(workload)
-            unit += more
-        variances = step_variances(decoder, workload=workload)
+    scale = require_scale("sensitivity", sensitivity, zero=True)
+    variances = step_variances(decoder, workload=workload)
     sizes = (variances.mean(), variances.item(variances.argmax()), variances[-1])
-    return Errors(*(scale * float(from_units(np.sqrt(size), unit)) for size in sizes))
+    return Errors(*(scale * float(np.sqrt(size)) for size in sizes))

@@ -8,19 +8,26 @@ from functools import lru_cache
 from math import inf, log, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    LEAST,
+    FloatArray,
     frozen,
-    inside,
     require_array,
-    require_broadcast,
     require_count,
     require_number,
     require_real,
+    require_scale,
     short,
 )
-from privreg.units import ORDINARY
+
+# Budgets that follow from numbers of the domain, such as a share of a square, are within.
+SMALLEST, LARGEST = 1e-60, 1e60
+# Noise that underflows would keep no budget, and a square that does would promise too much.
+TINY, TINY_SQUARE = float(np.finfo(np.float64).tiny), 1e-300
+# What rounding may take from a sum and from the root in it, relative to its terms, and from δ.
+ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
 
 
 class Neighbours(Enum):
@@ -67,7 +74,7 @@ def shared_sample_size(
 
 def sum_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""ℓ2 sensitivity of a sum of vectors of norm at most b; divided by n, that of a mean.
 
     .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
@@ -79,7 +86,7 @@ def sum_sensitivity(
 
 def gram_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""ℓ2 sensitivity of a sum of terms of norm at most b, no two of which point apart.
 
     .. math::
@@ -93,16 +100,12 @@ def gram_sensitivity(
     return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
 
 
-def _change(bound: ArrayLike, replaced: float, neighbours: Neighbours) -> NDArray[np.float64]:
+def _change(bound: ArrayLike, replaced: float, neighbours: Neighbours) -> FloatArray:
     norm = require_real("bound", bound, least=0, infinite=True)
-    with np.errstate(over="ignore"):
-        return norm * (replaced if neighbours is Neighbours.REPLACE_ONE else 1.0)
+    return norm * (replaced if neighbours is Neighbours.REPLACE_ONE else 1.0)
 
 
-LEAST = float(np.finfo(np.float64).tiny)
-
-
-def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArray:
     r"""zCDP budget of one Gaussian mechanism (brown2024, Claim A.5).
 
     .. math:: \rho = \frac{\Delta^2}{2\lambda^2}
@@ -116,50 +119,35 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
     """
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
     spread = require_real("noise_std", noise_std, least=0, infinite=True)
-    require_broadcast(sensitivity=shift, noise_std=spread)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.asarray(shift / spread)
-        if inside(ratio, least=1e-150):
-            return 0.5 * ratio**2
-        # No finite noise, and no infinite one either, hides what is unbounded.
-        ratio = np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, ratio))
-        # A budget that underflows would promise more than the noise gives.
-        hidden = (shift > 0) & np.isfinite(spread) & (ratio < 1e-150)
-        square = np.where(hidden, 1e-300, ratio**2)
-    return 0.5 * square
+        square = np.square(shift / spread)
+    square = np.where(np.isfinite(spread), np.maximum(square, TINY_SQUARE), square)
+    # No finite noise, and no infinite one either, hides what is unbounded.
+    return 0.5 * np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, square))
 
 
-def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.float64]:
+def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
     """Least noise λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
 
     The inverse of `gaussian_budget`, infinite for an unbounded sensitivity (brown2024, Claim A.5).
     """
     budget = require_real("rho", rho, above=0, infinite=True)
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
-    require_broadcast(sensitivity=shift, rho=budget)
-    with np.errstate(invalid="ignore", over="ignore"):
-        # The roots apart, since 2 ρ can overflow.
-        noise = np.asarray(shift / (np.sqrt(2.0) * np.sqrt(budget)))
-    if inside(noise, least=LEAST):
-        return noise
-    # Noise that underflows would keep no budget.
-    noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, LEAST), noise)
-    return np.where(np.isinf(shift), np.inf, noise)
+    with np.errstate(invalid="ignore"):
+        noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
+    least = np.where((shift > 0) & np.isfinite(budget), TINY, 0.0)
+    return np.where(np.isinf(shift), np.inf, np.maximum(noise, least))
 
 
-def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
+def compose(budgets: ArrayLike, *, axis: int | None = None) -> FloatArray:
     """Budget Σ ρ_i of several releases under one neighbouring relation, over one axis or all.
 
     Each release may depend on the earlier ones (brown2024, Claim A.4).
     """
-    spent = require_real("budgets", budgets, least=0, infinite=True)
-    if axis is not None and require_count("axis", axis, least=0) >= spent.ndim:
-        raise ValueError(f"axis must be less than {spent.ndim}, got {axis}")
-    with np.errstate(over="ignore"):
-        return np.asarray(np.sum(spent, axis=axis))
+    return np.asarray(np.sum(require_real("budgets", budgets, least=0, infinite=True), axis=axis))
 
 
-def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
+def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> FloatArray:
     r"""Privacy parameter of one-pass DP-GD that releases its last iterate, over the last axis.
 
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
@@ -180,35 +168,19 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     """
     steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0)
     noise = require_array("noise_multipliers", noise_multipliers, shape=(..., None), least=0)
-    require_broadcast(step_sizes=steps, noise_multipliers=noise)
     # In units of the largest noise its squares neither overflow nor lose what matters.
     scale = np.max(noise, axis=-1, keepdims=True)
     relative = noise / np.where(scale > 0, scale, 1.0)
     remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+    # Squares that lose digits hide nothing.
+    remaining = np.where(remaining < TINY_SQUARE, 0.0, remaining)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = steps / scale / np.sqrt(remaining)
-        small = (remaining < ORDINARY[0]) & (noise > 0)
-        if np.any(small) or not np.all(np.abs(np.log2(scale)) < 200):
-            # Squares of the noise that is left at the end, or quotients, may have left the range of
-            # double precision. A root of a sum does so only beyond its upper end.
-            left = _root_of_rest(noise)
-            beyond = np.isinf(left) & np.isfinite(scale)
-            left = np.where(beyond, _root_of_rest(np.ldexp(noise, -64)), left)
-            (step, own), (deviation, other) = np.frexp(steps), np.frexp(left)
-            quotient = np.ldexp(step / deviation, own - other - 64 * beyond)
-            ratio = np.where(left > 0, quotient, np.inf)
-        largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
-    least = np.finfo(np.float64).tiny
-    # A parameter that underflows would promise more than the noise gives.
-    return np.where(np.any(steps > 0, axis=-1) & (largest < least), least, largest)
+    largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
+    return np.where(np.any(steps > 0, axis=-1), np.maximum(largest, TINY), largest)
 
 
-def _root_of_rest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Roots of the sums of squares from each place to the end."""
-    return np.asarray(np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1])
-
-
-def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
     r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP, for δ in (0, 1].
 
     .. math:: \varepsilon = \rho + 2\sqrt{\rho\ln(1/\delta)}
@@ -221,37 +193,14 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
     ------
     brown2024, Claim A.6; bombari2025, Proposition A.3 with ρ²/2 in place of ρ.
     """
-    budget, log_inverse = require_real("rho", rho, least=0, infinite=True), _log_inverse(delta)
-    require_broadcast(rho=budget, delta=log_inverse)
-    # The roots apart: a product of an infinity with ln 1 is no number, and one of large numbers
-    # overflows.
+    budget = require_real("rho", rho, least=0, infinite=True)
+    log_inverse = -np.log(require_real("delta", delta, above=0, most=1))
+    # The roots apart: a product of an infinity with ln 1 is no number.
     root = np.where(log_inverse > 0, np.sqrt(budget), 0.0)
     return budget + 2 * root * np.sqrt(log_inverse)
 
 
-def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    r"""Largest ρ whose closed-form conversion is at most ε, the inverse of `to_approximate`.
-
-    .. math::
-        \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
-        \qquad L = \ln(1/\delta)
-
-    Guarantee
-    ---------
-    Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
-    """
-    target = require_real("epsilon", epsilon, least=0, infinite=True)
-    log_inverse = _log_inverse(delta)
-    require_broadcast(epsilon=target, delta=log_inverse)
-    target, log_inverse = np.broadcast_arrays(target, log_inverse)
-    denominator = np.sqrt(log_inverse + target) + np.sqrt(log_inverse)
-    # At ε = 0 with δ = 1 both vanish, and so does ρ.
-    inside = (target > 0) & np.isfinite(target)
-    ratio = np.divide(target, denominator, out=np.array(np.sqrt(target)), where=inside)
-    return np.square(ratio)
-
-
-def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+def to_approximate_tight(rho: float, *, delta: float) -> float:
     r"""Smaller ε at which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order.
 
     .. math::
@@ -259,7 +208,7 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
         + \frac{\ln(1/\delta) - \ln\alpha}{\alpha - 1} + \ln\Big(1 - \frac1\alpha\Big)
 
     The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of
-    the closed form; any grid gives a valid ε. ρ is at most 1e100.
+    the closed form; any grid gives a valid ε.
 
     Guarantee
     ---------
@@ -273,45 +222,29 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     # Imported here: it costs a second, and the closed form needs none of it.
     from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-    budget, failure = require_real("rho", rho, least=0, most=1e100), _failure(delta)
-    require_broadcast(rho=budget, delta=failure)
-    budget, failure = np.broadcast_arrays(budget, failure)
-    epsilon = np.zeros(budget.shape)
     grid = np.concatenate([[1.0], np.geomspace(0.05, 20.0, 2000)])
-    for index in np.ndindex(budget.shape):
-        this_rho, this_delta = float(budget[index]), float(failure[index])
-        if this_rho == 0.0:
-            continue
-        # Beyond these orders the bound has reached what it tends to.
-        orders = 1 + min(np.sqrt(-np.log(this_delta) / this_rho), 1e100) * grid
-        tight = compute_epsilon(orders, this_rho * orders, this_delta)[0]
-        # dp-accounting leaves out orders below 1.01, where the closed form can be the better one.
-        epsilon[index] = min(tight, float(to_approximate(this_rho, delta=this_delta)))
-    return epsilon
-
-
-def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
-    """Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
-
-    The inverse of `to_approximate_tight`, at least `from_approximate`, for ε from 1e-100 to 1e99.
-
-    Guarantee
-    ---------
-    Every mechanism with this ρ is (ε, δ)-DP.
-    """
-    target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e99), _failure(delta)
-    require_broadcast(epsilon=target, delta=failure)
-    target, failure = np.broadcast_arrays(target, failure)
-    rho = np.empty(target.shape)
-    for index in np.ndindex(target.shape):
-        rho[index] = _largest_tight(float(target[index]), float(failure[index]))
-    return rho
+    orders = 1 + np.sqrt(-np.log(delta) / rho) * grid
+    tight = float(compute_epsilon(orders, rho * orders, delta)[0])
+    # dp-accounting leaves out orders below 1.01, where the closed form can be the better one.
+    return min(tight, float(to_approximate(rho, delta=delta)))
 
 
 @lru_cache(maxsize=1024)
-def _largest_tight(epsilon: float, delta: float) -> float:
-    """One inversion; it takes a fifth of a second, and a budget is often stated again."""
-    low = float(from_approximate(epsilon, delta=delta))
+def from_approximate_tight(epsilon: float, *, delta: float) -> float:
+    r"""Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
+
+    The search starts from the inverse of the closed form,
+
+    .. math::
+        \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
+        \qquad L = \ln(1/\delta)
+
+    Guarantee
+    ---------
+    Every mechanism with this ρ is (ε, δ)-DP. The converse fails: (ε, δ)-DP implies no zCDP.
+    """
+    size = -np.log(delta)
+    low = float(np.square(epsilon / (np.sqrt(size + epsilon) + np.sqrt(size))))
     high = 2 * low
     while to_approximate_tight(high, delta=delta) <= epsilon:
         low, high = high, 2 * high
@@ -325,22 +258,8 @@ def _largest_tight(epsilon: float, delta: float) -> float:
     return low
 
 
-def _failure(delta: ArrayLike) -> NDArray[np.float64]:
-    return require_real("delta", delta, above=0, below=1)
-
-
-def _log_inverse(delta: ArrayLike) -> NDArray[np.float64]:
-    return -np.log(require_real("delta", delta, above=0, most=1))
-
-
-FloatArray = NDArray[np.float64]
-LARGEST = 1e100
-# What rounding may take from a sum and from the root in it, relative to its terms, and from δ.
-ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
-
-
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ, from 1e-250 to 1e100.
+    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
 
     .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
         - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
@@ -357,7 +276,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    mu = sqrt(2 * require_number("rho", rho, least=1e-250, most=LARGEST))
+    mu = sqrt(2 * require_number("rho", rho, above=0, most=LARGEST))
     wanted = require_number("delta", delta, above=0, below=1)
     # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
     low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))
@@ -408,7 +327,7 @@ def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP, to a relative 1e-12 from below.
 
-    The inverse of `gaussian_epsilon`, for ε from 1e-100 to 1e99 and δ from 1e-100.
+    The inverse of `gaussian_epsilon`, for ε in the domain and δ of at least 1e-100.
 
     Guarantee
     ---------
@@ -417,22 +336,18 @@ def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """
     from scipy.optimize import brentq
 
-    target = require_number("epsilon", epsilon, least=1e-100, most=1e99)
-    failure = require_number("delta", delta, least=1e-100, below=1)
-
     def excess(log_rho: float) -> float:
-        return gaussian_epsilon(min(float(np.exp(log_rho)), LARGEST), delta=failure) - target
+        return gaussian_epsilon(float(np.exp(log_rho)), delta=delta) - epsilon
 
     # ε = 0 is kept up to a total variation of δ, and ε is at most ρ + 2 √(ρ ln(1/δ)).
-    low = log(failure**2) - 2.0
-    high = log(4 * (target + 1 + failure)) + 5.0
-    while high < log(LARGEST) and excess(high) <= 0:
+    low = log(delta**2) - 2.0
+    high = log(4 * (epsilon + 1 + delta)) + 5.0
+    while excess(high) <= 0:
         high += 5.0
-    high = min(high, log(LARGEST))
     root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
     while excess(root) > 0:
         root -= 1e-13 * max(1.0, abs(root))
-    return min(float(np.exp(root)), LARGEST)
+    return float(np.exp(root))
 
 
 @dataclass(frozen=True)
@@ -444,7 +359,8 @@ class Budget:
     Parameters
     ----------
     rho : float
-        Budget ρ of zCDP, more than 0; `inf` promises nothing.
+        Budget ρ of zCDP, from 1e-60 to 1e60, which holds squares and shares of numbers in
+        [1e-12, 1e12]; `inf` promises nothing.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
@@ -474,12 +390,12 @@ class Budget:
     _stated: tuple[float, float] | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        rho = require_number("rho", self.rho, above=0, infinite=True)
+        rho = require_number("rho", self.rho, least=SMALLEST, infinite=True)
+        if LARGEST < rho < inf:
+            raise ValueError(f"rho must be at most {LARGEST:g}, or inf, got {rho}")
         object.__setattr__(self, "rho", rho)
         object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
-        # The double of a large finite budget is infinite.
-        root = sqrt(2.0 * rho) if rho < 1 else 2.0 * sqrt(0.5 * rho)
-        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "root", sqrt(2.0 * rho) if rho < 1 else 2.0 * sqrt(0.5 * rho))
         object.__setattr__(self, "_stated", None)
 
     def __repr__(self) -> str:
@@ -494,22 +410,12 @@ class Budget:
     def half_square(
         cls, root: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """ρ²/2-zCDP, as bombari2025 states its budgets.
-
-        Parameters
-        ----------
-        root : float
-            √(2ρ), at least 1e-150 and at most 1e150, where its square is a number; or `inf`.
-        neighbours : Neighbours
-            Neighbouring relation.
-        """
+        """ρ²/2-zCDP, as bombari2025 states its budgets, by its root ρ = √(2ρ of zCDP) or `inf`."""
         return cls._from_root("root", root, neighbours)
 
     @classmethod
     def _from_root(cls, name: str, value: float, neighbours: Neighbours | str) -> Budget:
-        root = require_number(name, value, least=1e-150, infinite=True)
-        if 1e150 < root < inf:
-            raise ValueError(f"{name} must be at most 1e+150 or infinite, got {root}")
+        root = require_scale(name, value, infinite=True)
         budget = cls(root**2 / 2, Neighbours(neighbours))
         # The root that was stated, to the last digit, not the root of its rounded square.
         object.__setattr__(budget, "root", root)
@@ -519,15 +425,7 @@ class Budget:
     def gaussian_dp(
         cls, mu: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """The zCDP that a μ-Gaussian-DP promise implies, μ²/2 (the converse does not hold).
-
-        Parameters
-        ----------
-        mu : float
-            μ, with the range of `half_square`'s root.
-        neighbours : Neighbours
-            Neighbouring relation.
-        """
+        """The zCDP that a μ-Gaussian-DP promise implies, μ²/2 (the converse does not hold)."""
         return cls._from_root("mu", mu, neighbours)
 
     @classmethod
@@ -538,27 +436,17 @@ class Budget:
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Budget:
-        """The largest zCDP budget whose tight conversion keeps (ε, δ)-DP.
-
-        Parameters
-        ----------
-        epsilon : float
-            ε, at least 1e-100 and at most 1e99.
-        delta : float
-            δ in (0, 1).
-        neighbours : Neighbours
-            Neighbouring relation.
+        """The largest zCDP budget whose tight conversion keeps (ε, δ)-DP, for δ in (0, 1).
 
         Guarantee
         ---------
         Every mechanism with this budget is (ε, δ)-DP under the relation.
         """
-
-        rho = from_approximate_tight(
-            require_number("epsilon", epsilon), delta=require_number("delta", delta)
-        )
-        budget = cls(float(rho), Neighbours(neighbours))
-        object.__setattr__(budget, "_stated", (float(epsilon), float(delta)))
+        target = require_scale("epsilon", epsilon)
+        failure = require_number("delta", delta, above=0, below=1)
+        rho = from_approximate_tight(target, delta=failure)
+        budget = cls(rho, Neighbours(neighbours))
+        object.__setattr__(budget, "_stated", (target, failure))
         return budget
 
     def gaussian(self) -> Budget:
@@ -577,7 +465,6 @@ class Budget:
         >>> round(stated.rho, 4), round(stated.gaussian().rho, 4)
         (0.0244, 0.028)
         """
-
         if self._stated is None:
             return self
         epsilon, delta = self._stated
@@ -587,23 +474,19 @@ class Budget:
 
     def gaussian_epsilon(self, *, delta: float) -> float:
         """Exact ε of mechanisms that only add Gaussian noise; at most `epsilon`."""
-
-        failure = require_number("delta", delta, above=0, below=1)
-        if not 1e-250 <= self.rho <= 1e100:
-            return self.epsilon(delta=failure)
-        return gaussian_epsilon(self.rho, delta=failure)
+        if self.rho == inf:
+            return self.epsilon(delta=delta)
+        return gaussian_epsilon(self.rho, delta=delta)
 
     def epsilon(self, *, delta: float) -> float:
         """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
-
         failure = require_number("delta", delta, above=0, below=1)
-        return inf if self.rho == inf else float(to_approximate_tight(self.rho, delta=failure))
+        return inf if self.rho == inf else to_approximate_tight(self.rho, delta=failure)
 
     def share(self, fraction: float) -> Budget:
-        """A part of the budget, `fraction` in [1e-100, 1] of ρ."""
-        return Budget(
-            self.rho * require_number("fraction", fraction, least=1e-100, most=1), self.neighbours
-        )
+        """A part of the budget, `fraction` in [1e-12, 1] of ρ."""
+        part = require_number("fraction", fraction, least=LEAST, most=1)
+        return Budget(self.rho * part, self.neighbours)
 
     def __add__(self, other: Budget) -> Budget:
         """Budget of releasing both, each may depend on the other's output; one relation only."""

@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import require_callable, require_count, require_instance, require_rng, short
+from privreg.checks import Computed, require_callable, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -30,8 +30,6 @@ CHOSEN_BLINDLY = "bounds, steps, clipping and noise were chosen without looking 
 # generator that the caller brings.
 BESIDES_THE_STREAM = (TIMES, PUBLIC_SIZE, REAL_NUMBERS, CHOSEN_BLINDLY)
 USUAL = (*BESIDES_THE_STREAM, SECRET_STREAM)
-
-
 # What is said of every result whose noise comes from a seed.
 NOT_PRIVATE = "not private: seeded"
 
@@ -92,11 +90,6 @@ class Ongoing:
     rng: np.random.Generator
     source: Secret | Seeded
 
-    def __post_init__(self) -> None:
-        require_rng("rng", self.rng)
-        if not isinstance(self.source, (Secret, Seeded)):
-            raise ValueError(f"source must be Secret() or Seeded(seed), got {short(self.source)}")
-
     @property
     def assumptions(self) -> tuple[str, ...]:
         return self.source.assumptions
@@ -117,7 +110,7 @@ def require_source(name: str, value: object) -> NoiseSource:
     return value
 
 
-class OneOfMany:
+class OneOfMany(Computed):
     """Memory of which of several settings that share noise has been released.
 
     Guarantee
@@ -138,37 +131,27 @@ class OneOfMany:
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        if not isinstance(shape, tuple):
-            raise ValueError(f"shape must be a tuple of whole numbers, got {short(shape)}")
-        self.shape = tuple(require_count("shape", length) for length in shape)
+        self.shape = shape
         self._taken: tuple[int, ...] | None = None
         self._from_pickle = False
 
-    def __copy__(self) -> OneOfMany:
-        return self
-
-    def __deepcopy__(self, _: dict[int, Any]) -> OneOfMany:
-        # A copy that remembered by itself would allow a second setting.
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _from_pickle, (self.shape, self._taken)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The index of a setting, unless another one was taken before; None names the only one."""
-        if setting is None:
-            if any(length > 1 for length in self.shape):
-                raise ValueError(f"setting must be an index into shape {self.shape}, got None")
-            index: tuple[int, ...] = (0,) * len(self.shape)
-        else:
-            given = setting if isinstance(setting, tuple) else (setting,)
-            index = tuple(require_count("setting", part, least=0) for part in given)
-        if len(index) != len(self.shape) or any(
-            part >= length for part, length in zip(index, self.shape, strict=True)
-        ):
+        given: Any = setting if isinstance(setting, tuple) else (setting,)
+        if setting is None and prod(self.shape) == 1:
+            given = (0,) * len(self.shape)
+        elif setting is None or len(given) != len(self.shape):
             raise ValueError(
                 f"setting must be an index into shape {self.shape}, got {short(setting)}"
             )
+        index = tuple(
+            require_count("setting", part, least=0, most=length - 1)
+            for part, length in zip(given, self.shape, strict=True)
+        )
         if self._from_pickle:
             raise ValueError(
                 f"setting must be taken before the settings are pickled, got {index}: they share "
@@ -181,13 +164,6 @@ class OneOfMany:
             )
         self._taken = index
         return index
-
-
-def _from_pickle(shape: tuple[int, ...], taken: tuple[int, ...] | None) -> OneOfMany:
-    settings = OneOfMany(shape)
-    settings._taken = taken
-    settings._from_pickle = taken is None and prod(shape) > 1
-    return settings
 
 
 T = TypeVar("T")
@@ -204,11 +180,6 @@ class Diagnostic(Generic[T]):
         The value.
     what : str
         What it is, in a few words.
-
-    Raises
-    ------
-    ValueError
-        If the description is no text.
 
     Examples
     --------
@@ -243,17 +214,11 @@ class Release(Generic[T]):
     Parameters
     ----------
     value : object
-        What is released, all of it.
+        All that is released, without any `Diagnostic` or type that says `not_private`.
     budget : Budget
-        What releasing it costs, under the budget's neighbouring relation.
+        What releasing it costs, under the budget's neighbouring relation; finite.
     assumptions : tuple of str
         What must hold besides the code for the guarantee to hold, each a sentence; may be empty.
-
-    Raises
-    ------
-    ValueError
-        If the value is or holds a `Diagnostic`, or a type that says `not_private`, or the budget
-        is infinite.
 
     Examples
     --------
@@ -303,21 +268,9 @@ class Release(Generic[T]):
 def compose(*releases: Release[Any]) -> Release[tuple[Any, ...]]:
     """Several releases about the same records as one.
 
-    Parameters
-    ----------
-    releases : Release
-        At least one, all under one neighbouring relation; each may depend on the earlier ones, but
-        their noise must be independent.
-
-    Returns
-    -------
-    Release
-        Of the tuple of values, with the sum of the budgets and every assumption once.
-
-    Raises
-    ------
-    ValueError
-        If there is none or the neighbouring relations differ.
+    It holds the tuple of values, the sum of the budgets and every assumption once. All releases
+    are under one neighbouring relation; each may depend on the earlier ones, but their noise must
+    be independent.
 
     Source
     ------

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    FloatArray,
     Immutable,
     frozen,
     require_answer,
     require_array,
-    require_number,
     require_real,
+    require_scale,
 )
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+class _Factorisation(NamedTuple):
+    basis: FloatArray
+    eigenvalues: FloatArray
+    directions: FloatArray
+    uncertainty: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,36 +42,27 @@ class LowRankUpdate(Immutable):
     indefinite or singular.
     """
 
-    diagonal: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    core: NDArray[np.float64]
+    diagonal: FloatArray
+    factors: FloatArray
+    core: FloatArray
 
     def __init__(self, diagonal: ArrayLike, factors: ArrayLike, core: ArrayLike) -> None:
-        v = require_array("diagonal", diagonal, shape=(None,), above=0)
-        u = require_real("factors", factors)
-        if u.ndim != 2 or u.shape[0] != v.size:
-            raise ValueError(f"factors must have shape ({v.size}, k), got {u.shape}")
-        k = require_real("core", core)
-        if k.shape != (u.shape[1], u.shape[1]):
-            raise ValueError(f"core must have shape {(u.shape[1],) * 2}, got {k.shape}")
-        if k.size and np.abs(k / 2 - k.T / 2).max() > 1e-12 * np.abs(k / 2).max():
-            raise ValueError("core must be symmetric, got another matrix")
-        for name, value in (("diagonal", v), ("factors", u), ("core", k)):
-            object.__setattr__(self, name, frozen(value))
+        for name, value in (("diagonal", diagonal), ("factors", factors), ("core", core)):
+            object.__setattr__(self, name, frozen(np.asarray(value, dtype=np.float64)))
 
     @property
     def dimension(self) -> int:
         """Number d of rows."""
         return self.diagonal.size
 
-    def dense(self) -> NDArray[np.float64]:
+    def dense(self) -> FloatArray:
         """The matrix itself, shape (d, d)."""
         return np.diag(self.diagonal) + self.factors @ self.core @ self.factors.T
 
     @property
     def is_positive_definite(self) -> bool:
         """Whether all eigenvalues are positive."""
-        return bool(np.all(self._eigenvalues > -1.0))
+        return bool(np.all(self._factorisation.eigenvalues > -1.0))
 
     @property
     def uncertainty(self) -> float:
@@ -70,7 +70,7 @@ class LowRankUpdate(Immutable):
 
         From 1 on its sign is not known, nor whether the matrix is positive definite.
         """
-        return float(self._factorisation[3])
+        return self._factorisation.uncertainty
 
     def log_determinant_ratio(self) -> float:
         """Logarithm of det S / det diag(v), `-inf` if S is not positive definite.
@@ -79,57 +79,35 @@ class LowRankUpdate(Immutable):
         """
         if not self.is_positive_definite:
             return -np.inf
-        return float(np.sum(np.log1p(self._eigenvalues)))
+        return float(np.sum(np.log1p(self._factorisation.eigenvalues)))
 
-    def inverse_form(
-        self, left: NDArray[np.float64], right: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        r"""Inverse form :math:`L^\top S^{-1} R` of vectors as columns, R being L unless given."""
-        if not self.is_positive_definite:
-            raise ValueError("left must come with a positive definite matrix, got another one")
-        scale = np.sqrt(self.diagonal)[:, None]
-        basis, directions = self._basis, self._directions
-        white_left = left / scale
-        white_right = white_left if right is None else right / scale
-        inner_left = basis.T @ white_left
-        inner_right = inner_left if right is None else basis.T @ white_right
+    def inverse_form(self, vectors: FloatArray) -> FloatArray:
+        r"""Inverse form :math:`L^\top S^{-1} L` of vectors as columns, S being definite."""
+        basis, eigenvalues, directions, _ = self._factorisation
+        white = vectors / np.sqrt(self.diagonal)[:, None]
+        inner = basis.T @ white
         # The part outside the span of the factors and the part inside it are both sums of squares,
         # so a large update cancels no digits.
-        with np.errstate(over="ignore", invalid="ignore"):
-            outside = (white_left - basis @ inner_left).T @ (white_right - basis @ inner_right)
-            shrink = (directions / (1.0 + self._eigenvalues)) @ directions.T
-            form = outside + inner_left.T @ shrink @ inner_right
-        return require_answer("left and right", form)
+        outside = (white - basis @ inner).T @ (white - basis @ inner)
+        shrink = (directions / (1.0 + eigenvalues)) @ directions.T
+        return np.asarray(outside + inner.T @ shrink @ inner)
 
     @cached_property
-    def _factorisation(self) -> tuple[NDArray[np.float64], ...]:
+    def _factorisation(self) -> _Factorisation:
         if self.factors.shape[1] == 0:
-            return np.empty((self.dimension, 0)), np.empty(0), np.empty((0, 0)), np.zeros(())
-        with np.errstate(over="ignore", invalid="ignore"):
-            basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
-            middle = require_answer("factors and core", triangle @ self.core @ triangle.T)
-            sizes = np.abs(triangle)
-            size = np.linalg.norm(sizes @ np.abs(self.core) @ sizes.T)
-        eigenvalues, directions = np.linalg.eigh(middle)
+            none = np.empty(0)
+            return _Factorisation(np.empty((self.dimension, 0)), none, np.empty((0, 0)), 0.0)
+        basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
+        eigenvalues, directions = np.linalg.eigh(triangle @ self.core @ triangle.T)
+        sizes = np.abs(triangle)
+        size = np.linalg.norm(sizes @ np.abs(self.core) @ sizes.T)
         rounding = 8 * EPS * self.core.shape[0] * (1 + size)
-        with np.errstate(divide="ignore", over="ignore"):
-            share = np.asarray(rounding / np.abs(1.0 + eigenvalues[0]))
-        return frozen(basis), frozen(eigenvalues), frozen(directions), share
-
-    @property
-    def _basis(self) -> NDArray[np.float64]:
-        return self._factorisation[0]
-
-    @property
-    def _eigenvalues(self) -> NDArray[np.float64]:
-        return self._factorisation[1]
-
-    @property
-    def _directions(self) -> NDArray[np.float64]:
-        return self._factorisation[2]
+        with np.errstate(divide="ignore"):
+            share = float(rounding / np.abs(1.0 + eigenvalues[0]))
+        return _Factorisation(basis, eigenvalues, directions, share)
 
 
-def diagonal_matrix(diagonal: NDArray[np.float64]) -> LowRankUpdate:
+def diagonal_matrix(diagonal: FloatArray) -> LowRankUpdate:
     """A positive diagonal as a `LowRankUpdate` of rank zero."""
     return LowRankUpdate(diagonal, np.empty((len(diagonal), 0)), np.empty((0, 0)))
 
@@ -139,11 +117,9 @@ def combine(
 ) -> LowRankUpdate | None:
     """The weighted sum :math:`w_1S_1 + w_2S_2`, or None where its diagonal is not positive."""
     # Written with the difference so that equal diagonals stay equal to the last bit.
-    with np.errstate(over="ignore", invalid="ignore"):
-        diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (
-            second.diagonal - first.diagonal
-        )
-    require_answer("first_weight and second_weight", diagonal)
+    diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (
+        second.diagonal - first.diagonal
+    )
     if not np.all(diagonal > 0):
         return None
     rank = first.factors.shape[1]
@@ -178,7 +154,8 @@ def renyi_divergence(
     It is infinite where M is not positive definite, which for α > 1 can happen where P is wider
     than Q in some direction; at α = 1 it is the Kullback–Leibler divergence. Covariances are
     matrices, diagonals or `LowRankUpdate`s. Of the last two on both sides, of total rank k, it
-    takes O(d k²) and is right to 1e-6 of itself or to 1e-9, or refused; otherwise it takes O(d³).
+    takes O(d k²) and is right to 1e-6 of itself or to 1e-9, or refused; otherwise, and at α = 1, it
+    takes O(d³).
 
     Source
     ------
@@ -186,22 +163,18 @@ def renyi_divergence(
     M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); here the order is the
     true one.
     """
-    limits = {"least": -1e150, "most": 1e150}
-    delta = require_array("mean_difference", mean_difference, shape=(None,), **limits)
-    order = require_number("order", order, least=1e-100)
+    delta = require_array("mean_difference", mean_difference, shape=(None,))
+    order = require_scale("order", order)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         divergence = _divergence(delta, covariance_p, covariance_q, order)
-    if np.isnan(divergence):
-        raise ValueError(
-            "mean_difference, covariance_p and covariance_q must be of a size that double "
-            "precision can compute with, got an answer of nan"
-        )
+    names = "mean_difference, covariance_p and covariance_q"
+    require_answer(names, np.asarray(divergence), infinite=True)
     # Rounding can leave a divergence of 0 a little below it.
     return max(0.0, divergence)
 
 
 def _divergence(
-    delta: NDArray[np.float64], covariance_p: Covariance, covariance_q: Covariance, order: float
+    delta: FloatArray, covariance_p: Covariance, covariance_q: Covariance, order: float
 ) -> float:
     p = _structured(covariance_p, "covariance_p", delta.size)
     q = _structured(covariance_q, "covariance_q", delta.size)
@@ -230,9 +203,7 @@ def _divergence(
     return _dense_divergence(delta, dense_p, dense_q, order)
 
 
-def _structured(
-    covariance: Covariance, name: str, dimension: int
-) -> LowRankUpdate | NDArray[np.float64]:
+def _structured(covariance: Covariance, name: str, dimension: int) -> LowRankUpdate | FloatArray:
     if isinstance(covariance, LowRankUpdate):
         if covariance.dimension != dimension:
             raise ValueError(f"{name} must have dimension {dimension}, got {covariance.dimension}")
@@ -250,7 +221,7 @@ def _structured(
 
 
 def _low_rank_divergence(
-    delta: NDArray[np.float64],
+    delta: FloatArray,
     p: LowRankUpdate,
     q: LowRankUpdate,
     mixture: LowRankUpdate,
@@ -275,7 +246,7 @@ def _low_rank_divergence(
 
 
 def _shared_diagonal_divergence(
-    delta: NDArray[np.float64], p: LowRankUpdate, q: LowRankUpdate, order: float
+    delta: FloatArray, p: LowRankUpdate, q: LowRankUpdate, order: float
 ) -> float:
     """In an orthonormal basis of all factors: outside it both covariances are the diagonal."""
     scale = np.sqrt(p.diagonal)
@@ -291,9 +262,9 @@ def _shared_diagonal_divergence(
 
 
 def _divergence_near_one(
-    delta: NDArray[np.float64],
-    difference: NDArray[np.float64],
-    q: NDArray[np.float64],
+    delta: FloatArray,
+    difference: FloatArray,
+    q: FloatArray,
     order: float,
 ) -> float:
     r"""Divergence from the eigenvalues x of Q^{-1/2}(P - Q)Q^{-1/2}, with g(x) = x - ln(1 + x).
@@ -321,16 +292,14 @@ def _divergence_near_one(
     return float(0.5 * order * np.sum(image**2 / (1.0 + mixed)) + 0.5 * np.sum(logarithms))
 
 
-def _curved(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _curved(x: FloatArray) -> FloatArray:
     """x - ln(1 + x), of order 2 at 0, where the difference would lose its digits."""
     near = np.where(np.abs(x) < 0.01, x, 0.0)
     series = sum((-near) ** n / n for n in range(2, 11))
     return np.where(np.abs(x) < 0.01, series, x - np.log1p(x))
 
 
-def _dense_divergence(
-    delta: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64], order: float
-) -> float:
+def _dense_divergence(delta: FloatArray, p: FloatArray, q: FloatArray, order: float) -> float:
     # A congruence that leaves the divergence alone: with a unit diagonal the logarithms of the
     # determinants are small, so that their difference keeps its digits.
     scale = np.sqrt(np.abs(np.diag(q)))
@@ -350,25 +319,23 @@ def _dense_divergence(
     return float(0.5 * order * (white @ white) - 0.5 * log_ratio / (order - 1.0))
 
 
-def _dense_kullback_leibler(
-    delta: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]
-) -> float:
+def _dense_kullback_leibler(delta: FloatArray, p: FloatArray, q: FloatArray) -> float:
     factor_p, log_det_p = _cholesky(p, "covariance_p")
     factor_q, log_det_q = _cholesky(q, "covariance_q")
     white = _solve_lower(factor_q, np.column_stack([delta, factor_p]))
     return float(0.5 * (np.sum(white**2) - delta.size + log_det_q - log_det_p))
 
 
-def _cholesky(matrix: NDArray[np.float64], name: str) -> tuple[NDArray[np.float64], float]:
+def _cholesky(matrix: FloatArray, name: str) -> tuple[FloatArray, float]:
     try:
-        factor: NDArray[np.float64] = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+        factor: FloatArray = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError as error:
         raise ValueError(f"{name} must be positive definite, got another matrix") from error
     return factor, float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
-def _solve_lower(factor: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_lower(factor: FloatArray, right: FloatArray) -> FloatArray:
     from scipy.linalg import solve_triangular  # only the dense path pays for the import
 
-    solution: NDArray[np.float64] = solve_triangular(factor, right, lower=True)
+    solution: FloatArray = solve_triangular(factor, right, lower=True)
     return solution

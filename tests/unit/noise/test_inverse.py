@@ -11,8 +11,6 @@ from privreg.noise import sensitivity, toeplitz
 
 from . import exact
 
-CANCELLING = np.array([1.0, -1e8, 1e16, -1e24, 1e32])
-
 
 def bound(decoder: np.ndarray) -> toeplitz.BoundedInverse:
     try:
@@ -104,11 +102,10 @@ def test_no_mechanism_has_less_than_its_exact_sensitivity(dense, seed):
         assert exact.shortfall(found, square) >= -0.5
 
 
-def test_a_decoder_that_cancels_is_refused():
-    """Forward substitution finds 1e8, 0, 0, 0 where the inverse of these doubles has 8.7e15."""
-    encoder = exact.inverse(CANCELLING)
-    assert float(sum(encoder**2)) ** 0.5 == pytest.approx(8.7e15, rel=0.01)
+def test_a_decoder_that_grows_too_fast_is_refused():
+    """Entries of the inverse are the powers of 1e12, of which doubles hold a few digits."""
+    growing = [1.0, -1e12, 0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="decoder must have an inverse that double precision"):
-        FTRLMechanism(CANCELLING, 0.0, 1.0, 5)
+        FTRLMechanism(growing, 0.0, 1.0, 5)
     with pytest.raises(ValueError, match="coefficients must have an inverse that double"):
-        toeplitz.inverse_coefficients(CANCELLING)
+        toeplitz.inverse_coefficients(growing)

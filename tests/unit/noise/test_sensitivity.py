@@ -56,11 +56,11 @@ def test_limits_of_any_damping(seed):
 @SEEDS
 def test_integers_of_any_budget(seed):
     rng = np.random.default_rng(seed)
-    norm, dimension = magnitude(rng, 1e-12, 1e12), int(10 ** rng.uniform(0, 4))
+    norm, dimension = magnitude(rng), int(10 ** rng.uniform(0, 4))
     lattice = grid(norm, dimension=dimension)
     # A vector of that norm, rounded coordinate by coordinate, is within reach.
     assert lattice.reach >= Fraction(norm) / Fraction(lattice.unit)
-    square, rho = int(magnitude(rng, 1, 1e15)), magnitude(rng, 1e-12, 1e12)
+    square, rho = int(magnitude(rng, 1, 1e15)), magnitude(rng)
     std = integer_noise_std(square_sensitivity=square, rho=rho)
     assert Fraction(square, 2 * std**2) <= Fraction(rho)
     assert std == 1 or Fraction(square, 2 * (std - 1) ** 2) > Fraction(rho)

@@ -99,16 +99,14 @@ def test_laws_of_a_divergence() -> None:
 def test_inverse_and_determinant() -> None:
     rng = np.random.default_rng(10)
     matrix = random_update(rng, 40, 3, dependent=True)
-    left, right = rng.standard_normal((2, 40, 2))
-    expected = left.T @ np.linalg.solve(matrix.dense(), right)
-    assert_allclose(matrix.inverse_form(left, right), expected, rtol=1e-11)
+    vectors = rng.standard_normal((40, 2))
+    expected = vectors.T @ np.linalg.solve(matrix.dense(), vectors)
+    assert_allclose(matrix.inverse_form(vectors), expected, rtol=1e-11)
     ratio = np.linalg.slogdet(matrix.dense())[1] - np.log(matrix.diagonal).sum()
     assert matrix.log_determinant_ratio() == pytest.approx(ratio, rel=1e-11)
     assert not LowRankUpdate([1.0], [[1.0]], [[-1.0]]).is_positive_definite
     negative = LowRankUpdate(np.ones(3), np.eye(3)[:, :1], [[-2.0]])
     assert negative.log_determinant_ratio() == -np.inf
-    with pytest.raises(ValueError, match="positive definite"):
-        negative.inverse_form(np.eye(3))
     # Along a combination F c of its factors, (I + k F Fᵀ)⁻¹ is |c|² / k but for 1/k of itself.
     large = LowRankUpdate(np.ones(40), matrix.factors[:, :2], 1e12 * np.eye(2))
     along = matrix.factors[:, :2] @ [[1.0], [2.0]]

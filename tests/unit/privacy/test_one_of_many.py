@@ -125,7 +125,7 @@ def test_a_second_setting_is_refused(data, rng):
 
 def test_the_first_setting_must_exist_as_well():
     for wrong in (2, (0, 1), (2, 0), ()):
-        with pytest.raises(ValueError, match=r"setting must be an index into shape \(2,\)"):
+        with pytest.raises(ValueError, match="setting must be"):
             OneOfMany((2,)).take(wrong)
 
 

@@ -23,27 +23,19 @@ def tables(**given):
     ("call", "given", "message"),
     [
         (Budget.zcdp, {"rho": -1.0}, "rho"),
+        (Budget.zcdp, {"rho": 1e61}, "rho must be at most"),
         (Budget.zcdp, {"rho": 1.0, "neighbours": "replace-two"}, "neighbours"),
-        (Budget.half_square, {"root": 2e150}, "root must be at most"),
+        (Budget.half_square, {"root": 2e12}, "root must be .* at most"),
         (Budget.approximate, {"epsilon": 1.0, "delta": 1.0}, "delta"),
         (ONE.epsilon, {"delta": 1.0}, "delta"),
         (Budget(np.inf).epsilon, {"delta": 1.0}, "delta"),
         (ONE.share, {"fraction": np.nextafter(1.0, 2.0)}, "fraction must be"),
         (ONE.__add__, {"other": Budget.zcdp(1.0, neighbours="add-remove")}, "neighbours"),
-        (
-            budget.gaussian_noise_std,
-            {"sensitivity": [1, 2], "rho": [1, 2, 3]},
-            "sensitivity and rho",
-        ),
         (budget.to_approximate, {"rho": 0.1, "delta": 1.5}, "delta"),
-        (budget.to_approximate_tight, {"rho": np.inf, "delta": 0.1}, "rho"),
-        (budget.to_approximate_tight, {"rho": 1.0, "delta": 1.0}, "delta"),
-        (budget.from_approximate, {"epsilon": 0.1, "delta": 1.5}, "delta"),
-        (budget.compose, {"budgets": np.ones((2, 3)), "axis": 2}, "axis must be"),
+        (Budget.approximate, {"epsilon": 2e12, "delta": 0.1}, "epsilon"),
         (sum_sensitivity, {"bound": 1.0, "neighbours": "both"}, "'zero-out', got 'both'"),
         (one_pass_zcdp_root, {"step_sizes": [-0.1], "noise_multipliers": [1.0]}, "step_sizes"),
         (one_pass_zcdp_root, {"step_sizes": [0.1], "noise_multipliers": [-1.0]}, "noise_multip"),
-        (one_pass_zcdp_root, {"step_sizes": [1, 1], "noise_multipliers": [1, 1, 1]}, "sizes and"),
         *(
             (shared_sample_size, {"sample_size": n, "records": 3, "neighbours": to}, "sample_size")
             for n, to in ((None, "add-remove"), (0.5, "add-remove"), (1e15 + 1, "zero-out"))
@@ -82,16 +74,6 @@ def tables(**given):
             renyi_divergence,
             {"mean_difference": [0], "covariance_p": [1], "covariance_q": [1], "order": 0.0},
             "order",
-        ),
-        (LowRankUpdate, {"diagonal": [1, 0], "factors": [[1], [1]], "core": [[1]]}, "diagonal"),
-        (LowRankUpdate, {"diagonal": [1, 1], "factors": np.ones((3, 1)), "core": [[1]]}, "factors"),
-        *(
-            (
-                LowRankUpdate,
-                {"diagonal": [1, 1], "factors": np.ones((2, 2)), "core": scale * SLANTED},
-                "core must be symmetric",
-            )
-            for scale in (1e-6, 1e6)
         ),
     ],
 )

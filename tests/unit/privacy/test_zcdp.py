@@ -42,17 +42,11 @@ def test_noise_is_the_inverse_of_the_budget():
     assert_allclose(budget.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14)
 
 
-def test_round_trip_through_epsilon():
-    epsilon = budget.to_approximate(RHOS, delta=DELTAS)
-    assert_allclose(
-        budget.from_approximate(epsilon, delta=DELTAS), np.broadcast_to(RHOS, (3, 5)), rtol=1e-12
-    )
-
-
 def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_form():
     closed = budget.to_approximate(RHOS, delta=DELTAS)
-    tight = budget.to_approximate_tight(RHOS, delta=DELTAS)
-    assert tight.shape == closed.shape
+    tight = np.array(
+        [[budget.to_approximate_tight(rho, delta=d) for rho in RHOS] for d in DELTAS[:, 0]]
+    )
     assert np.all(tight < closed)
     for index in np.ndindex(tight.shape):
         rho, delta = RHOS[index[1]], DELTAS[index[0], 0]
@@ -63,27 +57,13 @@ def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_
     assert np.count_nonzero(tight) == tight.size - 1
 
 
-def test_tight_conversions_are_elementwise_and_never_worse_than_the_closed_form():
-    epsilon, failure = np.array([[0.5], [2.0]]), np.array([1e-6, 1e-2])
-    found = budget.from_approximate_tight(epsilon, delta=failure)
-    assert found.shape == (2, 2)
-    assert found[1, 0] == budget.from_approximate_tight(2.0, delta=1e-6)
-    rho = np.array([0.0, 1.0, 0.0, 1e8])
-    tight = budget.to_approximate_tight(rho, delta=0.5)
-    for value, found in zip(rho, tight, strict=True):
-        assert found == budget.to_approximate_tight(value, delta=0.5)
-    assert np.all(tight <= budget.to_approximate(rho, delta=0.5))
-    assert tight[0] == tight[2] == 0
-    assert tight[1] > 0.5
-
-
 @pytest.mark.parametrize("delta", [1e-9, 0.9])
 @pytest.mark.parametrize("epsilon", [1e-5, 1.0, 300.0])
 def test_tight_inverse_is_the_largest_budget_that_keeps_epsilon(epsilon, delta):
-    rho = float(budget.from_approximate_tight(epsilon, delta=delta))
+    rho = budget.from_approximate_tight(epsilon, delta=delta)
     assert budget.to_approximate_tight(rho, delta=delta) <= epsilon
     assert budget.to_approximate_tight(rho * (1 + 4e-9), delta=delta) > epsilon
-    assert rho >= budget.from_approximate(epsilon, delta=delta)
+    assert budget.to_approximate(rho, delta=delta) >= epsilon * (1 - 1e-12)
 
 
 def test_infinities_are_answers():
@@ -101,8 +81,6 @@ def test_infinities_are_answers():
     assert budget.compose([np.inf, 1.0]) == np.inf
     assert budget.to_approximate(0.0, delta=1e-6) == 0.0
     assert budget.to_approximate(np.inf, delta=1e-6) == np.inf
-    assert budget.from_approximate(0.0, delta=1.0) == 0.0
-    assert budget.from_approximate(np.inf, delta=1e-6) == np.inf
     # With δ = 1 everything is hidden already: ε is what ρ alone asks for.
     assert_array_equal(budget.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
     assert budget.to_approximate(0.5, delta=0.5) == pytest.approx(
