@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
     LARGEST_COUNT,
+    LEAST,
+    MOST,
     require_answer,
     require_array,
     require_broadcast,
@@ -17,10 +19,13 @@ from privreg.checks import (
     require_count,
     require_counts,
     require_number,
+    require_scale,
+    require_scales,
     short,
 )
 from privreg.kernels import inner_product
 from privreg.privacy.renyi import RELATIVE, LowRankUpdate, diagonal_matrix, renyi_divergence
+from privreg.theory.noisy_sgd.diffusion import WITHIN
 from privreg.theory.noisy_sgd.renyi_loss import shuffled_loss
 
 EPS = float(np.finfo(float).eps)
@@ -53,7 +58,8 @@ def fixed_order_divergence(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        Records in the order of their use, one a step.
+        Records in the order of their use, one a step, at most 1e12 in size, as the start and the
+        replacements.
     initial : array_like, shape (d,)
         Deterministic start.
     positions : array_like of int, shape (p,)
@@ -62,13 +68,13 @@ def fixed_order_divergence(
     release_steps : array_like of int, shape (r,)
         Ascending numbers of steps after which the iterate is released, in [1, n].
     step_sizes : array_like, shape (n,)
-        Discrete steps η, more than 0.
+        Discrete steps η.
     gradient_noise_std : float
-        Standard deviation σ of the gradient noise, more than 0.
+        Standard deviation σ of the gradient noise.
     ridge : float
-        δ, at least 0.
+        δ; may be 0.
     order : float
-        Rényi order α, more than 0.
+        Rényi order α, from 1e-12 to 1e12.
 
     Returns
     -------
@@ -85,42 +91,41 @@ def fixed_order_divergence(
     ------
     lin2025, Algorithm 1 with equation (26), conditional on the records.
     """
-    rows = require_array("features", features, shape=(None, None))
+    rows = require_array("features", features, shape=(None, None), **WITHIN)
     count, dimension = rows.shape
-    targets = require_array("labels", labels, shape=(count,))
-    steps = require_array("step_sizes", step_sizes, shape=(count,), above=0)
+    targets = require_array("labels", labels, shape=(count,), **WITHIN)
+    start = require_array("initial", initial, shape=(dimension,), **WITHIN)
+    steps = require_array("step_sizes", step_sizes, shape=(count,), least=LEAST, most=MOST)
     where = require_counts("positions", positions, least=0, most=count - 1)
     if where.ndim != 1 or where.size == 0:
         raise ValueError(f"positions must have shape (p,), got {where.shape}")
     others = require_array(
-        "replacement_features", replacement_features, shape=(where.size, dimension)
+        "replacement_features", replacement_features, shape=(where.size, dimension), **WITHIN
     )
-    other_labels = require_array("replacement_labels", replacement_labels, shape=where.shape)
+    other_labels = require_array(
+        "replacement_labels", replacement_labels, shape=where.shape, **WITHIN
+    )
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
         raise ValueError(
             f"release_steps must be ascending within [1, {count}], got {short(releases)}"
         )
-    gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, above=0)
-    ridge = require_number("ridge", ridge, least=0)
-    order = require_number("order", order, above=0)
-    start = require_array("initial", initial, shape=(dimension,))
+    std, order = require_scales(gradient_noise_std=gradient_noise_std, order=order)
+    ridge = require_scale("ridge", ridge, zero=True)
     try:
+        # Steps that are too large let an iterate grow exponentially.
         with np.errstate(all="ignore"):
-            # In powers of two near the largest step and its noise: squares may vanish.
-            unit = 2 * (int(np.frexp(steps.max())[1]) // 2)
-            spread = int(np.frexp(steps.max())[1] + np.frexp(gradient_noise_std)[1])
             result = _divergences(
-                np.ldexp(rows, unit // 2),
-                np.ldexp(targets, unit // 2 - spread),
-                np.ldexp(start, -spread),
+                rows,
+                targets,
+                start,
                 where,
-                np.ldexp(others, unit // 2),
-                np.ldexp(other_labels, unit // 2 - spread),
+                others,
+                other_labels,
                 releases,
-                np.ldexp(steps, -unit),
-                float(np.ldexp(gradient_noise_std, unit - spread)),
-                float(np.ldexp(ridge, unit)),
+                steps,
+                std,
+                ridge,
                 order,
             )
     except (ValueError, np.linalg.LinAlgError):
@@ -301,19 +306,17 @@ def hidden_state_divergence(
     Parameters
     ----------
     position, later_steps : array_like of int
-        Steps ℓ before the differing one and m after it, at least 0 and at most 9007199254740992,
-        broadcast together.
+        Steps ℓ before the differing one and m after it, broadcast together.
     clip_norm : float
-        Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
-        to 2c.
+        Norm c to which each gradient is clipped; replacing a record moves it by up to 2c.
     gradient_noise_std : float
-        Standard deviation σ of the noise on each coordinate of the gradient, more than 0.
+        Standard deviation σ of the noise on each coordinate of the gradient.
     step_size : float
-        Discrete step η, more than 0, with ηλ < 1.
+        Discrete step η, with ηλ < 1.
     strong_convexity : float
-        λ, at least 0, of every record's loss.
+        λ of every record's loss; may be 0.
     order : float
-        Rényi order α, more than 1.
+        Rényi order α, more than 1 and at most 1e12.
     bound : {"reconstruction", "contraction"}
 
     Guarantee
@@ -334,11 +337,11 @@ def hidden_state_divergence(
     ell = require_counts("position", position, least=0, most=LARGEST_COUNT)
     later = require_counts("later_steps", later_steps, least=0, most=LARGEST_COUNT)
     require_broadcast(position=ell, later_steps=later)
-    clip_norm = require_number("clip_norm", clip_norm, least=1e-30, most=1e30)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=1e-30, most=1e30)
-    step_size = require_number("step_size", step_size, least=1e-30, most=1e30)
-    strong_convexity = require_number("strong_convexity", strong_convexity, least=0, most=1e30)
-    order = require_number("order", order, above=1, most=1e100)
+    clip_norm, std, step_size = require_scales(
+        clip_norm=clip_norm, gradient_noise_std=gradient_noise_std, step_size=step_size
+    )
+    strong_convexity = require_scale("strong_convexity", strong_convexity, zero=True)
+    order = require_number("order", order, above=1, most=MOST)
     require_choice("bound", bound, ("reconstruction", "contraction"))
     if not step_size * strong_convexity < 1:
         raise ValueError(
@@ -350,10 +353,9 @@ def hidden_state_divergence(
         ratio = 1.0 / _geometric_sum(log_square, later + 1)
     else:
         ratio = _geometric_sum(log_square, ell + 1) / _geometric_sum(log_square, ell + later + 1)
-    with np.errstate(under="ignore"):
-        # In two factors: the power alone may be too small for a double.
-        root = np.exp(0.5 * log_square * later)
-        return np.asarray(single_step * root * root * ratio)
+    # In two factors: the power alone may be too small for a double.
+    root = np.exp(0.5 * log_square * later)
+    return np.asarray(single_step * root * root * ratio)
 
 
 def shuffled_hidden_state_loss(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    MOST,
     require_answer,
     require_array,
     require_choice,
@@ -30,11 +31,17 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
+    require_scale,
     short,
 )
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
-from privreg.schedules import LARGEST, RateWithIntegral, require_rate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, Population, estimated_population
+from privreg.schedules import RateWithIntegral, require_rate
+from privreg.theory.noisy_sgd.diffusion import (
+    WITHIN,
+    HomogenisedSGD,
+    Population,
+    estimated_population,
+)
 
 # Error of the integrated squared rate: of a panel's share, and of the whole.
 SHARE, SHARE_OF_TOTAL = 1e-6, 1e-9
@@ -62,9 +69,9 @@ def shuffled_loss(
     weights : array_like, shape (p,)
         Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
     horizon : float
-        Range T of the uniform position, more than 0.
+        Range T of the uniform position.
     order : float
-        Rényi order α, more than 1 and at most 1e100.
+        Rényi order α, more than 1 and at most 1e12.
 
     Source
     ------
@@ -97,7 +104,7 @@ def paper_shuffled_loss_of_iterates(
     share, exponents, order = _mixture(divergences, weights, horizon, order)
     largest = np.max(exponents, axis=-1, initial=0.0)
     shift = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.log(max(1.0 - float(share.sum()), 0.0))
         inner = np.where(share > 0, np.exp(exponents - shift[..., None]), 0.0) @ share
         loss = np.asarray((factor + shift + np.log(inner)) / (order - 1.0))
@@ -108,20 +115,18 @@ def _mixture(
     divergences: ArrayLike, weights: ArrayLike, horizon: float, order: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Probabilities of the positions, exponents (α - 1) D, and the order."""
-    order = require_number("order", order, above=1, most=1e100)
-    horizon = require_number("horizon", horizon, above=0)
+    order = require_number("order", order, above=1, most=MOST)
+    horizon = require_scale("horizon", horizon)
     masses = require_real("weights", weights, least=0)
     if masses.ndim != 1:
         raise ValueError(f"weights must have shape (p,), got {masses.shape}")
-    with np.errstate(over="ignore"):
-        share = masses / horizon
+    share = masses / horizon
     if not share.sum() <= 1.0 + 1e-9:
         raise ValueError(f"weights must have a sum of at most {horizon}, got another")
     losses = require_real("divergences", divergences, least=0, infinite=True)
     if losses.shape[-1:] != masses.shape:
         raise ValueError(f"divergences must have shape (..., {masses.size}), got {losses.shape}")
-    with np.errstate(over="ignore"):
-        return share, (order - 1.0) * losses, order
+    return share, (order - 1.0) * losses, order
 
 
 def position_quadrature(
@@ -141,11 +146,10 @@ def position_quadrature(
     Parameters
     ----------
     times : array_like, shape (J,)
-        Ascending release times, more than 0 and at most 1e50.
+        Ascending release times, more than 0 and at most 1e12.
     finest : float
-        Largest admissible width of the panels at the ends, such as 1/d; at least 1e-100.
+        Largest admissible width of the panels at the ends, such as 1/d.
     nodes_per_panel : int
-        At least 1.
     schedule : RateWithIntegral, optional
         A rate that varies; a constant one unless given.
 
@@ -154,11 +158,8 @@ def position_quadrature(
     positions, weights : ndarray, shape (p,)
         The weights sum to the last time.
     """
-    released = np.atleast_1d(require_real("times", times, above=0, most=LARGEST))
-    require_array("times", released, shape=(None,))
-    if np.any(np.diff(released, prepend=0.0) <= 0):
-        raise ValueError(f"times must be strictly ascending, got {short(released)}")
-    finest = require_number("finest", finest, least=1e-100)
+    released = _ascending(times, above=0, most=MOST)
+    finest = require_scale("finest", finest)
     nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
     breaks = [0.0]
@@ -254,7 +255,7 @@ def last_iterate_divergence(
     position : float
         Time s of the differing step, in [0, horizon].
     order : float
-        Rényi order α, more than 1.
+        Rényi order α, more than 1 and at most 1e12.
     variant : {"exact", "paper"}
         "exact" is D(first ‖ second). "paper" is the printed formula, which is D(second ‖ first).
 
@@ -272,8 +273,6 @@ def last_iterate_divergence(
     ------
     lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
     """
-    require_instance("law", law, HomogenisedSGD)
-    time = require_number("time", time, least=0, most=law.horizon * (1 + 1e-12))
     return average_divergence(
         law, first, second, times=[time], position=position, order=order, variant=variant
     )
@@ -306,16 +305,11 @@ def average_divergence(
     ------
     lin2025, equations (18), (22), (23), Theorem 4.5.
     """
-    first, second = _checked(law, first, second, order, variant)
-    geometry = release_geometry(law, times=times, position=position, variant=variant)
+    pair = _checked(law, first, second, order, variant)
+    (geometry,) = release_geometries(law, times=times, position=[position], variant=variant)
     if geometry is None:
         return 0.0
-    pair = (first, second) if variant == "exact" else (second, first)
-    return pair_divergence(geometry, *pair, order=order)
-
-
-class IndistinctError(ValueError):
-    """Records that double precision cannot tell apart."""
+    return pair_divergence(geometry, *(pair if variant == "exact" else pair[::-1]), order=order)
 
 
 def pair_divergence(
@@ -362,8 +356,9 @@ def iterates_divergence(
     before the differing step is released.
     """
     first, second = _checked(law, first, second, order, variant)
-    released = checked_times(times, law.horizon)
-    position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
+    most = law.horizon * (1 + 1e-12)
+    released = _ascending(times, least=0, most=most)
+    position = require_number("position", position, least=0, most=most)
     following = int(np.searchsorted(released, position, side="left"))
     if following == released.size:
         return 0.0
@@ -375,13 +370,13 @@ def iterates_divergence(
     before = float(released[following - 1])
     prefix = law.variance(before)
     forecast = law.transition(position, before) ** 2 * prefix
-    geometry = release_geometry(law, times=[after], position=position, variant=variant)
+    (geometry,) = release_geometries(law, times=[after], position=[position])
     assert geometry is not None  # the release time lies after the position
     # Given Y the state before the step has lost the variance that Y foretells.
     prior = np.maximum(geometry.prior - forecast, 0.0)
     shrink = 1.0 - geometry.step * law.problem.ridge
     base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
-    require_apart(base, geometry.base)
+    _require_apart(base, geometry.base)
     conditional = geometry._replace(
         base=base,
         cross=shrink * geometry.carry * prior,
@@ -406,19 +401,20 @@ def _distinct_divergence(
     """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
     try:
         return renyi_divergence(shift, p, q, order=order)
-    except ValueError as error:
-        raise IndistinctError(
-            f"first and second must be records that double precision can tell apart, got {error}"
+    except ValueError:
+        raise ValueError(
+            "features and labels must be records whose laws double precision can tell apart, got "
+            "two that it cannot"
         ) from None
 
 
 def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:
-    features = np.asarray(record.features, dtype=np.float64)
+    features = record.features
     return geometry.carry * features * (features @ geometry.mean - record.label)
 
 
 def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
-    features = np.asarray(record.features, dtype=np.float64)
+    features = record.features
     factors = np.column_stack([geometry.carry * features, geometry.cross * features])
     step = geometry.step
     core = np.array([[step**2 * (features**2 @ geometry.prior), -step], [-step, 0.0]])
@@ -447,19 +443,18 @@ def _averaged_quadratic(
 def _checked(
     law: HomogenisedSGD, first: Record, second: Record, order: float, variant: str
 ) -> tuple[Record, Record]:
-    """The two records, from whose numbers the divergences can be computed."""
+    """The two records, as numbers."""
     require_instance("law", law, HomogenisedSGD)
-    require_number("order", order, above=1)
-    require_choice("variant", variant, ("exact", "paper"))
-    records = []
-    for name, record in (("first", first), ("second", second)):
+    require_number("order", order, above=1, most=MOST)
+    require_choice("variant", variant, get_args(Variant))
+    shape = law.problem.eigenvalues.shape
+
+    def checked(name: str, record: Record) -> Record:
         require_instance(name, record, Record)
-        within = {"least": -1e30, "most": 1e30}
-        shape = law.problem.eigenvalues.shape
-        features = require_array(name, record.features, shape=shape, **within)
-        label = require_array(name, record.label, shape=(), **within)
-        records.append(Record(features, float(label)))
-    return records[0], records[1]
+        features = require_array(name, record.features, shape=shape, **WITHIN)
+        return Record(features, require_number(name, record.label, **WITHIN))
+
+    return checked("first", first), checked("second", second)
 
 
 class ReleaseGeometry(NamedTuple):
@@ -478,36 +473,22 @@ class ReleaseGeometry(NamedTuple):
     step: float
 
 
-def release_geometry(
-    law: HomogenisedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
-) -> ReleaseGeometry | None:
-    """`release_geometries` at one position; None if every iterate is released before it."""
-    position = require_number("position", position, least=0)
-    return next(release_geometries(law, times=times, position=[position], variant=variant))
-
-
 def release_geometries(
     law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
 ) -> Iterator[ReleaseGeometry | None]:
-    """Law of the average of the iterates at `times` up to the record, at several positions."""
+    """Laws of the average of the iterates at `times` up to the record, at positions (p,).
+
+    None where every iterate is released before the position. Neighbours with the same iterates
+    before them are computed together, in arrays of moderate size.
+    """
     if law.gradient_noise_std == 0.0:
         raise ValueError("law must have gradient noise for a privacy loss, got none")
     if np.any(law.problem.multiplicities != 1.0):
         raise ValueError("law must have multiplicities of 1, since records have coordinates")
-    require_choice("variant", variant, ("exact", "paper"))
-    released = checked_times(times, law.horizon)
+    # A grid such as k/d may end one rounding error beyond the horizon.
     most = law.horizon * (1 + 1e-12)
-    places = require_array("position", position, shape=(None,), least=0, most=most)
-    return _by_block(law, released, places, variant)
-
-
-def _by_block(
-    law: HomogenisedSGD,
-    released: NDArray[np.float64],
-    positions: NDArray[np.float64],
-    variant: Variant,
-) -> Iterator[ReleaseGeometry | None]:
-    """Geometries at neighbours with the same iterates before them, in arrays of moderate size."""
+    released = _ascending(times, least=0, most=most)
+    positions = require_array("position", position, shape=(None,), least=0, most=most)
     before = np.searchsorted(released, positions)
     size = max(1, int(MOST_AT_ONCE / (released.size * law.problem.eigenvalues.size)))
     start = 0
@@ -541,7 +522,7 @@ def _geometries(
     fresh = held - flows**2 * prior
     base = _sum_variance(law, suffix, fresh) / count**2
     base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
-    require_apart(base, _sum_variance(law, suffix, held) / count**2)
+    _require_apart(base, _sum_variance(law, suffix, held) / count**2)
     cross = shrink * carry * prior
     if prefix.size:
         held = law.variance(prefix)[:, None]
@@ -570,7 +551,7 @@ def _sum_variance(
     return total
 
 
-def require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+def _require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
     """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
@@ -579,17 +560,14 @@ def require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None
         )
 
 
-def checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
-    """Ascending times in [0, horizon]."""
-    released = require_array("times", times, shape=(None,), least=0, most=horizon * (1 + 1e-12))
+def _ascending(times: ArrayLike, **bounds: float) -> NDArray[np.float64]:
+    released = require_array("times", times, shape=(None,), **bounds)
     if np.any(np.diff(released) <= 0):
         raise ValueError(f"times must be strictly ascending, got {short(released)}")
     return released
 
 
-FloatArray = NDArray[np.float64]
 Release = Literal["last", "average", "all"]
-WITHIN = {"least": -1e30, "most": 1e30}
 RELEASES: tuple[Release, ...] = get_args(Release)
 
 
@@ -610,9 +588,9 @@ class ReleaseLoss:
     """
 
     loss: float
-    by_direction: FloatArray
-    positions: FloatArray
-    divergences: FloatArray
+    by_direction: NDArray[np.float64]
+    positions: NDArray[np.float64]
+    divergences: NDArray[np.float64]
 
 
 def release_loss(
@@ -644,15 +622,15 @@ def release_loss(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        The records, one a step, at least -1e30 and at most 1e30.
+        The records, one a step, at most 1e12 in size.
     record : int
         Index of the record that is replaced, in [0, n).
     replacement : (array_like of shape (d,), float)
-        Features and label that it is replaced by, at least -1e30 and at most 1e30.
+        Features and label that it is replaced by, at most 1e12 in size.
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η at step k = t d, such as `ConstantRate(dimension * step_size)`.
     gradient_noise_std : float
-        σ, noise added to each coordinate of a gradient, more than 0.
+        σ, noise added to each coordinate of a gradient.
     order : float
         Rényi order α, more than 1. From some order on the divergence is infinite.
     release : {"last", "average", "all"}
@@ -661,18 +639,18 @@ def release_loss(
         Numbers of steps in [1, n], ascending, after which iterates are taken; n alone for "last"
         unless given, where it is one number. The cost of "average" grows with their square.
     ridge : float
-        Penalty δ, at least 0.
+        Penalty δ; may be 0.
     start : array_like, shape (d,), optional
-        x_0, independent of the records, at least -1e30 and at most 1e30; 0 by default.
+        x_0, independent of the records, at most 1e12 in size; 0 by default.
     population : Population, optional
-        Law of the records, not private if made of them; `population.estimated_population` of the
-        records unless given.
+        Law of the records, not private if made of them; `estimated_population` of the records
+        unless given.
     shuffled : bool
         Whether the records are visited in a random order, so that the loss is a mixture over the
         position; else each keeps its place.
     finest : float, optional
-        Panel width of the quadrature over positions next to 0 and the release times, more than 0;
-        1/d by default. Without effect on records in their places.
+        Panel width of the quadrature over positions next to 0 and the release times; 1/d by
+        default. Without effect on records in their places.
 
     Guarantee
     ---------
@@ -704,27 +682,23 @@ def release_loss(
     rows = require_array("features", features, shape=(None, None), **WITHIN)
     n, d = rows.shape
     targets = require_array("labels", labels, shape=(n,), **WITHIN)
-    index = require_count("record", record, least=0)
-    if index >= n:
-        raise ValueError(f"record must be less than {n}, the number of records, got {index}")
+    index = require_count("record", record, least=0, most=n - 1)
     try:
         given, given_label = replacement
     except (TypeError, ValueError):
         raise ValueError("replacement must be features and a label, got another object") from None
     other = require_array("replacement", given, shape=(d,), **WITHIN)
-    other_label = float(require_array("replacement", given_label, shape=(), **WITHIN))
+    other_label = require_number("replacement", given_label, **WITHIN)
     require_flag("shuffled", shuffled)
-    noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
-    alpha = require_number("order", order, above=1)
+    noise = require_scale("gradient_noise_std", gradient_noise_std)
     require_choice("release", release, RELEASES)
     times = _release_steps(steps, release=release, sample_size=n) / d
-    origin = np.zeros(d) if start is None else require_array("start", start, shape=(d,), **WITHIN)
-    if population is not None:
-        require_instance("population", population, Population)
-    known = estimated_population(rows, targets) if population is None else population
-    if known.target.size != d:
-        raise ValueError(f"population must have dimension {d}, got {known.target.size}")
-    problem, basis = known.regression(start=origin, ridge=ridge)
+    if population is None:
+        population = estimated_population(rows, targets)
+    require_instance("population", population, Population)
+    if population.target.size != d:
+        raise ValueError(f"population must have dimension {d}, got {population.target.size}")
+    problem, basis = population.regression(start=start, ridge=ridge)
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
     pair = (
         Record(rows[index] @ basis, float(targets[index])),
@@ -736,52 +710,20 @@ def release_loss(
     else:
         # The iterate after k steps lies at k/d and does not know record k, counted from 0.
         positions, weights = np.nextafter([index / d], np.inf), np.array([law.horizon])
-    try:
-        divergences = np.array(
-            [
-                [
-                    release_divergence(
-                        law, *ordered, release=release, times=times, position=place, order=alpha
-                    )
-                    for place in positions
-                ]
-                for ordered in (pair, pair[::-1])
-            ]
-        )
-    except IndistinctError as error:
-        raise ValueError(f"features, labels and replacement must be such that {error}") from None
-    by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=alpha)
+    divergence = iterates_divergence if release == "all" else average_divergence
+    divergences = np.array(
+        [
+            [divergence(law, *each, times=times, position=at, order=order) for at in positions]
+            for each in (pair, pair[::-1])
+        ]
+    )
+    by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=order)
     return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
 
 
-def release_divergence(
-    law: HomogenisedSGD,
-    first: Record,
-    second: Record,
-    *,
-    release: Release,
-    times: FloatArray,
-    position: float,
-    order: float,
-    variant: Variant = "exact",
-) -> float:
-    """Divergence of a release between two runs that differ in the record at one position.
-
-    What is released is the iterate at the last of `times`, their average, or all of them (lin2025,
-    Theorems 4.3, 4.5 and 4.4): an approximation, no guarantee.
-    """
-    if release == "last":
-        last = float(times[-1])
-        return last_iterate_divergence(
-            law, first, second, time=last, position=position, order=order, variant=variant
-        )
-    divergence = average_divergence if release == "average" else iterates_divergence
-    return divergence(
-        law, first, second, times=times, position=position, order=order, variant=variant
-    )
-
-
-def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -> FloatArray:
+def _release_steps(
+    steps: ArrayLike | None, *, release: str, sample_size: int
+) -> NDArray[np.float64]:
     if steps is None:
         if release != "last":
             raise ValueError(f"steps must be given for the release {release!r}, got None")

@@ -8,16 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    MOST,
     require_answer,
     require_array,
     require_count,
     require_instance,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
     warn_beyond,
 )
 from privreg.schedules import RateWithIntegral, require_rate
-from privreg.theory.noisy_sgd.diffusion import LARGEST, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import WITHIN, RidgeRegression
 
 # Of the change by halving, between the 2 of order 1 and the 4 of order 2.
 LEAST_GAIN = 2.5
@@ -66,17 +69,17 @@ def solve_volterra(
     schedule : RateWithIntegral
         Scaled rate, positive, so that Γ can be inverted.
     gradient_noise_std : float
-        Standard deviation σ of the gradient noise, at least 0.
+        Standard deviation σ of the gradient noise; may be 0.
     horizon : float
-        Last time, more than 0.
+        Last time.
     intervals : int
         Intervals of the coarsest grid, on which the answer is returned.
     extrapolations : int
         How often the grid is halved and the leading error removed, at least 1: the error is of
         order 2 + 2 `extrapolations` in the step, for a smooth rate.
     rtol : float
-        Relative error beyond which the answer warns. It is estimated by the last extrapolation, or,
-        where halving shows no order 2, by the last halving.
+        Relative error in (0, 1) beyond which the answer warns. It is estimated by the last
+        extrapolation, or, where halving shows no order 2, by the last halving.
 
     Warns
     -----
@@ -89,13 +92,14 @@ def solve_volterra(
     """
     require_instance("problem", problem, RidgeRegression)
     require_rate(schedule)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
-    horizon = require_number("horizon", horizon, above=0, most=1e30)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+    horizon = require_scale("horizon", horizon)
     intervals = require_count("intervals", intervals)
     extrapolations = require_count("extrapolations", extrapolations)
     rtol = require_number("rtol", rtol, above=0, below=1)
     table: list[list[NDArray[np.float64]]] = []
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    # At too large a rate the risk grows exponentially.
+    with np.errstate(over="ignore", invalid="ignore"):
         for level in range(extrapolations + 1):
             fine = _trapezoid(problem, schedule, std, horizon, intervals * 2**level)
             row = [fine[:, :: 2**level]]
@@ -103,7 +107,7 @@ def solve_volterra(
                 weight = 4.0 ** (column + 1)
                 row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
             table.append(row)
-        time, risk, regularised = table[-1][-1]
+        time, risk, regularised = require_answer("problem, schedule and horizon", table[-1][-1])
         # The time is exact; risks are positive unless nothing is left to lose.
         best, other = table[-1][-1][1:], table[-1][-2][1:]
         change = np.abs(best - other)
@@ -112,8 +116,6 @@ def solve_volterra(
             before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
             change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
         error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
-    for part in (time, risk, regularised):
-        require_answer("problem, schedule and horizon", part)
     warn_beyond("risk", error=error, tolerance=rtol)
     return VolterraRisk(time, risk, regularised, error)
 
@@ -208,17 +210,17 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     ----------
     problem : RidgeRegression
     rate : float
-        Scaled rate γ = d η, more than 0.
+        Scaled rate γ = d η.
     gradient_noise_std : float
-        Standard deviation σ of the gradient noise, at least 0.
+        Standard deviation σ of the gradient noise; may be 0.
 
     Source
     ------
     The fixed point of lin2025, equation (6), which the paper does not print.
     """
     require_instance("problem", problem, RidgeRegression)
-    rate = require_number("rate", rate, above=0, most=LARGEST)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    rate = require_scale("rate", rate)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     moving = problem.eigenvalues > 0
     share = np.zeros(problem.eigenvalues.size)
     share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
@@ -255,26 +257,28 @@ def isotropic_risk(
     Parameters
     ----------
     time : array_like, shape (...)
-        Times t, at least 0.
+        Times t, from 0 to 1e12.
     eigenvalue, rate : float
-        λ and γ, at least 1e-30 and at most 1e30.
+        λ and γ.
     target, initial : array_like, shape (d,)
-        Ground truth and start.
+        Ground truth and start, at most 1e12 in size.
     gradient_noise_std, ridge, label_noise_std : float
-        σ, δ and ζ, at least 0 and at most 1e30.
+        σ, δ and ζ; each may be 0.
 
     Source
     ------
     lin2025, Theorem 4.2, the special case that the text mentions without a formula.
     """
-    eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
-    rate = require_number("rate", rate, least=1e-30, most=LARGEST)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
-    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
-    t = require_real("time", time, least=0, most=LARGEST)
-    truth = require_array("target", target, shape=(None,), least=-LARGEST, most=LARGEST)
-    origin = require_array("initial", initial, shape=truth.shape, least=-LARGEST, most=LARGEST)
+    eigenvalue, rate = require_scales(eigenvalue=eigenvalue, rate=rate)
+    std, ridge, label_noise_std = require_scales(
+        zero=True,
+        gradient_noise_std=gradient_noise_std,
+        ridge=ridge,
+        label_noise_std=label_noise_std,
+    )
+    t = require_real("time", time, least=0, most=MOST)
+    truth = require_array("target", target, shape=(None,), **WITHIN)
+    origin = require_array("initial", initial, shape=truth.shape, **WITHIN)
     curvature = eigenvalue + ridge
     limit = eigenvalue / curvature * truth
     start = origin - limit
@@ -285,7 +289,7 @@ def isotropic_risk(
         eigenvalue * (bias @ start),
         0.5 * eigenvalue * (start @ start),
     )
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
         risk = 0.5 * rate**2 * eigenvalue * std**2 * _convolution(t, decay, 0.0)
         for power, amplitude in enumerate(amplitudes):
@@ -326,23 +330,24 @@ def mean_risk(
     ----------
     problem : RidgeRegression
     step_sizes : array_like, shape (n,)
-        Discrete step sizes η = γ(k/d)/d, at least 0.
+        Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
     gradient_noise_std : float
-        Standard deviation σ of the gradient noise, at least 0.
+        Standard deviation σ of the gradient noise; may be 0.
     kurtosis : float
-        β, at least 1: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform ones.
+        β, from 1 to 1e12: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform
+        ones.
 
     Source
     ------
     The second moment of lin2025, equation (26).
     """
     require_instance("problem", problem, RidgeRegression)
-    kurtosis = require_number("kurtosis", kurtosis, least=1, most=1e30)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
-    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=1e30)
+    kurtosis = require_scale("kurtosis", kurtosis, least=1)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
     eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
     weights = problem.multiplicities * eigenvalues
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         mean = problem.initial - target
         second = mean**2
         risk = np.empty(steps.size + 1)

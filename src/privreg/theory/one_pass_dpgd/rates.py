@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.checks import require_answer, require_count, require_number, require_real, require_rng
-from privreg.schedules import LARGEST as RATES
+from privreg.checks import (
+    LEAST,
+    MOST,
+    require_broadcast,
+    require_count,
+    require_number,
+    require_real,
+    require_rng,
+    require_scale,
+    require_scales,
+)
 from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_factor,
-    require_scalars,
-    require_settings,
+    descent_of,
     variance_factor,
+    variance_of,
 )
-
-SMALLEST_RISK = 1e-31
 
 
 def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
@@ -39,20 +46,18 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
     Parameters
     ----------
     clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+        Clipping constant c in units of the residual; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise, more than 0.
+        Standard deviation zeta of the label noise.
 
     Source
     ------
     Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
     """
-    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
-    share = variance_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
-        limit = share * (noise / drift) ** 2 / 2
-    return require_answer("clip_constant and label_noise_std", limit)
+    noise = require_real("label_noise_std", label_noise_std, least=LEAST, most=MOST)
+    share = variance_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
+    drift = descent_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
+    return share * (noise / drift) ** 2 / 2
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
@@ -72,11 +77,10 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> ND
     ------
     Derived here; bombari2025, Theorem 2 gives the order alone.
     """
-    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
-    require_settings(infinite=False, clip_constant=constant)
+    constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
+    noise = require_real("label_noise_std", label_noise_std, least=LEAST, most=MOST)
     drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return require_answer("clip_constant and label_noise_std", 13.5 * (constant / drift) ** 2)
+    return np.asarray(13.5 * (constant / drift) ** 2)
 
 
 def least_risk(
@@ -87,46 +91,34 @@ def least_risk(
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
         = \frac1\gamma
 
-    It follows from the best rate at each time, with no private noise and no cap on the rate. It is
-    accurate to about 1e-6 relative; one below 1e-31 is refused.
+    It follows from the best rate at each time, with no private noise and no cap on the rate, and is
+    accurate to about 1e-6 relative.
 
     Parameters
     ----------
     aspect_ratio : float
-        gamma = d / n, more than 0; `start` times it at least 1e-28.
+        gamma = d / n.
     clip_constant : float
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+        Clipping constant c in units of the residual; `inf` clips nothing.
     label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
+        Standard deviation zeta of the label noise.
     start : float
-        Excess risk R(0), more than 0.
+        Excess risk R(0).
 
     Source
     ------
     Derived here from bombari2025, equation (4.11).
     """
-    gamma, clip_constant, label_noise_std, initial = require_scalars(
-        aspect_ratio=aspect_ratio,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
-        start=start,
+    gamma, noise, initial = require_scales(
+        aspect_ratio=aspect_ratio, label_noise_std=label_noise_std, start=start
     )
-    _positive(label_noise_std=label_noise_std)
-    if initial * gamma < 1e-28 or initial < 1e-28:
-        # Risks along the way would be smaller than the factors' formulas keep their digits for.
-        raise ValueError(f"start must be at least 1e-28 beside gamma = {gamma:g}, got {initial:g}")
-    deepest = math.log(initial / SMALLEST_RISK)
-    reach = min(math.log(1e3 + 1e3 / gamma), deepest)
+    clip_constant = require_scale("clip_constant", clip_constant, infinite=True)
+    reach = math.log(1e3 + 1e3 / gamma)
     while True:
-        depth, density, time = _descent_times(initial, reach, clip_constant, label_noise_std)
+        depth, density, time = _descent_times(initial, reach, clip_constant, noise)
         if time[-1] >= 1 / gamma:
             break
-        if reach >= deepest:
-            raise ValueError(
-                f"label_noise_std must leave a least risk of at least {SMALLEST_RISK:g}, "
-                f"got {label_noise_std}"
-            )
-        reach = min(2 * reach, deepest)
+        reach *= 2
     at = int(np.searchsorted(time, 1 / gamma))
     share = (1 / gamma - time[at - 1]) / (time[at] - time[at - 1])
     ratio = density[at] / density[at - 1]
@@ -140,13 +132,9 @@ def _descent_times(
     """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
-    density = variance_factor(
-        risk, clip_constant=clip_constant, label_noise_std=label_noise_std
-    ) * (risk + label_noise_std**2 / 2)
-    density /= (
-        risk
-        * descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std) ** 2
-    )
+    ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))
+    density = variance_of(ratio) * (risk + label_noise_std**2 / 2)
+    density /= risk * descent_of(ratio) ** 2
     # Log-linear pieces: the integrand grows like 1 / risk towards the end.
     growth = np.log(density[1:] / density[:-1])
     pieces = np.where(
@@ -194,68 +182,47 @@ def explicit_constants(
         \qquad A = R(0) + \zeta^2/2
 
     The constants serve the proof: the bound is orders of magnitude above the risk, and the risk
-    above that of the best harmonic schedule. A beta or tau beyond the rates of `Harmonic` is
-    refused.
+    above that of the best harmonic schedule. A beta or tau beyond those of `Harmonic` is refused.
 
     Parameters
     ----------
     aspect_ratio : float
-        gamma = d / n, more than 0.
+        gamma = d / n.
     zcdp_root : float
-        rho, more than 0.
+        rho.
     label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
+        Standard deviation zeta of the label noise.
     smallest, largest : float
-        Extreme eigenvalues of the covariance, 0 < smallest <= 1 <= largest.
+        Extreme eigenvalues of the covariance, smallest <= 1 <= largest.
     start : float
-        Excess risk R(0), more than 0.
+        Excess risk R(0).
 
     Source
     ------
     bombari2025, equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output
     noise of Proposition 4.4, which is whole here.
     """
-    gamma, noise, smallest, largest, start = require_scalars(
+    gamma, rho, noise, smallest, largest, start = require_scales(
         aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
         label_noise_std=label_noise_std,
         smallest=smallest,
         largest=largest,
         start=start,
     )
-    (rho,) = require_scalars(infinite=False, zcdp_root=zcdp_root)
-    _positive(label_noise_std=noise)
-    if not 0 < smallest <= 1 <= largest:
+    if not smallest <= 1 <= largest:
         raise ValueError(
-            f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
+            f"smallest and largest must satisfy smallest <= 1 <= largest, "
             f"got {smallest} and {largest}"
         )
     total = start + noise**2 / 2
     numerator = 3 * math.sqrt(total + 90) / smallest
     clip_constant = math.sqrt(2) * numerator
-    sampling, private = (
-        largest * clip_constant**2 * gamma / 2,
-        4 * (clip_constant * gamma / rho) ** 2,
-    )
+    sampling = largest * clip_constant**2 * gamma / 2
+    private = 4 * (clip_constant * gamma / rho) ** 2
     offset = max(sampling, 2 * math.sqrt(private))
-    if not (numerator <= RATES and 1 / RATES <= offset <= RATES):
-        raise ValueError(
-            "aspect_ratio, zcdp_root, label_noise_std, smallest, largest and start must be such "
-            f"that beta and tau are from {1 / RATES:g} to {RATES:g}, "
-            f"got {numerator:g} and {offset:g}"
-        )
     bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
     return Explicit(Harmonic(numerator, offset), clip_constant, bound)
-
-
-def _positive(**values: Any) -> list[NDArray[np.float64]]:
-    arrays = require_settings(**values)
-    for name, array in zip(values, arrays, strict=True):
-        require_real(name, array, above=0, infinite=True)
-    return arrays
-
-
-# Powers of this size are limits; their products stay far from overflow.
-LARGEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -391,16 +358,14 @@ def term_exponents(
     bombari2025, equations (E.42), (E.49) and (E.55).
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
-    rate = require_real("learning_rate", learning_rate, least=-LARGEST, most=0)
+    rate = require_real("learning_rate", learning_rate, least=-MOST, most=0)
     width = schedule_power + 1
     signal = -rate * (2 - spectrum_power - signal_power)
     sampling = rate / width + 1
     private = 2 - 2 * privacy_power + rate * max(2 / width, spectrum_power)
-    if aspect_ratio is not None:
-        aspect_ratio = require_number("aspect_ratio", aspect_ratio, above=0, below=1)
     if aspect_ratio is not None and math.isclose(spectrum_power * width, 2):
         require_real("learning_rate", rate, below=0)
-        logarithm = -math.log(aspect_ratio)
+        logarithm = -math.log(require_number("aspect_ratio", aspect_ratio, above=0, below=1))
         private = private - np.log(np.abs(rate) * logarithm) / logarithm
     return np.stack([signal, sampling, private])
 
@@ -438,10 +403,10 @@ def _check(
     schedule_power: float,
     privacy_power: float = 0.0,
 ) -> None:
-    phi = require_number("spectrum_power", spectrum_power, least=-LARGEST, below=1)
-    require_number("signal_power", signal_power, least=-LARGEST, below=1 - phi)
-    require_number("schedule_power", schedule_power, least=0, most=LARGEST)
-    require_number("privacy_power", privacy_power, least=-LARGEST, below=1)
+    phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
+    require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
+    require_number("schedule_power", schedule_power, least=0, most=MOST)
+    require_number("privacy_power", privacy_power, least=-MOST, below=1)
 
 
 def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
@@ -450,7 +415,7 @@ def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float6
     Parameters
     ----------
     coordinate : array_like, shape (...)
-        z, from -1e30 to 1e30.
+        z, at most 1e12 in size.
     dimension : int
         d.
 
@@ -459,7 +424,7 @@ def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float6
     bombari2025, equation (D.133).
     """
     dimension = require_count("dimension", dimension)
-    point = require_real("coordinate", coordinate, least=-1e30, most=1e30)
+    point = require_real("coordinate", coordinate, least=-MOST, most=MOST)
     left = np.maximum(1 / dimension - point**2, 0.0)
     return 15 * dimension**2.5 / 16 * left**2
 
@@ -514,25 +479,25 @@ def private_bound(
     Parameters
     ----------
     aspect_ratio : array_like, shape (...)
-        gamma = d / n, more than 0.
+        gamma = d / n.
     zcdp_root : array_like, shape (...)
-        rho, more than 0.
+        rho.
     label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
+        Standard deviation zeta of the label noise.
     smallest : float
-        Smallest eigenvalue of the covariance, more than 0.
+        Smallest eigenvalue of the covariance.
 
     Source
     ------
     bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
     """
-    gamma, rho = require_settings(infinite=False, aspect_ratio=aspect_ratio, zcdp_root=zcdp_root)
-    noise, least = require_scalars(label_noise_std=label_noise_std, smallest=smallest)
-    require_number("label_noise_std", noise, above=0)
-    with np.errstate(under="ignore"):
-        # The root, since the square of an exponential that is too small may yet be none.
-        root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
-        return np.minimum(least / 80, root**2 / 8)
+    gamma = require_real("aspect_ratio", aspect_ratio, least=LEAST, most=MOST)
+    rho = require_real("zcdp_root", zcdp_root, least=LEAST, most=MOST)
+    require_broadcast(aspect_ratio=gamma, zcdp_root=rho)
+    noise, least = require_scales(label_noise_std=label_noise_std, smallest=smallest)
+    # The root, since the square of an exponential that is too small may yet be none.
+    root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
+    return np.minimum(least / 80, root**2 / 8)
 
 
 def statistical_bound(
@@ -547,7 +512,7 @@ def statistical_bound(
     aspect_ratio : array_like, shape (...)
         gamma = d / n, in (0, 1).
     label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
+        Standard deviation zeta of the label noise.
     largest : float
         Largest eigenvalue of the covariance, at least the mean eigenvalue 1.
 
@@ -557,7 +522,6 @@ def statistical_bound(
     twice this bound, which the Bayes risk of its own prior violates.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
-    noise, greatest = require_scalars(label_noise_std=label_noise_std, largest=largest)
-    require_number("label_noise_std", noise, above=0)
-    require_number("largest", greatest, least=1)
+    noise = require_scale("label_noise_std", label_noise_std)
+    greatest = require_scale("largest", largest, least=1)
     return np.asarray(noise**2 * gamma / (8 * greatest))
