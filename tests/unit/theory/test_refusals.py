@@ -24,7 +24,7 @@ from privreg.theory.noisy_sgd.diffusion import (
 )
 from privreg.theory.noisy_sgd.last_iterate_loss import (
     fixed_order_divergence,
-    hidden_state_divergence,
+    shuffled_hidden_state_loss,
 )
 from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, release_loss, shuffled_loss
 from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
@@ -195,9 +195,9 @@ class Rising:
         (partial(largest_pairs, np.full((3, 3), -np.inf), 3), "proxy must be more than -inf"),
         (
             partial(
-                hidden_state_divergence,
-                1,
-                1,
+                shuffled_hidden_state_loss,
+                [1],
+                records=2,
                 clip_norm=1.0,
                 gradient_noise_std=1.0,
                 step_size=0.5,

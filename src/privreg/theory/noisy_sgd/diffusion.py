@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
     LEAST,
     MOST,
     Computed,
+    FloatArray,
     Immutable,
     frozen,
     require_answer,
@@ -60,10 +61,10 @@ class SecondMomentBasis(NamedTuple):
     `normal`, shape (d,), is the unit normal of the reflecting hyperplane; zero for the identity.
     """
 
-    eigenvalues: NDArray[np.float64]
-    normal: NDArray[np.float64]
+    eigenvalues: FloatArray
+    normal: FloatArray
 
-    def coordinates(self, vectors: ArrayLike) -> NDArray[np.float64]:
+    def coordinates(self, vectors: ArrayLike) -> FloatArray:
         """Vectors in the eigenbasis, (..., d) -> (..., d); its own inverse, at a cost of O(d)."""
         values = np.asarray(vectors, dtype=np.float64)
         return values - 2.0 * (values @ self.normal)[..., None] * self.normal
@@ -137,15 +138,15 @@ class RidgeRegression(Immutable):
     lin2025, section 2 and Appendix A.
     """
 
-    eigenvalues: NDArray[np.float64]
-    target: NDArray[np.float64]
-    initial: NDArray[np.float64]
+    eigenvalues: FloatArray
+    target: FloatArray
+    initial: FloatArray
     label_noise_std: float
     ridge: float
-    multiplicities: NDArray[np.float64]
-    curvatures: NDArray[np.float64] = field(init=False)
-    minimiser: NDArray[np.float64] = field(init=False)
-    bias: NDArray[np.float64] = field(init=False)
+    multiplicities: FloatArray
+    curvatures: FloatArray = field(init=False)
+    minimiser: FloatArray = field(init=False)
+    bias: FloatArray = field(init=False)
 
     def __init__(
         self,
@@ -186,7 +187,7 @@ class RidgeRegression(Immutable):
         """Number d of coordinates, the sum of the multiplicities."""
         return float(self.multiplicities.sum())
 
-    def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
+    def gradient_flow(self, integral: ArrayLike) -> FloatArray:
         """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, from 0 to 1e24."""
         length = require_real("integral", integral, least=0, most=MOST**2)
         exponent = length[..., None] * self.curvatures
@@ -196,18 +197,18 @@ class RidgeRegression(Immutable):
         early = decay * self.initial - np.expm1(-exponent) * self.minimiser
         return np.where(exponent < EARLY, early, flow)
 
-    def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
+    def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
         """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
-    def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
+    def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
         """Mean of R - P, as `risk` is that of P."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
-    def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[NDArray[np.float64], ...]:
+    def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[FloatArray, ...]:
         centre = require_array("point", point, shape=(..., self.eigenvalues.size))
         width = require_real("variance", variance, least=0)
         require_broadcast(point=centre, variance=width)
@@ -226,6 +227,7 @@ class HomogenisedSGD(Computed):
     collocation of order 23, where each panel reduces to one linear system for the risk. Panels are
     cut until the rate, its integral and the fastest decay are polynomials on them, and between the
     nodes the variances are interpolated: any time may be asked for, to about 1e-11 of the variance.
+    A law that would need more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -239,12 +241,6 @@ class HomogenisedSGD(Computed):
         Last time T = n/d.
     minimum_panels : int
         Least number of panels; raise it for a rate with a bump far shorter than a panel.
-
-    Raises
-    ------
-    ValueError
-        If the integral is not that of the rate, the law would need more than 1e6 panels or leave
-        double precision, or a time outside [0, horizon] is asked for.
 
     Source
     ------
@@ -288,30 +284,30 @@ class HomogenisedSGD(Computed):
             values = _collocate(self)
         self._values = require_answer("problem, schedule and horizon", values)
 
-    def mean(self, time: ArrayLike) -> NDArray[np.float64]:
+    def mean(self, time: ArrayLike) -> FloatArray:
         """Mean m(t), shape (..., m)."""
         return self.problem.gradient_flow(self.schedule.integral(self._checked(time)))
 
-    def variance(self, time: ArrayLike) -> NDArray[np.float64]:
+    def variance(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by coordinate, shape (..., m)."""
         return self.variance_by_eigenvalue(time)[..., self.group]
 
-    def variance_by_eigenvalue(self, time: ArrayLike) -> NDArray[np.float64]:
+    def variance_by_eigenvalue(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by distinct eigenvalue, shape (..., number of distinct eigenvalues)."""
         return interpolate(self._checked(time), self._edges, self._values)
 
-    def risk(self, time: ArrayLike) -> NDArray[np.float64]:
+    def risk(self, time: ArrayLike) -> FloatArray:
         """Mean population risk P_t, shape (...)."""
         integral = self.schedule.integral(self._checked(time))
         return self._flow_risk(integral) + 0.5 * (
             self.variance_by_eigenvalue(time) @ self._risk_weights
         )
 
-    def regularised_risk(self, time: ArrayLike) -> NDArray[np.float64]:
+    def regularised_risk(self, time: ArrayLike) -> FloatArray:
         """Mean regularised risk R_t, shape (...)."""
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
-    def transition(self, time: ArrayLike, start: ArrayLike) -> NDArray[np.float64]:
+    def transition(self, time: ArrayLike, start: ArrayLike) -> FloatArray:
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
         begin, end = self._checked(start, "start"), self._checked(time)
         if np.any(end < begin):
@@ -319,20 +315,20 @@ class HomogenisedSGD(Computed):
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
         return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
-    def _flow_risk(self, integral: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _flow_risk(self, integral: FloatArray) -> FloatArray:
         """Risk of the gradient flow at Γ = `integral`."""
         decay = np.exp(-integral[..., None] * (self.distinct_eigenvalues + self.problem.ridge))
         still, linear, square = self._energies
         excess = still.sum() + decay @ linear + decay**2 @ square
         return np.asarray(0.5 * (excess + self.problem.label_noise_std**2))
 
-    def _checked(self, time: ArrayLike, name: str = "time") -> NDArray[np.float64]:
+    def _checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
         # A grid such as k/d may end one rounding error beyond the horizon.
         t = require_real(name, time, least=0, most=self.horizon * (1 + 1e-12))
         return np.minimum(t, self.horizon)
 
 
-def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
+def _collocate(law: HomogenisedSGD) -> FloatArray:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
     panels, groups = law._edges.size - 1, law.distinct_eigenvalues.size
     values = np.zeros((panels, STAGES + 1, groups))
@@ -354,9 +350,7 @@ def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     return values
 
 
-def _panel_systems(
-    law: HomogenisedSGD, edges: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], ...]:
+def _panel_systems(law: HomogenisedSGD, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Solutions of the linear systems of the panels between these edges, given their starts.
 
     With V the variances at a panel's start and w half the weights of the risk, risks at its stages
@@ -384,13 +378,8 @@ def _panel_systems(
 
 
 def resolved_panels(
-    schedule: RateWithIntegral,
-    *,
-    horizon: float,
-    fastest: float,
-    feedback: float,
-    minimum: int,
-) -> NDArray[np.float64]:
+    schedule: RateWithIntegral, *, horizon: float, fastest: float, feedback: float, minimum: int
+) -> FloatArray:
     r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
 
     Equal panels are cut until, with the largest curvature a and the growth f of the risk in units
@@ -399,20 +388,19 @@ def resolved_panels(
     the rate, and :math:`e^{-2a\Gamma}`. A panel around a jump is halved to neighbouring doubles.
     """
     edges = np.linspace(0.0, horizon, minimum + 1)
-    exponents, error = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
+    exponents, _ = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
     needed = float(exponents.sum()) / LARGEST_EXPONENT
     if not needed <= MOST_PANELS:
         raise ValueError(
             f"horizon must be at most {horizon * MOST_PANELS / needed:g} at these rates and "
             f"eigenvalues, got {horizon}"
         )
-    if needed > minimum:
-        edges = np.linspace(0.0, horizon, int(np.ceil(needed)) + 1)
-        exponents, error = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
+    edges = np.linspace(0.0, horizon, max(minimum, int(np.ceil(needed))) + 1)
     left, right = edges[:-1], edges[1:]
-    accepted: list[NDArray[np.float64]] = []
+    accepted: list[FloatArray] = []
     count = 0
-    while True:
+    while left.size:
+        exponents, error = _examine(schedule, left, right, fastest, feedback)
         pieces = np.ceil(exponents / LARGEST_EXPONENT * (1 - 1e-9))
         middle = left + (right - left) / 2
         divisible = (middle > left) & (middle < right)
@@ -425,20 +413,18 @@ def resolved_panels(
                 "schedule must be piecewise smooth, with an integral that is exact to rounding, "
                 f"and need at most {MOST_PANELS:g} panels, got {type(schedule).__name__}"
             )
-        if whole.all():
-            break
-        left, right = _cut(left[~whole], right[~whole], pieces[~whole].astype(np.int64))
-        exponents, error = _examine(schedule, left, right, fastest, feedback)
+        counts = pieces[~whole].astype(np.int64)
+        owner = np.repeat(np.flatnonzero(~whole), counts)
+        place = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        start, end, parts = left[owner], right[owner], pieces[owner]
+        left = start + (end - start) * (place / parts)
+        right = np.where(place + 1 == parts, end, start + (end - start) * ((place + 1) / parts))
     return np.append(np.sort(np.concatenate(accepted)), horizon)
 
 
 def _examine(
-    schedule: RateWithIntegral,
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    fastest: float,
-    feedback: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    schedule: RateWithIntegral, left: FloatArray, right: FloatArray, fastest: float, feedback: float
+) -> tuple[FloatArray, FloatArray]:
     """Exponent of each panel, and the residuals of the known solutions in units of tolerance."""
     matrix = integration_matrix(STAGES)
     width = (right - left)[:, None]
@@ -455,27 +441,14 @@ def _examine(
     decay = np.exp(-2.0 * fastest * passed)
     pull = 2.0 * fastest * width * rate * decay
     left_over = np.max(np.abs(pull @ matrix.T - (1.0 - decay)), axis=1)
-    error = np.maximum(
+    return exponent, np.maximum(
         lag / (RESOLUTION * length + rounding),
         left_over / (RESOLUTION + 2.0 * fastest * rounding),
     )
-    return exponent, error
-
-
-def _cut(
-    left: NDArray[np.float64], right: NDArray[np.float64], pieces: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each panel in equal pieces."""
-    owner = np.repeat(np.arange(left.size), pieces)
-    place = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    width = right - left
-    start = left[owner] + width[owner] * (place / pieces[owner])
-    end = left[owner] + width[owner] * ((place + 1) / pieces[owner])
-    return start, np.where(place + 1 == pieces[owner], right[owner], end)
 
 
 @cache
-def radau_nodes(stages: int) -> NDArray[np.float64]:
+def radau_nodes(stages: int) -> FloatArray:
     """The right Radau nodes on (0, 1], ascending, the last of them 1, for at most 20 stages.
 
     They are the zeros of the difference of two neighbouring Legendre polynomials.
@@ -491,7 +464,7 @@ def radau_nodes(stages: int) -> NDArray[np.float64]:
 
 
 @cache
-def integration_matrix(stages: int) -> NDArray[np.float64]:
+def integration_matrix(stages: int) -> FloatArray:
     """Matrix from values at the Radau nodes to integrals from 0 to each: that of Radau IIA."""
     x = 2.0 * radau_nodes(stages) - 1.0
     values = legendre.legvander(x, stages - 1)
@@ -501,9 +474,7 @@ def integration_matrix(stages: int) -> NDArray[np.float64]:
     return frozen(0.5 * integrals @ np.linalg.inv(values))
 
 
-def interpolate(
-    time: NDArray[np.float64], edges: NDArray[np.float64], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def interpolate(time: FloatArray, edges: FloatArray, values: FloatArray) -> FloatArray:
     """Value of a panelwise polynomial, (..., g), given at each panel's left edge and Radau nodes.
 
     The barycentric formula is stable at any node set as close to Chebyshev's as Radau's is.
@@ -524,7 +495,7 @@ def interpolate(
 
 
 @cache
-def _barycentric_weights(stages: int) -> NDArray[np.float64]:
+def _barycentric_weights(stages: int) -> FloatArray:
     nodes = np.concatenate([[0.0], radau_nodes(stages)])
     gaps = nodes[:, None] - nodes + np.eye(nodes.size)
     return frozen(1.0 / np.prod(gaps, axis=1))
@@ -551,8 +522,8 @@ class Population(Immutable):
     lin2025, section 2.
     """
 
-    second_moment: NDArray[np.float64]
-    target: NDArray[np.float64]
+    second_moment: FloatArray
+    target: FloatArray
     label_noise_std: float
 
     def __post_init__(self) -> None:
@@ -567,21 +538,11 @@ class Population(Immutable):
 
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
-    ) -> tuple[RidgeRegression, NDArray[np.float64]]:
-        """The regression in the eigenbasis of Σ, and that basis.
+    ) -> tuple[RidgeRegression, FloatArray]:
+        """The regression in the eigenbasis of Σ, and that basis, shape (d, d).
 
-        Parameters
-        ----------
-        start : array_like, shape (d,), optional
-            x_0; 0 by default.
-        ridge : float
-            δ, as for `RidgeRegression`.
-
-        Returns
-        -------
-        problem : RidgeRegression
-        basis : ndarray, shape (d, d)
-            Eigenvectors in its columns: `vectors @ basis` are coordinates.
+        The penalty δ is `ridge` and the start x_0, shape (d,), 0 by default. Eigenvectors are the
+        columns of the basis: `vectors @ basis` are coordinates.
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
@@ -598,46 +559,27 @@ class Population(Immutable):
         return problem, basis
 
 
-def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
-    r"""Law of the records as least squares sees it.
+def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
+    r"""Law of the records (n, d) and (n,) as least squares sees it, itself not private.
 
     .. math::
         \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
         \hat x = \arg\min_x \sum_k (a_k^\top x - b_k)^2, \qquad
         \hat\zeta^2 = \tfrac1{n-d}\sum_k (a_k^\top\hat x - b_k)^2
-
-    Parameters
-    ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
-        At most 1e12 in size. More records than dimensions, linearly independent; rough unless they
-        are many more.
-
-    Guarantee
-    ---------
-    None: computed from the records without noise.
-
-    Examples
-    --------
-    >>> found = estimated_population([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
-    >>> round(float(found.target[0]), 6), round(float(found.second_moment[0, 0]), 6)
-    (1.0, 4.666667)
     """
-    rows = require_array("features", features, shape=(None, None), **WITHIN)
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,), **WITHIN)
     if n <= d:
         raise ValueError(
             "features must have more records than dimensions where no population is given, "
             f"got {n} records of dimension {d}"
         )
-    target, _, rank, _ = np.linalg.lstsq(rows, targets)
+    target, _, rank, _ = np.linalg.lstsq(rows, labels)
     truth = np.asarray(target, dtype=np.float64)
     if rank < d:
         raise ValueError(
             f"features must be linearly independent where no population is given, got rank {rank} "
             f"of {d}"
         )
-    spread = float(np.linalg.norm(rows @ truth - targets)) / sqrt(n - d)
+    spread = float(np.linalg.norm(rows @ truth - labels)) / sqrt(n - d)
     # Residuals of the size of their rounding are none.
     return Population(rows.T @ rows / n, truth, spread if spread >= LEAST else 0.0)

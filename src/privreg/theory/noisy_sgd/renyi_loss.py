@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
     MOST,
+    FloatArray,
     require_answer,
     require_array,
     require_choice,
@@ -51,7 +52,7 @@ GENTLE = 500.0
 
 def shuffled_loss(
     divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Rényi loss of a mixture over the random position of the differing record.
 
     .. math::
@@ -92,7 +93,7 @@ def shuffled_loss(
 
 def paper_shuffled_loss_of_iterates(
     divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Equation (21) of lin2025 as printed, with a product where `shuffled_loss` has the sum.
 
     .. math::
@@ -113,7 +114,7 @@ def paper_shuffled_loss_of_iterates(
 
 def _mixture(
     divergences: ArrayLike, weights: ArrayLike, horizon: float, order: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+) -> tuple[FloatArray, FloatArray, float]:
     """Probabilities of the positions, exponents (α - 1) D, and the order."""
     order = require_number("order", order, above=1, most=MOST)
     horizon = require_scale("horizon", horizon)
@@ -135,7 +136,7 @@ def position_quadrature(
     finest: float,
     nodes_per_panel: int = 4,
     schedule: RateWithIntegral | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     """Quadrature over positions up to the last release time, fine at 0 and before each release.
 
     The loss as a function of the position has a layer of a few steps at 0, where the state
@@ -177,14 +178,11 @@ def position_quadrature(
 
 
 def _resolving(
-    schedule: RateWithIntegral,
-    edges: NDArray[np.float64],
-    points: NDArray[np.float64],
-    masses: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    schedule: RateWithIntegral, edges: FloatArray, points: FloatArray, masses: FloatArray
+) -> FloatArray:
     """Edges between which the rule integrates the squared rate, or all but a share of the whole."""
 
-    def squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def squares(left: FloatArray, right: FloatArray) -> FloatArray:
         positions, weights = _rule(left, right, points, masses)
         return (weights * schedule.rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
 
@@ -203,11 +201,8 @@ def _resolving(
 
 
 def _rule(
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    points: NDArray[np.float64],
-    masses: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    left: FloatArray, right: FloatArray, points: FloatArray, masses: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     width = right - left
     positions = left[:, None] + 0.5 * width[:, None] * (points + 1.0)
     return positions.ravel(), (0.5 * width[:, None] * masses).ravel()
@@ -223,7 +218,7 @@ MOST_AT_ONCE = 1e5
 class Record(NamedTuple):
     """One record: features in the eigenbasis of Σ, shape (d,), and its label."""
 
-    features: NDArray[np.float64]
+    features: FloatArray
     label: float
 
 
@@ -396,7 +391,7 @@ def iterates_divergence(
 
 
 def _distinct_divergence(
-    shift: NDArray[np.float64], p: LowRankUpdate, q: LowRankUpdate, *, order: float
+    shift: FloatArray, p: LowRankUpdate, q: LowRankUpdate, *, order: float
 ) -> float:
     """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
     try:
@@ -408,7 +403,7 @@ def _distinct_divergence(
         ) from None
 
 
-def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:
+def _pull(geometry: ReleaseGeometry, record: Record) -> FloatArray:
     features = record.features
     return geometry.carry * features * (features @ geometry.mean - record.label)
 
@@ -422,10 +417,7 @@ def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
 
 
 def _averaged_quadratic(
-    form: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    order: float,
+    form: FloatArray, mean: FloatArray, covariance: FloatArray, order: float
 ) -> float:
     """ln E exp(α(α-1)/2 wᵀHw) / (α-1) for w ~ N(mean, covariance); `inf` where it diverges."""
     values, vectors = np.linalg.eigh(covariance)
@@ -465,11 +457,11 @@ class ReleaseGeometry(NamedTuple):
     by -η `carry`·a (aᵀ `mean` - b).
     """
 
-    base: NDArray[np.float64]
-    carry: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    base: FloatArray
+    carry: FloatArray
+    cross: FloatArray
+    prior: FloatArray
+    mean: FloatArray
     step: float
 
 
@@ -504,9 +496,9 @@ def release_geometries(
 
 def _geometries(
     law: HomogenisedSGD,
-    prefix: NDArray[np.float64],
-    suffix: NDArray[np.float64],
-    positions: NDArray[np.float64],
+    prefix: FloatArray,
+    suffix: FloatArray,
+    positions: FloatArray,
     variant: Variant,
 ) -> Iterator[ReleaseGeometry]:
     """Geometries at positions (p,) between a prefix and a suffix of the release times."""
@@ -535,9 +527,7 @@ def _geometries(
     return map(ReleaseGeometry, base, carry, cross, prior, means, steps.tolist())
 
 
-def _sum_variance(
-    law: HomogenisedSGD, times: NDArray[np.float64], variances: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray) -> FloatArray:
     """Variance of the sum over ascending times of processes with the law's decay, (p, d).
 
     `variances` are theirs at the times, shape (J, p, d), or (J, 1, d) where they have the same.
@@ -551,7 +541,7 @@ def _sum_variance(
     return total
 
 
-def _require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+def _require_apart(base: FloatArray, parts: FloatArray) -> None:
     """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
@@ -560,7 +550,7 @@ def _require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> Non
         )
 
 
-def _ascending(times: ArrayLike, **bounds: float) -> NDArray[np.float64]:
+def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
     released = require_array("times", times, shape=(None,), **bounds)
     if np.any(np.diff(released) <= 0):
         raise ValueError(f"times must be strictly ascending, got {short(released)}")
@@ -588,9 +578,9 @@ class ReleaseLoss:
     """
 
     loss: float
-    by_direction: NDArray[np.float64]
-    positions: NDArray[np.float64]
-    divergences: NDArray[np.float64]
+    by_direction: FloatArray
+    positions: FloatArray
+    divergences: FloatArray
 
 
 def release_loss(
@@ -721,9 +711,7 @@ def release_loss(
     return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
 
 
-def _release_steps(
-    steps: ArrayLike | None, *, release: str, sample_size: int
-) -> NDArray[np.float64]:
+def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -> FloatArray:
     if steps is None:
         if release != "last":
             raise ValueError(f"steps must be given for the release {release!r}, got None")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
     MOST,
+    FloatArray,
     require_answer,
     require_array,
     require_count,
@@ -36,9 +37,9 @@ class VolterraRisk(NamedTuple):
         Estimated largest relative error of the risks.
     """
 
-    time: NDArray[np.float64]
-    risk: NDArray[np.float64]
-    regularised_risk: NDArray[np.float64]
+    time: FloatArray
+    risk: FloatArray
+    regularised_risk: FloatArray
     error: float
 
 
@@ -97,7 +98,7 @@ def solve_volterra(
     intervals = require_count("intervals", intervals)
     extrapolations = require_count("extrapolations", extrapolations)
     rtol = require_number("rtol", rtol, above=0, below=1)
-    table: list[list[NDArray[np.float64]]] = []
+    table: list[list[FloatArray]] = []
     # At too large a rate the risk grows exponentially.
     with np.errstate(over="ignore", invalid="ignore"):
         for level in range(extrapolations + 1):
@@ -126,7 +127,7 @@ def _trapezoid(
     gradient_noise_std: float,
     horizon: float,
     intervals: int,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Rows time, risk and regularised risk by the trapezoid rule on a uniform grid of Γ."""
     end = float(schedule.integral(horizon))
     step = end / intervals
@@ -163,9 +164,7 @@ def _trapezoid(
     return np.stack([time, risk, regularised])
 
 
-def _convolve(
-    kernel: NDArray[np.float64], source: NDArray[np.float64], step: float
-) -> NDArray[np.float64]:
+def _convolve(kernel: FloatArray, source: FloatArray, step: float) -> FloatArray:
     """Trapezoid rule for the convolution of two functions on a uniform grid."""
     size = kernel.size
     length = 2 * size
@@ -176,8 +175,8 @@ def _convolve(
 
 
 def _inverse_integral(
-    schedule: RateWithIntegral, integral: NDArray[np.float64], horizon: float
-) -> NDArray[np.float64]:
+    schedule: RateWithIntegral, integral: FloatArray, horizon: float
+) -> FloatArray:
     """Times at which the integrated rate takes the given values, to some ulp of either."""
     low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
     time = 0.5 * (low + high)
@@ -244,7 +243,7 @@ def isotropic_risk(
     gradient_noise_std: float,
     ridge: float = 0.0,
     label_noise_std: float = 0.0,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Mean population risk for Σ = λI and a constant scaled rate, of the shape of `time`.
 
     .. math::
@@ -299,7 +298,7 @@ def isotropic_risk(
     return require_answer("time, eigenvalue and rate", np.asarray(risk))
 
 
-def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[np.float64]:
+def _convolution(t: FloatArray, decay: float, speed: float) -> FloatArray:
     """Integral over u in [0, t] of exp(-decay (t - u) - speed u), also where the two rates meet."""
     gap = decay - speed
     ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
@@ -312,7 +311,7 @@ def mean_risk(
     *,
     gradient_noise_std: float,
     kurtosis: float = 3.0,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Mean population risk of the discrete algorithm, before each step and at the end.
 
     .. math::

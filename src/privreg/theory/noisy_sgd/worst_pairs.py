@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.checks import (
     MOST,
     Computed,
+    FloatArray,
     require_array,
     require_broadcast,
     require_choice,
@@ -40,7 +41,7 @@ NEAR = 1e-7
 
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
 
     .. math::
@@ -77,12 +78,7 @@ def pair_gradient_gap(
     return result
 
 
-def _gap(
-    rows: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    pull: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
     """Distances of rows times factors, shape (n,), moved by a pull."""
     square = factors**2 * np.diag(gram)
     parts = square[:, None] + (square + pull @ pull)
@@ -206,7 +202,7 @@ class PairSearch(Computed):
         self.features = require_frozen("features", features, shape=shape, **WITHIN)
         self.labels = require_frozen("labels", labels, shape=self.features.shape[:1], **WITHIN)
         groups = law.distinct_eigenvalues.size
-        self._grams: NDArray[np.float64] | None = None
+        self._grams: FloatArray | None = None
         if groups <= _STORED_GROUPS:
             # A weight is a function of the eigenvalue alone, so one coordinate of each serves.
             self._representative = np.unique(law.group, return_index=True)[1]
@@ -218,13 +214,8 @@ class PairSearch(Computed):
             self._squares = np.diagonal(grams, axis1=1, axis2=2).copy()
 
     def divergences(
-        self,
-        *,
-        times: ArrayLike,
-        position: ArrayLike,
-        order: ArrayLike,
-        variant: Variant = "exact",
-    ) -> NDArray[np.float64]:
+        self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
+    ) -> FloatArray:
         """D(i ‖ j) of the averaged iterates at `times`, (..., n, n), right to 1e-6 or to 1e-9.
 
         `inf` where the mixture covariance of the pair is not positive definite, or where double
@@ -284,11 +275,11 @@ class PairSearch(Computed):
     def _divergences(
         self,
         geometry: ReleaseGeometry,
-        grams: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        kappa: NDArray[np.float64],
+        grams: FloatArray,
+        weights: FloatArray,
+        kappa: FloatArray,
         order: float,
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         """Divergences at one position and order, those of lost digits pair by pair."""
         residuals = self.features @ geometry.mean - self.labels
         # Of a sum of products, beside that of few operations on it.
@@ -309,7 +300,7 @@ class PairSearch(Computed):
         warn_beyond("divergence of a pair", error=float(errors.max()), tolerance=RELATIVE)
         return result
 
-    def _gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _gram(self, weight: FloatArray) -> FloatArray:
         if np.any(weight < 0):
             return (self.features * weight) @ self.features.T
         scaled = self.features * np.sqrt(weight)
@@ -318,14 +309,14 @@ class PairSearch(Computed):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def pair_divergences(
-    grams: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    residuals: NDArray[np.float64],
-    kappa: NDArray[np.float64],
+    grams: FloatArray,
+    weights: FloatArray,
+    residuals: FloatArray,
+    kappa: FloatArray,
     step: float,
     order: float,
     rounding: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
 
     They are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry), mixed and inner. With

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
     LEAST,
     MOST,
+    FloatArray,
     require_broadcast,
     require_count,
     require_number,
@@ -34,7 +35,7 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
 )
 
 
-def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
+def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
     r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
@@ -60,7 +61,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
     return share * (noise / drift) ** 2 / 2
 
 
-def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
+def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
     r"""Least risk over (gamma / rho)^2 where private noise dominates, for isotropic data.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
@@ -128,7 +129,7 @@ def least_risk(
 
 def _descent_times(
     initial: float, reach: float, clip_constant: float, label_noise_std: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
@@ -337,7 +338,7 @@ def term_exponents(
     schedule_power: float,
     privacy_power: float,
     aspect_ratio: float | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Exponents of the risk's terms, (3, ...): forgotten signal, sampling noise, private noise.
 
     .. math:: e_1 = -a\kappa, \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
@@ -398,10 +399,7 @@ def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
 
 
 def _check(
-    spectrum_power: float,
-    signal_power: float,
-    schedule_power: float,
-    privacy_power: float = 0.0,
+    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float = 0.0
 ) -> None:
     phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
     require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
@@ -409,7 +407,7 @@ def _check(
     require_number("privacy_power", privacy_power, least=-MOST, below=1)
 
 
-def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
+def prior_density(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
     """Density of one coordinate of the target under the prior, 0 outside its support.
 
     Parameters
@@ -429,7 +427,7 @@ def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float6
     return 15 * dimension**2.5 / 16 * left**2
 
 
-def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
+def prior_score(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
     r"""Score of the prior, :math:`\pi'(z)/\pi(z) = -4z / (1/d - z^2)`, inside its support.
 
     Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
@@ -453,7 +451,7 @@ def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]
     return -4 * values / ((edge - values) * (edge + values))
 
 
-def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.float64]:
+def sample_prior(rng: np.random.Generator, *, dimension: int) -> FloatArray:
     """Draw a target, shape (dimension,), of norm less than 1."""
     require_rng("rng", rng)
     dimension = require_count("dimension", dimension)
@@ -461,12 +459,8 @@ def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.floa
 
 
 def private_bound(
-    *,
-    aspect_ratio: ArrayLike,
-    zcdp_root: ArrayLike,
-    label_noise_std: float,
-    smallest: float = 1.0,
-) -> NDArray[np.float64]:
+    *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
+) -> FloatArray:
     r"""Excess risk below which no rho^2/2-zCDP estimator gets for all targets in the unit ball.
 
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
@@ -502,7 +496,7 @@ def private_bound(
 
 def statistical_bound(
     *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Excess risk below which no estimator gets for all targets in the unit ball, for large d.
 
     .. math:: \frac{\zeta^2\gamma}{8\lambda_{\max}}

@@ -18,10 +18,11 @@ from typing import Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gamma, gammainc
 
 from privreg.checks import (
+    FloatArray,
     require_answer,
     require_array,
     require_choice,
@@ -56,7 +57,7 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _ENDS = np.append(0.0, 0.5 ** np.arange(140.0, -1.0, -1.0))
 GRADED_POINTS = (_ENDS[:-1, None] + np.diff(_ENDS)[:, None] * (_POINTS + 1) / 2).ravel()
 GRADED_WEIGHTS = (np.diff(_ENDS)[:, None] * _WEIGHTS / 2).ravel()
-Kernel = Callable[[ArrayLike], NDArray[np.float64]]
+Kernel = Callable[[ArrayLike], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
     require_instance("spectrum", spectrum, Spectrum)
     signals = require_signal(signal, spectrum)
 
-    def weighted(values: NDArray[np.float64]) -> Kernel:
+    def weighted(values: FloatArray) -> Kernel:
         return lambda x: (
             np.exp(-2 * np.multiply.outer(np.asarray(x, dtype=float), spectrum.eigenvalues))
             @ (spectrum.weights * values)
@@ -154,7 +155,7 @@ def solve(
     zcdp_root: float,
     clip_constant: float,
     label_noise_std: float,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Excess risk along time, before the output noise, by marching through the Volterra equation.
 
     The coefficients are averaged over each interval of the grid, over which the kernels are
@@ -237,9 +238,7 @@ def solve(
     return require_answer("kernels, schedule and times", risk)
 
 
-def _interval_mean(
-    kernel: Kernel, antiderivative: Kernel, ago: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
     """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
     widths = ago[:-1] - ago[1:]
     whole = antiderivative(ago)
@@ -260,7 +259,7 @@ def _interval_mean(
     return found
 
 
-def _scaled_incomplete_gamma(order: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scaled_incomplete_gamma(order: float, z: FloatArray) -> FloatArray:
     """Lower incomplete gamma function over z^order, finite at 0."""
     small = z < 1e-3
     near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
@@ -285,7 +284,7 @@ def risk_path(
     times: ArrayLike,
     steps: int | None = None,
     form: Form = "corrected",
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Excess risk along one path, by the Euler-Maruyama method (strong order 1/2, weak order 1).
 
     It is the risk before the noise that is added to the output alone, shape (times,).
