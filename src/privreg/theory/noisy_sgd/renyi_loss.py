@@ -3,8 +3,8 @@
 Every number here compares two Gaussian laws of a diffusion that stands for noisy SGD by a
 conjecture, for one observed pair of records. It bounds no mechanism over all neighbouring data
 sets: it is not a guarantee. The diffusion's variance also counts the sampling noise of the
-other records, which a privacy adversary may know; `fixed_order_loss` has the exact loss with
-the data held fixed.
+other records, which a privacy adversary may know; `last_iterate_loss.fixed_order_divergence` is
+exact with the data held fixed.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. In the
 eigenbasis of Σ everything but that step is diagonal, so each covariance is a diagonal, common
@@ -36,7 +36,7 @@ from privreg.checks import (
     short,
 )
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
-from privreg.schedules import RateWithIntegral, require_rate
+from privreg.schedules import ConstantRate, RateWithIntegral, require_rate
 from privreg.theory.noisy_sgd.diffusion import (
     WITHIN,
     HomogenisedSGD,
@@ -161,34 +161,28 @@ def position_quadrature(
     """
     released = _ascending(times, above=0, most=MOST)
     finest = require_scale("finest", finest)
+    rate = ConstantRate(1.0).rate if schedule is None else require_rate(schedule).rate
     nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
-    breaks = [0.0]
-    for left, right in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
-        levels = max(1, int(np.ceil(np.log2(max((right - left) / finest, 2.0)))))
-        half = 0.5 ** np.arange(levels, 0, -1)
-        breaks.extend(left + (right - left) * half)
-        breaks.extend(right - (right - left) * half[-2::-1])
-        breaks.append(float(right))
-    edges = np.array(breaks)
-    if schedule is not None:
-        require_rate(schedule)
-        edges = _resolving(schedule, edges, points, masses)
-    return _rule(edges[:-1], edges[1:], points, masses)
 
-
-def _resolving(
-    schedule: RateWithIntegral, edges: FloatArray, points: FloatArray, masses: FloatArray
-) -> FloatArray:
-    """Edges between which the rule integrates the squared rate, or all but a share of the whole."""
+    def rule(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        width = (right - left)[:, None]
+        positions = left[:, None] + 0.5 * width * (points + 1.0)
+        return positions.ravel(), (0.5 * width * masses).ravel()
 
     def squares(left: FloatArray, right: FloatArray) -> FloatArray:
-        positions, weights = _rule(left, right, points, masses)
-        return (weights * schedule.rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
+        positions, weights = rule(left, right)
+        return (weights * rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
 
-    left, right = edges[:-1], edges[1:]
-    total = 0.0
-    accepted = []
+    breaks = [0.0]
+    for begin, end in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
+        levels = max(1, int(np.ceil(np.log2(max((end - begin) / finest, 2.0)))))
+        half = 0.5 ** np.arange(levels, 0, -1)
+        breaks.extend(begin + (end - begin) * half)
+        breaks.extend(end - (end - begin) * half[-2::-1])
+        breaks.append(float(end))
+    left, right = np.array(breaks[:-1]), np.array(breaks[1:])
+    total, accepted = 0.0, []
     while left.size:
         middle = left + (right - left) / 2
         whole, first, second = squares(left, right), squares(left, middle), squares(middle, right)
@@ -197,15 +191,8 @@ def _resolving(
         cut = (error > SHARE * whole) & (error > SHARE_OF_TOTAL * total)
         accepted.append(left[~cut])
         left, right = np.append(left[cut], middle[cut]), np.append(middle[cut], right[cut])
-    return np.append(np.sort(np.concatenate(accepted)), edges[-1])
-
-
-def _rule(
-    left: FloatArray, right: FloatArray, points: FloatArray, masses: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    width = right - left
-    positions = left[:, None] + 0.5 * width[:, None] * (points + 1.0)
-    return positions.ravel(), (0.5 * width[:, None] * masses).ravel()
+    edges = np.append(np.sort(np.concatenate(accepted)), released[-1])
+    return rule(edges[:-1], edges[1:])
 
 
 Variant = Literal["exact", "paper"]
@@ -286,15 +273,11 @@ def average_divergence(
     r"""Divergence between the averages of J iterates of two runs that differ in one record.
 
     Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,).
+    ascending, shape (J,): no guarantee either.
 
     With "exact" an iterate before the differing step keeps its covariance with one after it,
     :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
     and the direction is reversed.
-
-    Guarantee
-    ---------
-    None: an approximation by a conjecture, for one pair of records.
 
     Source
     ------
@@ -311,9 +294,12 @@ def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
     """D(first ‖ second) of averages of a known geometry, right to 1e-6, or to 1e-9, or refused."""
-    shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
+    pulls = [
+        geometry.carry * features * (features @ geometry.mean - label)
+        for features, label in (first, second)
+    ]
     laws = [_covariance(geometry, record) for record in (first, second)]
-    return _distinct_divergence(shift, *laws, order=order)
+    return _distinct_divergence(geometry.step * (pulls[1] - pulls[0]), *laws, order=order)
 
 
 def iterates_divergence(
@@ -329,7 +315,7 @@ def iterates_divergence(
     r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
 
     Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,).
+    ascending, shape (J,): no guarantee either.
 
     By the Markov property only the last iterate Y before the step and the first iterate Z after it
     matter. With "exact" both count: Y has the same law in both runs, so
@@ -340,10 +326,6 @@ def iterates_divergence(
     which is a Gaussian integral in the two residuals that Y foretells; it is never less than the
     divergence of Z alone. With "paper" Y is dropped (the claim that the divergence is that of the
     suffix), and the direction is reversed.
-
-    Guarantee
-    ---------
-    None: an approximation by a conjecture, for one pair of records.
 
     Source
     ------
@@ -372,11 +354,7 @@ def iterates_divergence(
     shrink = 1.0 - geometry.step * law.problem.ridge
     base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
     _require_apart(base, geometry.base)
-    conditional = geometry._replace(
-        base=base,
-        cross=shrink * geometry.carry * prior,
-        prior=prior,
-    )
+    conditional = geometry._replace(base=base, cross=shrink * geometry.carry * prior, prior=prior)
     p, q = (_covariance(conditional, record) for record in (first, second))
     spread = _distinct_divergence(np.zeros(prior.size), p, q, order=order)
     mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
@@ -403,15 +381,9 @@ def _distinct_divergence(
         ) from None
 
 
-def _pull(geometry: ReleaseGeometry, record: Record) -> FloatArray:
-    features = record.features
-    return geometry.carry * features * (features @ geometry.mean - record.label)
-
-
 def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
-    features = record.features
+    features, step = record.features, geometry.step
     factors = np.column_stack([geometry.carry * features, geometry.cross * features])
-    step = geometry.step
     core = np.array([[step**2 * (features**2 @ geometry.prior), -step], [-step, 0.0]])
     return LowRankUpdate(geometry.base, factors, core)
 

@@ -1,8 +1,12 @@
-r"""Lower bounds on the risk of every private estimator, and the prior behind them.
+r"""Limits, bounds and exponents of the excess risk of one-pass DP-GD and of any private estimator.
 
-The prior makes the coordinates of the target independent, with density
-
-.. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}.
+Parameters have one name throughout: `aspect_ratio` is gamma = d / n, `zcdp_root` rho,
+`clip_constant` c, in units of the residual, `label_noise_std` zeta, the standard deviation of the
+label noise, `start` the excess risk R(0), and `smallest` and `largest` are the extreme eigenvalues
+of the covariance, of mean 1. Powers: eigenvalues have a density proportional to lambda^-phi with
+phi = `spectrum_power`, squared target coefficients are proportional to lambda^-psi with
+psi = `signal_power`, the schedule decays with alpha = `schedule_power`, and rho = gamma^b with
+b = `privacy_power`.
 """
 
 from __future__ import annotations
@@ -46,10 +50,8 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
     Parameters
     ----------
-    clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual; `inf` clips nothing.
-    label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise.
+    clip_constant, label_noise_std : array_like, shape (...)
+        c, where `inf` clips nothing, and zeta.
 
     Source
     ------
@@ -72,7 +74,7 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     Parameters
     ----------
     clip_constant, label_noise_std : array_like, shape (...)
-        c, finite, and zeta as for `sampling_limit`.
+        c and zeta.
 
     Source
     ------
@@ -97,14 +99,8 @@ def least_risk(
 
     Parameters
     ----------
-    aspect_ratio : float
-        gamma = d / n.
-    clip_constant : float
-        Clipping constant c in units of the residual; `inf` clips nothing.
-    label_noise_std : float
-        Standard deviation zeta of the label noise.
-    start : float
-        Excess risk R(0).
+    aspect_ratio, clip_constant, label_noise_std, start : float
+        gamma, c, where `inf` clips nothing, zeta and R(0).
 
     Source
     ------
@@ -148,14 +144,7 @@ def _descent_times(
 class Explicit:
     """The constants with which Theorem 2 is proved, and the bound that they give.
 
-    Attributes
-    ----------
-    schedule : Harmonic
-        The learning rate.
-    clip_constant : float
-        Clipping constant c.
-    bound : float
-        Upper bound on the excess risk of the private output, its noise included.
+    The bound is on the excess risk of the private output, its noise included.
     """
 
     schedule: Harmonic
@@ -187,16 +176,8 @@ def explicit_constants(
 
     Parameters
     ----------
-    aspect_ratio : float
-        gamma = d / n.
-    zcdp_root : float
-        rho.
-    label_noise_std : float
-        Standard deviation zeta of the label noise.
-    smallest, largest : float
-        Extreme eigenvalues of the covariance, smallest <= 1 <= largest.
-    start : float
-        Excess risk R(0).
+    aspect_ratio, zcdp_root, label_noise_std, smallest, largest, start : float
+        gamma, rho, zeta, the extreme eigenvalues, smallest <= 1 <= largest, and R(0).
 
     Source
     ------
@@ -270,14 +251,12 @@ def optimal_exponent(
 
     Parameters
     ----------
-    spectrum_power : float
-        phi, at least -1e12 and less than 1: density of eigenvalues proportional to lambda^-phi.
-    signal_power : float
-        psi, at least -1e12, below 1 - phi: squared target coefficients proportional to lambda^-psi.
+    spectrum_power, signal_power : float
+        phi, less than 1, and psi, less than 1 - phi; at least -1e12.
     schedule_power : float
-        alpha, at least 0 and at most 1e12; the theorem takes 0, 1/2 and all from 1 on.
+        alpha, from 0 to 1e12; the theorem takes 0, 1/2 and all from 1 on.
     privacy_power : float
-        b, at least -1e12 and less than 1: rho = gamma^b.
+        b, at least -1e12 and less than 1.
 
     Source
     ------
@@ -309,12 +288,7 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2).
-
-    Parameters
-    ----------
-    spectrum_power, signal_power, schedule_power : float
-        phi, psi and alpha as in `optimal_exponent`.
+    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2). Powers as in `optimal_exponent`.
 
     Source
     ------
@@ -348,9 +322,9 @@ def term_exponents(
     Parameters
     ----------
     learning_rate : array_like, shape (...)
-        a, at least -1e12 and at most 0: clipping constant times initial rate is gamma^a.
+        a, from -1e12 to 0: clipping constant times initial rate is gamma^a.
     spectrum_power, signal_power, schedule_power, privacy_power : float
-        phi, psi, alpha and b as in `optimal_exponent`.
+        As in `optimal_exponent`.
     aspect_ratio : float, optional
         gamma in (0, 1), for the logarithm where phi (alpha + 1) = 2; in the limit if left out.
 
@@ -377,12 +351,8 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)).
-
-    Parameters
-    ----------
-    spectrum_power, signal_power, privacy_power : float
-        phi, psi and b as in `optimal_exponent`.
+    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)). Powers as in
+    `optimal_exponent`.
 
     Source
     ------
@@ -408,14 +378,11 @@ def _check(
 
 
 def prior_density(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
-    """Density of one coordinate of the target under the prior, 0 outside its support.
+    r"""Density of one of d independent coordinates of the target under the prior of the bounds.
 
-    Parameters
-    ----------
-    coordinate : array_like, shape (...)
-        z, at most 1e12 in size.
-    dimension : int
-        d.
+    .. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}
+
+    It is 0 outside, where z, `coordinate` of any shape, is at most 1e12 in size.
 
     Source
     ------
@@ -433,13 +400,6 @@ def prior_score(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
     Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
     minus in front, and :math:`\mathbb E[(\pi'/\pi)^2] = 10 d`.
 
-    Parameters
-    ----------
-    coordinate : array_like, shape (...)
-        z, of size less than d^(-1/2).
-    dimension : int
-        d, at least 1.
-
     Source
     ------
     bombari2025, equation (D.134), corrected.
@@ -452,7 +412,7 @@ def prior_score(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
 
 
 def sample_prior(rng: np.random.Generator, *, dimension: int) -> FloatArray:
-    """Draw a target, shape (dimension,), of norm less than 1."""
+    """Target from the prior, shape (dimension,), of norm less than 1."""
     require_rng("rng", rng)
     dimension = require_count("dimension", dimension)
     return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)
@@ -472,14 +432,10 @@ def private_bound(
 
     Parameters
     ----------
-    aspect_ratio : array_like, shape (...)
-        gamma = d / n.
-    zcdp_root : array_like, shape (...)
-        rho.
-    label_noise_std : float
-        Standard deviation zeta of the label noise.
-    smallest : float
-        Smallest eigenvalue of the covariance.
+    aspect_ratio, zcdp_root : array_like, shape (...)
+        gamma and rho.
+    label_noise_std, smallest : float
+        zeta and the smallest eigenvalue.
 
     Source
     ------
@@ -504,11 +460,9 @@ def statistical_bound(
     Parameters
     ----------
     aspect_ratio : array_like, shape (...)
-        gamma = d / n, in (0, 1).
-    label_noise_std : float
-        Standard deviation zeta of the label noise.
-    largest : float
-        Largest eigenvalue of the covariance, at least the mean eigenvalue 1.
+        gamma, in (0, 1).
+    label_noise_std, largest : float
+        zeta and the largest eigenvalue, at least 1.
 
     Source
     ------
