@@ -25,16 +25,13 @@ from privreg.theory.noisy_sgd.diffusion import WITHIN, RidgeRegression
 
 # Of the change by halving, between the 2 of order 1 and the 4 of order 2.
 LEAST_GAIN = 2.5
+EXTRAPOLATIONS = 3
 
 
 class VolterraRisk(NamedTuple):
-    """Mean risks on a grid uniform in the integrated rate.
+    """Mean risks, shape (intervals + 1,), on a grid uniform in the integrated rate.
 
-    Attributes
-    ----------
-    time, risk, regularised_risk : ndarray, shape (intervals + 1,)
-    error : float
-        Estimated largest relative error of the risks.
+    The largest relative error of the risks is estimated as `error`.
     """
 
     time: FloatArray
@@ -50,7 +47,6 @@ def solve_volterra(
     gradient_noise_std: float,
     horizon: float,
     intervals: int = 200,
-    extrapolations: int = 3,
     rtol: float = 1e-6,
 ) -> VolterraRisk:
     r"""Mean risks from the Volterra equations, by the trapezoid rule with extrapolation.
@@ -69,15 +65,11 @@ def solve_volterra(
     problem : RidgeRegression
     schedule : RateWithIntegral
         Scaled rate, positive, so that Γ can be inverted.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise; may be 0.
-    horizon : float
-        Last time.
+    gradient_noise_std, horizon : float
+        Standard deviation σ of the gradient noise, which may be 0, and last time.
     intervals : int
-        Intervals of the coarsest grid, on which the answer is returned.
-    extrapolations : int
-        How often the grid is halved and the leading error removed, at least 1: the error is of
-        order 2 + 2 `extrapolations` in the step, for a smooth rate.
+        Intervals of the coarsest grid, on which the answer is returned. It is halved three times:
+        the error is of order 8 in the step, for a smooth rate.
     rtol : float
         Relative error in (0, 1) beyond which the answer warns. It is estimated by the last
         extrapolation, or, where halving shows no order 2, by the last halving.
@@ -96,12 +88,11 @@ def solve_volterra(
     std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     horizon = require_scale("horizon", horizon)
     intervals = require_count("intervals", intervals)
-    extrapolations = require_count("extrapolations", extrapolations)
     rtol = require_number("rtol", rtol, above=0, below=1)
     table: list[list[FloatArray]] = []
     # At too large a rate the risk grows exponentially.
     with np.errstate(over="ignore", invalid="ignore"):
-        for level in range(extrapolations + 1):
+        for level in range(EXTRAPOLATIONS + 1):
             fine = _trapezoid(problem, schedule, std, horizon, intervals * 2**level)
             row = [fine[:, :: 2**level]]
             for column in range(level):
@@ -112,10 +103,9 @@ def solve_volterra(
         # The time is exact; risks are positive unless nothing is left to lose.
         best, other = table[-1][-1][1:], table[-1][-2][1:]
         change = np.abs(best - other)
-        if extrapolations > 1:
-            # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
-            before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
-            change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
+        # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
+        before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
+        change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
         error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
     warn_beyond("risk", error=error, tolerance=rtol)
     return VolterraRisk(time, risk, regularised, error)
@@ -208,10 +198,8 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     Parameters
     ----------
     problem : RidgeRegression
-    rate : float
-        Scaled rate γ = d η.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise; may be 0.
+    rate, gradient_noise_std : float
+        Scaled rate γ = d η and standard deviation σ of the gradient noise, which may be 0.
 
     Source
     ------
@@ -221,8 +209,7 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     rate = require_scale("rate", rate)
     std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     moving = problem.eigenvalues > 0
-    share = np.zeros(problem.eigenvalues.size)
-    share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
+    share = problem.eigenvalues / np.where(moving, problem.curvatures, 1.0)
     share *= problem.multiplicities / problem.dimension
     gain = float(0.5 * rate * (share @ problem.eigenvalues))
     noise = float(0.25 * rate * std**2 * share.sum())

@@ -62,19 +62,14 @@ Kernel = Callable[[ArrayLike], FloatArray]
 
 @dataclass(frozen=True)
 class Kernels:
-    r"""What a spectrum remembers after a descent of length x.
+    r"""Signal and noise that a spectrum keeps after a descent of length x.
 
-    Attributes
-    ----------
-    signal : callable
-        :math:`\mathcal F(x) = \frac1d\sum_i D_i(0)\lambda_i e^{-2\lambda_i x}`, the signal left.
-    sampling : callable
-        :math:`\mathcal K(x) = \frac1d\sum_i \lambda_i^2 e^{-2\lambda_i x}`, of sampling noise.
-    private : callable
-        :math:`\mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x}`, of private noise.
-    mass : callable
-        :math:`\frac1d\sum_i e^{-2\lambda_i x}`, of which the derivative is -2 J, as that of J
-        is -2 K.
+    .. math:: \mathcal F(x) = \frac1d\sum_i D_i(0)\lambda_i e^{-2\lambda_i x},\quad
+        \mathcal K(x) = \frac1d\sum_i \lambda_i^2 e^{-2\lambda_i x},\quad
+        \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
+        m(x) = \frac1d\sum_i e^{-2\lambda_i x}
+
+    are `signal`, `sampling`, `private` and `mass`. The derivative of m is -2 J, that of J -2 K.
 
     Source
     ------
@@ -98,10 +93,8 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
 
     Parameters
     ----------
-    spectrum_power : float
-        phi, at least -10 and less than 1.
-    signal_power : float
-        psi, at least -10 and below 2 - phi: D_i(0) is lambda_i^-psi / 2.
+    spectrum_power, signal_power : float
+        phi, less than 1, and psi, less than 2 - phi; at least -10. D_i(0) is lambda_i^-psi / 2.
 
     Source
     ------
@@ -120,14 +113,7 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
 
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
-    """Kernels of any spectrum, as sums over its modes.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-    signal : array_like, shape () or (modes,)
-        D_i(0); may be 0.
-    """
+    """Kernels of any spectrum, as sums over its modes; `signal` is D_i(0), shape () or (modes,)."""
     require_instance("spectrum", spectrum, Spectrum)
     signals = require_signal(signal, spectrum)
 
@@ -138,12 +124,8 @@ def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
         )
 
     values = spectrum.eigenvalues
-    return Kernels(
-        weighted(signals * values),
-        weighted(values**2),
-        weighted(values),
-        weighted(np.ones_like(values)),
-    )
+    moments = signals * values, values**2, values, np.ones_like(values)
+    return Kernels(*map(weighted, moments))
 
 
 def solve(
@@ -165,7 +147,6 @@ def solve(
     Parameters
     ----------
     kernels : Kernels
-        Of the spectrum and signal.
     schedule : Schedule
         Learning rate of one amplitude, that does not rise under private noise.
     times : array_like, shape (times,)
@@ -285,31 +266,32 @@ def risk_path(
     steps: int | None = None,
     form: Form = "corrected",
 ) -> FloatArray:
-    """Excess risk along one path, by the Euler-Maruyama method (strong order 1/2, weak order 1).
+    r"""Excess risk along one path of the diffusion that has the risk of DP-GD in high dimension.
 
-    It is the risk before the noise that is added to the output alone, shape (times,).
+    .. math:: \mathrm d\Theta = -\bar\eta\,\mu_c\,\nabla\mathcal P\,\mathrm dt
+        + \bar\eta\,\sqrt{\frac{2\nu_c\,\mathcal P\,\Sigma}{n}}\,\mathrm dB
+        + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
+        \qquad \mathcal P = R + \tfrac12\zeta^2
+
+    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,), is
+    that before the noise that is added to the output alone.
 
     Parameters
     ----------
     model : LinearModel
         Covariance, target and label noise; the path starts from zero.
     schedule : Schedule
-        Learning rate, with one amplitude, that does not rise under private noise.
+        Learning rate of one amplitude, that does not rise under private noise.
     rng : Generator
-        Draws the Brownian increments: one Gaussian a coordinate and step, because the two Brownian
-        motions are independent and the covariance is diagonal.
-    sample_size : int
-        n.
-    zcdp_root : float
-        rho; `inf` for no noise.
-    clip_constant : float
-        Clipping constant c in units of the residual.
+        Draws one Gaussian a coordinate and step for both Brownian motions, which are independent.
+    sample_size, zcdp_root, clip_constant : int, float and float
+        n, rho, `inf` for no noise, and c.
     times : array_like, shape (times,)
         Increasing, in [0, 1]; each is rounded to a step.
     steps : int, optional
         Steps of the method, `sample_size` if left out.
     form : {"corrected", "printed"}
-        With the drift above, or with twice that drift, as the paper prints it.
+        With this drift, or with twice it, as the paper prints.
 
     Source
     ------
@@ -327,9 +309,8 @@ def risk_path(
     wanted = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(wanted) < 0):
         raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
-    rates = require_number("schedule", schedule.amplitude) * schedule.shape(
-        np.linspace(0, 1, count + 1)
-    )
+    shape = schedule.shape(np.linspace(0, 1, count + 1))
+    rates = require_number("schedule", schedule.amplitude) * shape
     gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
     private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)
