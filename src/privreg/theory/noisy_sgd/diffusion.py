@@ -55,6 +55,14 @@ RESOLUTION = 1e-13
 ROUNDING = 64 * np.finfo(float).eps
 
 
+def require_records(
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
+    rows = require_array("features", features, shape=(None, dimension), **WITHIN)
+    return rows, require_array("labels", labels, shape=rows.shape[:1], **WITHIN)
+
+
 class SecondMomentBasis(NamedTuple):
     """Eigenvalues of Σ, shape (d,), and the reflection that takes vectors to its eigenbasis.
 
@@ -235,10 +243,9 @@ class HomogenisedSGD(Computed):
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon], with an integral that
         is exact to rounding.
-    gradient_noise_std : float
-        Standard deviation σ of the noise on each coordinate of the gradient; may be 0.
-    horizon : float
-        Last time T = n/d.
+    gradient_noise_std, horizon : float
+        Standard deviation σ of the noise on each coordinate of the gradient, which may be 0, and
+        last time T = n/d.
     minimum_panels : int
         Least number of panels; raise it for a rate with a bump far shorter than a panel.
 

@@ -23,7 +23,7 @@ from privreg.checks import (
 )
 from privreg.kernels import inner_product
 from privreg.privacy.renyi import RELATIVE, LowRankUpdate, diagonal_matrix, renyi_divergence
-from privreg.theory.noisy_sgd.diffusion import WITHIN
+from privreg.theory.noisy_sgd.diffusion import WITHIN, require_records
 from privreg.theory.noisy_sgd.renyi_loss import shuffled_loss
 
 EPS = float(np.finfo(float).eps)
@@ -67,12 +67,8 @@ def fixed_order_divergence(
         Ascending numbers of steps after which the iterate is released, in [1, n].
     step_sizes : array_like, shape (n,)
         Discrete steps η.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise.
-    ridge : float
-        δ; may be 0.
-    order : float
-        Rényi order α, from 1e-12 to 1e12.
+    gradient_noise_std, ridge, order : float
+        Standard deviation σ of the gradient noise, penalty δ, which may be 0, and Rényi order α.
 
     Returns
     -------
@@ -89,9 +85,8 @@ def fixed_order_divergence(
     ------
     lin2025, Algorithm 1 with equation (26), conditional on the records.
     """
-    rows = require_array("features", features, shape=(None, None), **WITHIN)
+    rows, targets = require_records(features, labels)
     count, dimension = rows.shape
-    targets = require_array("labels", labels, shape=(count,), **WITHIN)
     start = require_array("initial", initial, shape=(dimension,), **WITHIN)
     steps = require_array("step_sizes", step_sizes, shape=(count,), least=LEAST, most=MOST)
     where = require_counts("positions", positions, least=0, most=count - 1)
@@ -256,10 +251,8 @@ def shuffled_hidden_state_loss(
         Norm c to which each gradient is clipped; replacing a record moves it by up to 2c.
     gradient_noise_std : float
         Standard deviation σ of the noise on each coordinate of the gradient.
-    step_size : float
-        Discrete step η, with ηλ < 1.
-    strong_convexity : float
-        λ of every record's loss; may be 0.
+    step_size, strong_convexity : float
+        Discrete step η and λ of every record's loss, which may be 0, with ηλ < 1.
     order : float
         Rényi order α, more than 1 and at most 1e12.
     bound : {"reconstruction", "contraction"}

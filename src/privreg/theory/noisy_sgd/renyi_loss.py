@@ -42,6 +42,7 @@ from privreg.theory.noisy_sgd.diffusion import (
     HomogenisedSGD,
     Population,
     estimated_population,
+    require_records,
 )
 
 # Error of the integrated squared rate: of a panel's share, and of the whole.
@@ -69,10 +70,8 @@ def shuffled_loss(
         where there are several.
     weights : array_like, shape (p,)
         Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
-    horizon : float
-        Range T of the uniform position.
-    order : float
-        Rényi order α, more than 1 and at most 1e12.
+    horizon, order : float
+        Range T of the uniform position, and Rényi order α, more than 1 and at most 1e12.
 
     Source
     ------
@@ -148,9 +147,8 @@ def position_quadrature(
     ----------
     times : array_like, shape (J,)
         Ascending release times, more than 0 and at most 1e12.
-    finest : float
-        Largest admissible width of the panels at the ends, such as 1/d.
-    nodes_per_panel : int
+    finest, nodes_per_panel : float and int
+        Largest width of the panels at the ends, such as 1/d, and nodes of a panel.
     schedule : RateWithIntegral, optional
         A rate that varies; a constant one unless given.
 
@@ -232,10 +230,8 @@ def last_iterate_divergence(
         With noise and unit multiplicities.
     first, second : Record
         The record at the position in the one data set and in the other.
-    time : float
-        Release time t in [0, horizon].
-    position : float
-        Time s of the differing step, in [0, horizon].
+    time, position : float
+        Release time t and time s of the differing step, in [0, horizon].
     order : float
         Rényi order α, more than 1 and at most 1e12.
     variant : {"exact", "paper"}
@@ -641,9 +637,8 @@ def release_loss(
     lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
     variants.
     """
-    rows = require_array("features", features, shape=(None, None), **WITHIN)
+    rows, targets = require_records(features, labels)
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,), **WITHIN)
     index = require_count("record", record, least=0, most=n - 1)
     try:
         given, given_label = replacement
@@ -662,10 +657,8 @@ def release_loss(
         raise ValueError(f"population must have dimension {d}, got {population.target.size}")
     problem, basis = population.regression(start=start, ridge=ridge)
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
-    pair = (
-        Record(rows[index] @ basis, float(targets[index])),
-        Record(other @ basis, other_label),
-    )
+    given_record = Record(rows[index] @ basis, float(targets[index]))
+    pair = given_record, Record(other @ basis, other_label)
     if shuffled:
         width = 1.0 / d if finest is None else finest
         positions, weights = position_quadrature(times, finest=width, schedule=schedule)

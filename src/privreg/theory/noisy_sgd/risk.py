@@ -317,11 +317,9 @@ def mean_risk(
     problem : RidgeRegression
     step_sizes : array_like, shape (n,)
         Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise; may be 0.
-    kurtosis : float
-        β, from 1 to 1e12: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform
-        ones.
+    gradient_noise_std, kurtosis : float
+        Standard deviation σ of the gradient noise, which may be 0, and β, from 1 to 1e12: 3 for
+        Gaussian features (which may be rotated freely), 9/5 for uniform ones.
 
     Source
     ------

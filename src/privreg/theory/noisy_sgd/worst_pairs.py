@@ -16,17 +16,17 @@ from privreg.checks import (
     MOST,
     Computed,
     FloatArray,
+    frozen,
     require_array,
     require_broadcast,
     require_choice,
     require_count,
-    require_frozen,
     require_instance,
     require_real,
     warn_beyond,
 )
 from privreg.privacy.renyi import ABSOLUTE, RELATIVE
-from privreg.theory.noisy_sgd.diffusion import WITHIN, HomogenisedSGD
+from privreg.theory.noisy_sgd.diffusion import WITHIN, HomogenisedSGD, require_records
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     ReleaseGeometry,
@@ -65,8 +65,7 @@ def pair_gradient_gap(
     ------
     lin2025, section 5, Figure 1(b).
     """
-    a = require_array("features", features, shape=(None, None), **WITHIN)
-    b = require_array("labels", labels, shape=a.shape[:1], **WITHIN)
+    a, b = require_records(features, labels)
     points = require_array("reference", reference, shape=(..., a.shape[1]), **WITHIN)
     ridge = require_real("ridge", ridge, least=0, most=MOST)
     if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
@@ -146,11 +145,9 @@ def candidate_records(
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    a = require_array("features", features, shape=(None, None), **WITHIN)
-    b = require_array("labels", labels, shape=a.shape[:1], **WITHIN)
-    points = np.atleast_2d(
-        require_array("references", references, shape=(..., a.shape[1]), **WITHIN)
-    )
+    a, b = require_records(features, labels)
+    points = require_array("references", references, shape=(..., a.shape[1]), **WITHIN)
+    points = points.reshape(-1, a.shape[1])
     count = require_count("count", count, most=a.shape[0])
     norms = np.linalg.norm(a, axis=1)
     criteria = np.vstack([norms * np.abs(points @ a.T - b), norms])
@@ -198,9 +195,8 @@ class PairSearch(Computed):
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
         self.law = require_instance("law", law, HomogenisedSGD)
-        shape = None, law.problem.eigenvalues.size
-        self.features = require_frozen("features", features, shape=shape, **WITHIN)
-        self.labels = require_frozen("labels", labels, shape=self.features.shape[:1], **WITHIN)
+        rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
+        self.features, self.labels = frozen(rows), frozen(targets)
         groups = law.distinct_eigenvalues.size
         self._grams: FloatArray | None = None
         if groups <= _STORED_GROUPS:
