@@ -24,7 +24,7 @@ from privreg.theory.noisy_sgd.diffusion import (
 )
 from privreg.theory.noisy_sgd.last_iterate_loss import (
     fixed_order_divergence,
-    hidden_state_divergence,
+    shuffled_hidden_state_loss,
 )
 from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, release_loss, shuffled_loss
 from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
@@ -154,13 +154,13 @@ class Rising:
         ),
         # Noisy SGD
         (partial(RidgeRegression, [1.0], [1.0, 2.0], [0.0]), "target must have shape"),
-        (partial(LAW.risk, 2.0), "time must be in"),
+        (partial(LAW.risk, 2.0), "time must be at least 0 and at most 1"),
         (partial(RELEASE, release="mean"), "release must be one of"),
         (partial(RELEASE, release="all"), "steps must be given for the release 'all'"),
         (partial(RELEASE, release="all", steps=[3, 2]), "steps must be ascending"),
         (partial(RELEASE, steps=[41]), "steps must be"),
         (partial(RELEASE, steps=[3, 4]), "steps must be one number"),
-        (partial(RELEASE, record=40), "record must be less than 40"),
+        (partial(RELEASE, record=40), "record must be a whole number, at most 39"),
         (partial(RELEASE, replacement=(np.zeros(3), 0.0)), "replacement must have shape"),
         (partial(RELEASE, replacement=3), "replacement must be features and a label"),
         (partial(RELEASE, start=np.zeros(3)), "start must have shape"),
@@ -195,9 +195,9 @@ class Rising:
         (partial(largest_pairs, np.full((3, 3), -np.inf), 3), "proxy must be more than -inf"),
         (
             partial(
-                hidden_state_divergence,
-                1,
-                1,
+                shuffled_hidden_state_loss,
+                [1],
+                records=2,
                 clip_norm=1.0,
                 gradient_noise_std=1.0,
                 step_size=0.5,

@@ -17,10 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    LEAST,
+    MOST,
     Computed,
+    FloatArray,
     Immutable,
     frozen,
     require_answer,
@@ -29,12 +32,35 @@ from privreg.checks import (
     require_count,
     require_frozen,
     require_instance,
-    require_number,
     require_real,
+    require_scale,
+    require_scales,
     short,
 )
 from privreg.schedules import RateWithIntegral, require_rate
-from privreg.units import from_units, in_units
+
+# Signed settings, and records that no bounds clip.
+WITHIN = {"least": -MOST, "most": MOST}
+# Exponents of decay up to which a gradient flow is written as a move from its start.
+EARLY = 1e-6
+# Linear systems of so many panels and eigenvalues are solved in one call; they stay in cache.
+SYSTEMS_AT_ONCE = 100
+# Of a panel's collocation: order 23 at its end.
+STAGES = 12
+MOST_PANELS = 1e6
+# Two decay times of the fastest variance a panel leave twelve stages at rounding error.
+LARGEST_EXPONENT = 2.0
+RESOLUTION = 1e-13
+# Of an integral that is computed to a few units in the last place.
+ROUNDING = 64 * np.finfo(float).eps
+
+
+def require_records(
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
+    rows = require_array("features", features, shape=(None, dimension), **WITHIN)
+    return rows, require_array("labels", labels, shape=rows.shape[:1], **WITHIN)
 
 
 class SecondMomentBasis(NamedTuple):
@@ -43,10 +69,10 @@ class SecondMomentBasis(NamedTuple):
     `normal`, shape (d,), is the unit normal of the reflecting hyperplane; zero for the identity.
     """
 
-    eigenvalues: NDArray[np.float64]
-    normal: NDArray[np.float64]
+    eigenvalues: FloatArray
+    normal: FloatArray
 
-    def coordinates(self, vectors: ArrayLike) -> NDArray[np.float64]:
+    def coordinates(self, vectors: ArrayLike) -> FloatArray:
         """Vectors in the eigenbasis, (..., d) -> (..., d); its own inverse, at a cost of O(d)."""
         values = np.asarray(vectors, dtype=np.float64)
         return values - 2.0 * (values @ self.normal)[..., None] * self.normal
@@ -63,46 +89,27 @@ def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
     Parameters
     ----------
     mean : array_like, shape (d,)
-        μ, mean of the features.
+        μ, mean of the features, at most 1e12 in size.
     std : float
-        s, standard deviation of each coordinate, at least 0.
+        s, standard deviation of each coordinate, 0 or from 1e-12 to 1e12.
 
     Source
     ------
     A Householder reflection. lin2025 takes Σ as diagonal, which its own uniform design is not.
     """
-    centre = require_array("mean", mean, shape=(None,))
-    std = require_number("std", std, least=0)
-    # No square of a small mean vanishes in its units.
-    scaled, exponent = in_units(centre)
-    square = float(scaled @ scaled)
+    centre = require_array("mean", mean, shape=(None,), **WITHIN)
+    std = require_scale("std", std, zero=True)
+    square = float(centre @ centre)
     eigenvalues = np.full(centre.size, std * std)
-    eigenvalues[0] = std * std + float(from_units(square, 2 * exponent))
-    require_answer("mean and std", eigenvalues)
+    eigenvalues[0] += square
     length = sqrt(square)
-    normal = scaled.copy()
+    normal = centre.copy()
     normal[0] -= length
     gap = sqrt(normal @ normal)
     # Along the first axis already, within rounding: nothing to reflect.
     if gap <= 1e-14 * length:
         return SecondMomentBasis(eigenvalues, np.zeros(centre.size))
     return SecondMomentBasis(eigenvalues, normal / gap)
-
-
-# Numbers up to here stay far from overflow in every square and product.
-LARGEST = 1e30
-# Exponents of decay up to which a gradient flow is written as a move from its start.
-EARLY = 1e-6
-# Linear systems of so many panels and eigenvalues are solved in one call; they stay in cache.
-SYSTEMS_AT_ONCE = 100
-# Of a panel's collocation: order 23 at its end.
-STAGES = 12
-MOST_PANELS = 1e6
-# Two decay times of the fastest variance a panel leave twelve stages at rounding error.
-LARGEST_EXPONENT = 2.0
-RESOLUTION = 1e-13
-# Of an integral that is computed to a few units in the last place.
-ROUNDING = 64 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,15 +123,14 @@ class RidgeRegression(Immutable):
     Parameters
     ----------
     eigenvalues : array_like, shape (m,)
-        Eigenvalues λ of Σ = E[a aᵀ] (not centred), at least 0.
+        Eigenvalues λ of Σ = E[a aᵀ] (not centred), from 0 to 1e12.
     target, initial : array_like, shape (m,)
-        Ground truth and starting point x_0 in the eigenbasis.
+        Ground truth and starting point x_0 in the eigenbasis, at most 1e12 in size.
     label_noise_std, ridge : float
-        Standard deviation ζ of the label noise and penalty δ, at least 0.
+        Standard deviation ζ of the label noise and penalty δ, 0 or from 1e-12 to 1e12.
     multiplicities : array_like, shape (m,), optional
-        Weights w, of sum 1e-30 at least: entry i stands for w_i coordinates that share an
-        eigenvalue, a target and a start; ones unless given. For a limit law they are quadrature
-        weights times d.
+        Weights w from 1e-12 to 1e12: entry i stands for w_i coordinates that share an eigenvalue, a
+        target and a start; ones by default. For a limit law they are quadrature weights times d.
 
     Attributes
     ----------
@@ -140,15 +146,15 @@ class RidgeRegression(Immutable):
     lin2025, section 2 and Appendix A.
     """
 
-    eigenvalues: NDArray[np.float64]
-    target: NDArray[np.float64]
-    initial: NDArray[np.float64]
+    eigenvalues: FloatArray
+    target: FloatArray
+    initial: FloatArray
     label_noise_std: float
     ridge: float
-    multiplicities: NDArray[np.float64]
-    curvatures: NDArray[np.float64] = field(init=False)
-    minimiser: NDArray[np.float64] = field(init=False)
-    bias: NDArray[np.float64] = field(init=False)
+    multiplicities: FloatArray
+    curvatures: FloatArray = field(init=False)
+    minimiser: FloatArray = field(init=False)
+    bias: FloatArray = field(init=False)
 
     def __init__(
         self,
@@ -160,79 +166,61 @@ class RidgeRegression(Immutable):
         ridge: float = 0.0,
         multiplicities: ArrayLike | None = None,
     ) -> None:
-        spectrum = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
-        weights = np.ones(spectrum.size) if multiplicities is None else multiplicities
-        arrays = {"eigenvalues": spectrum, "target": target, "initial": initial}
-        for name, value in {**arrays, "multiplicities": weights}.items():
-            array = require_frozen(name, value, shape=spectrum.shape, least=-LARGEST, most=LARGEST)
-            object.__setattr__(self, name, array)
-        require_real("multiplicities", self.multiplicities, above=0)
-        if not self.dimension >= 1 / LARGEST:
-            raise ValueError(
-                f"multiplicities must have a sum of at least {1 / LARGEST:g}, got {self.dimension}"
-            )
-        for name, number in (("label_noise_std", label_noise_std), ("ridge", ridge)):
-            object.__setattr__(self, name, require_number(name, number, least=0, most=LARGEST))
-        curvatures = self.eigenvalues + self.ridge
+        spectrum = require_frozen("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+        shape = spectrum.shape
+        truth = require_frozen("target", target, shape=shape, **WITHIN)
+        start = require_frozen("initial", initial, shape=shape, **WITHIN)
+        weights = np.ones(shape) if multiplicities is None else multiplicities
+        weights = require_frozen("multiplicities", weights, shape=shape, least=LEAST, most=MOST)
+        noise, penalty = require_scales(zero=True, label_noise_std=label_noise_std, ridge=ridge)
+        curvatures = spectrum + penalty
         flat = curvatures == 0
         slope = np.where(flat, 1.0, curvatures)
-        minimiser = np.where(flat, self.initial, _part(self.eigenvalues, slope, self.target))
-        bias = np.where(flat, self.initial - self.target, -_part(self.ridge, slope, self.target))
-        for name, derived in (
-            ("curvatures", curvatures),
-            ("minimiser", minimiser),
-            ("bias", bias),
-        ):
-            object.__setattr__(self, name, frozen(derived))
+        values = {
+            "eigenvalues": spectrum,
+            "target": truth,
+            "initial": start,
+            "label_noise_std": noise,
+            "ridge": penalty,
+            "multiplicities": weights,
+            "curvatures": frozen(curvatures),
+            "minimiser": frozen(np.where(flat, start, spectrum * truth / slope)),
+            "bias": frozen(np.where(flat, start - truth, -penalty * truth / slope)),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def dimension(self) -> float:
         """Number d of coordinates, the sum of the multiplicities."""
         return float(self.multiplicities.sum())
 
-    def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
-        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, from 0 to 1e100."""
-        length = require_real("integral", integral, least=0, most=1e100)
+    def gradient_flow(self, integral: ArrayLike) -> FloatArray:
+        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, from 0 to 1e24."""
+        length = require_real("integral", integral, least=0, most=MOST**2)
         exponent = length[..., None] * self.curvatures
-        with np.errstate(under="ignore"):
-            decay = np.exp(-exponent)
-            flow = self.minimiser + decay * (self.initial - self.minimiser)
-            # A start far smaller than the minimiser would be lost in it.
-            early = decay * self.initial - np.expm1(-exponent) * self.minimiser
+        decay = np.exp(-exponent)
+        flow = self.minimiser + decay * (self.initial - self.minimiser)
+        # A start far smaller than the minimiser would be lost in it.
+        early = decay * self.initial - np.expm1(-exponent) * self.minimiser
         return np.where(exponent < EARLY, early, flow)
 
-    def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
-        """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...).
-
-        Parameters
-        ----------
-        point, variance : array_like, shape (..., m)
-            From -1e100, and from 0, to 1e100.
-        """
+    def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
+        """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
-    def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
+    def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
         """Mean of R - P, as `risk` is that of P."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
-    def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-        shape = (..., self.eigenvalues.size)
-        centre = require_array("point", point, shape=shape, least=-1e100, most=1e100)
-        width = require_real("variance", variance, least=0, most=1e100)
-        if require_broadcast(point=centre, variance=width)[-1:] != self.eigenvalues.shape:
-            raise ValueError(f"variance must broadcast to {centre.shape}, got {width.shape}")
+    def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[FloatArray, ...]:
+        centre = require_array("point", point, shape=(..., self.eigenvalues.size))
+        width = require_real("variance", variance, least=0)
+        require_broadcast(point=centre, variance=width)
         return centre, width
-
-
-def _part(
-    share: NDArray[np.float64] | float, whole: NDArray[np.float64], value: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """A share of a whole times a value, also where the product of the two is too small."""
-    product = np.asarray(share * value)
-    return np.where(np.abs(product) < 1e-290, share / whole * value, product / whole)
 
 
 class HomogenisedSGD(Computed):
@@ -247,6 +235,7 @@ class HomogenisedSGD(Computed):
     collocation of order 23, where each panel reduces to one linear system for the risk. Panels are
     cut until the rate, its integral and the fastest decay are polynomials on them, and between the
     nodes the variances are interpolated: any time may be asked for, to about 1e-11 of the variance.
+    A law that would need more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -254,19 +243,11 @@ class HomogenisedSGD(Computed):
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon], with an integral that
         is exact to rounding.
-    gradient_noise_std : float
-        Standard deviation σ of the noise added to each coordinate of the gradient, at least 0.
-    horizon : float
-        Last time T = n/d, more than 0.
+    gradient_noise_std, horizon : float
+        Standard deviation σ of the noise on each coordinate of the gradient, which may be 0, and
+        last time T = n/d.
     minimum_panels : int
-        Lower bound for the number of panels; raise it for a rate with a bump far shorter than a
-        panel.
-
-    Raises
-    ------
-    ValueError
-        If the integral is not that of the rate, the law would need more than 1e6 panels or leave
-        double precision, or a time outside [0, horizon] is asked for.
+        Least number of panels; raise it for a rate with a bump far shorter than a panel.
 
     Source
     ------
@@ -283,22 +264,16 @@ class HomogenisedSGD(Computed):
         minimum_panels: int = 16,
     ) -> None:
         require_instance("problem", problem, RidgeRegression)
-        gradient_noise_std = require_number(
-            "gradient_noise_std", gradient_noise_std, least=0, most=LARGEST
-        )
-        horizon = require_number("horizon", horizon, above=0, most=LARGEST)
-        minimum_panels = require_count("minimum_panels", minimum_panels)
-        require_rate(schedule)
         self.problem = problem
-        self.schedule = schedule
-        self.gradient_noise_std = float(gradient_noise_std)
-        self.horizon = float(horizon)
+        self.schedule = require_rate(schedule)
+        self.gradient_noise_std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+        self.horizon = require_scale("horizon", horizon)
         edges = resolved_panels(
             schedule,
             horizon=self.horizon,
             fastest=float(problem.curvatures.max()),
             feedback=float(problem.multiplicities @ problem.eigenvalues**2 / problem.dimension),
-            minimum=minimum_panels,
+            minimum=require_count("minimum_panels", minimum_panels),
         )
         self._edges = frozen(edges)
         distinct, group = np.unique(problem.eigenvalues, return_inverse=True)
@@ -311,62 +286,56 @@ class HomogenisedSGD(Computed):
         self._energies = [
             np.bincount(self.group, weights * e) for e in (bias**2, 2.0 * bias * start, start**2)
         ]
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        # At too large a rate the risk grows exponentially.
+        with np.errstate(over="ignore", invalid="ignore"):
             values = _collocate(self)
         self._values = require_answer("problem, schedule and horizon", values)
 
-    def mean(self, time: ArrayLike) -> NDArray[np.float64]:
+    def mean(self, time: ArrayLike) -> FloatArray:
         """Mean m(t), shape (..., m)."""
         return self.problem.gradient_flow(self.schedule.integral(self._checked(time)))
 
-    def variance(self, time: ArrayLike) -> NDArray[np.float64]:
+    def variance(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by coordinate, shape (..., m)."""
         return self.variance_by_eigenvalue(time)[..., self.group]
 
-    def variance_by_eigenvalue(self, time: ArrayLike) -> NDArray[np.float64]:
+    def variance_by_eigenvalue(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by distinct eigenvalue, shape (..., number of distinct eigenvalues)."""
         return interpolate(self._checked(time), self._edges, self._values)
 
-    def risk(self, time: ArrayLike) -> NDArray[np.float64]:
+    def risk(self, time: ArrayLike) -> FloatArray:
         """Mean population risk P_t, shape (...)."""
         integral = self.schedule.integral(self._checked(time))
         return self._flow_risk(integral) + 0.5 * (
             self.variance_by_eigenvalue(time) @ self._risk_weights
         )
 
-    def regularised_risk(self, time: ArrayLike) -> NDArray[np.float64]:
+    def regularised_risk(self, time: ArrayLike) -> FloatArray:
         """Mean regularised risk R_t, shape (...)."""
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
-    def transition(self, time: ArrayLike, start: ArrayLike) -> NDArray[np.float64]:
+    def transition(self, time: ArrayLike, start: ArrayLike) -> FloatArray:
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
-        most = self.horizon * (1 + 1e-12)
-        begin = require_real("start", start, least=0, most=most)
-        end = require_real("time", time, least=0, most=most)
+        begin, end = self._checked(start, "start"), self._checked(time)
         if np.any(end < begin):
             raise ValueError("time must be at least start, got one before it")
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
         return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
-    def _flow_risk(self, integral: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _flow_risk(self, integral: FloatArray) -> FloatArray:
         """Risk of the gradient flow at Γ = `integral`."""
         decay = np.exp(-integral[..., None] * (self.distinct_eigenvalues + self.problem.ridge))
         still, linear, square = self._energies
         excess = still.sum() + decay @ linear + decay**2 @ square
         return np.asarray(0.5 * (excess + self.problem.label_noise_std**2))
 
-    def _checked(self, time: ArrayLike) -> NDArray[np.float64]:
-        t = require_real("time", time)
-        if t.size == 0:
-            raise ValueError("time must have at least one entry, got none")
+    def _checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
         # A grid such as k/d may end one rounding error beyond the horizon.
-        slack = 1e-12 * self.horizon
-        if not (np.all(t >= -slack) and np.all(t <= self.horizon + slack)):
-            raise ValueError(f"time must be in [0, {self.horizon}], got {short(t)}")
-        return np.clip(t, 0.0, self.horizon)
+        t = require_real(name, time, least=0, most=self.horizon * (1 + 1e-12))
+        return np.minimum(t, self.horizon)
 
 
-def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
+def _collocate(law: HomogenisedSGD) -> FloatArray:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
     panels, groups = law._edges.size - 1, law.distinct_eigenvalues.size
     values = np.zeros((panels, STAGES + 1, groups))
@@ -388,9 +357,7 @@ def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     return values
 
 
-def _panel_systems(
-    law: HomogenisedSGD, edges: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], ...]:
+def _panel_systems(law: HomogenisedSGD, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Solutions of the linear systems of the panels between these edges, given their starts.
 
     With V the variances at a panel's start and w half the weights of the risk, risks at its stages
@@ -418,13 +385,8 @@ def _panel_systems(
 
 
 def resolved_panels(
-    schedule: RateWithIntegral,
-    *,
-    horizon: float,
-    fastest: float,
-    feedback: float,
-    minimum: int,
-) -> NDArray[np.float64]:
+    schedule: RateWithIntegral, *, horizon: float, fastest: float, feedback: float, minimum: int
+) -> FloatArray:
     r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
 
     Equal panels are cut until, with the largest curvature a and the growth f of the risk in units
@@ -433,20 +395,19 @@ def resolved_panels(
     the rate, and :math:`e^{-2a\Gamma}`. A panel around a jump is halved to neighbouring doubles.
     """
     edges = np.linspace(0.0, horizon, minimum + 1)
-    exponents, error = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
+    exponents, _ = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
     needed = float(exponents.sum()) / LARGEST_EXPONENT
     if not needed <= MOST_PANELS:
         raise ValueError(
             f"horizon must be at most {horizon * MOST_PANELS / needed:g} at these rates and "
             f"eigenvalues, got {horizon}"
         )
-    if needed > minimum:
-        edges = np.linspace(0.0, horizon, int(np.ceil(needed)) + 1)
-        exponents, error = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
+    edges = np.linspace(0.0, horizon, max(minimum, int(np.ceil(needed))) + 1)
     left, right = edges[:-1], edges[1:]
-    accepted: list[NDArray[np.float64]] = []
+    accepted: list[FloatArray] = []
     count = 0
-    while True:
+    while left.size:
+        exponents, error = _examine(schedule, left, right, fastest, feedback)
         pieces = np.ceil(exponents / LARGEST_EXPONENT * (1 - 1e-9))
         middle = left + (right - left) / 2
         divisible = (middle > left) & (middle < right)
@@ -459,20 +420,18 @@ def resolved_panels(
                 "schedule must be piecewise smooth, with an integral that is exact to rounding, "
                 f"and need at most {MOST_PANELS:g} panels, got {type(schedule).__name__}"
             )
-        if whole.all():
-            break
-        left, right = _cut(left[~whole], right[~whole], pieces[~whole].astype(np.int64))
-        exponents, error = _examine(schedule, left, right, fastest, feedback)
+        counts = pieces[~whole].astype(np.int64)
+        owner = np.repeat(np.flatnonzero(~whole), counts)
+        place = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        start, end, parts = left[owner], right[owner], pieces[owner]
+        left = start + (end - start) * (place / parts)
+        right = np.where(place + 1 == parts, end, start + (end - start) * ((place + 1) / parts))
     return np.append(np.sort(np.concatenate(accepted)), horizon)
 
 
 def _examine(
-    schedule: RateWithIntegral,
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    fastest: float,
-    feedback: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    schedule: RateWithIntegral, left: FloatArray, right: FloatArray, fastest: float, feedback: float
+) -> tuple[FloatArray, FloatArray]:
     """Exponent of each panel, and the residuals of the known solutions in units of tolerance."""
     matrix = integration_matrix(STAGES)
     width = (right - left)[:, None]
@@ -483,34 +442,20 @@ def _examine(
     begin = schedule.integral(left)[:, None]
     passed = integral - begin
     length = passed[:, -1]
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        exponent = np.maximum(2.0 * fastest, feedback * rate.max(axis=1)) * length
-        rounding = ROUNDING * integral[:, -1]
-        lag = np.max(np.abs(width * (rate @ matrix.T) - passed), axis=1)
-        decay = np.exp(-2.0 * fastest * passed)
-        pull = 2.0 * fastest * width * rate * decay
-        left_over = np.max(np.abs(pull @ matrix.T - (1.0 - decay)), axis=1)
-        error = np.maximum(
-            lag / (RESOLUTION * length + rounding),
-            left_over / (RESOLUTION + 2.0 * fastest * rounding),
-        )
-    return exponent, np.where(np.isnan(error), np.inf, error)
-
-
-def _cut(
-    left: NDArray[np.float64], right: NDArray[np.float64], pieces: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each panel in equal pieces."""
-    owner = np.repeat(np.arange(left.size), pieces)
-    place = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    width = right - left
-    start = left[owner] + width[owner] * (place / pieces[owner])
-    end = left[owner] + width[owner] * ((place + 1) / pieces[owner])
-    return start, np.where(place + 1 == pieces[owner], right[owner], end)
+    exponent = np.maximum(2.0 * fastest, feedback * rate.max(axis=1)) * length
+    rounding = ROUNDING * integral[:, -1]
+    lag = np.max(np.abs(width * (rate @ matrix.T) - passed), axis=1)
+    decay = np.exp(-2.0 * fastest * passed)
+    pull = 2.0 * fastest * width * rate * decay
+    left_over = np.max(np.abs(pull @ matrix.T - (1.0 - decay)), axis=1)
+    return exponent, np.maximum(
+        lag / (RESOLUTION * length + rounding),
+        left_over / (RESOLUTION + 2.0 * fastest * rounding),
+    )
 
 
 @cache
-def radau_nodes(stages: int) -> NDArray[np.float64]:
+def radau_nodes(stages: int) -> FloatArray:
     """The right Radau nodes on (0, 1], ascending, the last of them 1, for at most 20 stages.
 
     They are the zeros of the difference of two neighbouring Legendre polynomials.
@@ -526,7 +471,7 @@ def radau_nodes(stages: int) -> NDArray[np.float64]:
 
 
 @cache
-def integration_matrix(stages: int) -> NDArray[np.float64]:
+def integration_matrix(stages: int) -> FloatArray:
     """Matrix from values at the Radau nodes to integrals from 0 to each: that of Radau IIA."""
     x = 2.0 * radau_nodes(stages) - 1.0
     values = legendre.legvander(x, stages - 1)
@@ -536,9 +481,7 @@ def integration_matrix(stages: int) -> NDArray[np.float64]:
     return frozen(0.5 * integrals @ np.linalg.inv(values))
 
 
-def interpolate(
-    time: NDArray[np.float64], edges: NDArray[np.float64], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def interpolate(time: FloatArray, edges: FloatArray, values: FloatArray) -> FloatArray:
     """Value of a panelwise polynomial, (..., g), given at each panel's left edge and Radau nodes.
 
     The barycentric formula is stable at any node set as close to Chebyshev's as Radau's is.
@@ -554,21 +497,15 @@ def interpolate(
     exact = hit.any(axis=1)
     weights[exact] = hit[exact]
     weights /= weights.sum(axis=1, keepdims=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        result = np.einsum("tj,tjg->tg", weights, values[panel])
-    return require_answer("edges and values", result).reshape(*np.shape(time), values.shape[2])
+    result = np.einsum("tj,tjg->tg", weights, values[panel])
+    return result.reshape(*np.shape(time), values.shape[2])
 
 
 @cache
-def _barycentric_weights(stages: int) -> NDArray[np.float64]:
+def _barycentric_weights(stages: int) -> FloatArray:
     nodes = np.concatenate([[0.0], radau_nodes(stages)])
     gaps = nodes[:, None] - nodes + np.eye(nodes.size)
     return frozen(1.0 / np.prod(gaps, axis=1))
-
-
-FloatArray = NDArray[np.float64]
-# Squares of larger residuals leave double precision.
-LARGEST_NOISE = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -581,11 +518,11 @@ class Population(Immutable):
     Parameters
     ----------
     second_moment : array_like, shape (d, d)
-        Σ, not centred; symmetric and positive semidefinite.
+        Σ, not centred; symmetric and positive semidefinite, of entries up to 1e12.
     target : array_like, shape (d,)
-        Ground truth x̃.
+        Ground truth x̃, at most 1e12 in size.
     label_noise_std : float
-        ζ, at least 0.
+        ζ, 0 or from 1e-12 to 1e12.
 
     Source
     ------
@@ -597,94 +534,59 @@ class Population(Immutable):
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        target = require_frozen("target", self.target, shape=(None,))
-        moment = require_frozen("second_moment", self.second_moment, shape=(target.size,) * 2)
+        target = require_frozen("target", self.target, shape=(None,), **WITHIN)
+        shape = (target.size, target.size)
+        moment = require_frozen("second_moment", self.second_moment, shape=shape, **WITHIN)
         if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
             raise ValueError("second_moment must be symmetric, got another matrix")
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "second_moment", moment)
-        require_number("label_noise_std", self.label_noise_std, least=0, most=LARGEST_NOISE)
+        require_scale("label_noise_std", self.label_noise_std, zero=True)
 
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
     ) -> tuple[RidgeRegression, FloatArray]:
-        """The regression in the eigenbasis of Σ, and that basis.
+        """The regression in the eigenbasis of Σ, and that basis, shape (d, d).
 
-        Parameters
-        ----------
-        start : array_like, shape (d,), optional
-            x_0, at least -1e30 and at most 1e30; 0 by default.
-        ridge : float
-            δ, at least 0.
-
-        Returns
-        -------
-        problem : RidgeRegression
-        basis : ndarray, shape (d, d)
-            Eigenvectors in its columns: `vectors @ basis` are coordinates.
+        The penalty δ is `ridge` and the start x_0, shape (d,), 0 by default. Eigenvectors are the
+        columns of the basis: `vectors @ basis` are coordinates.
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
             raise ValueError("second_moment must be positive semidefinite, got another matrix")
-        origin = np.zeros_like(self.target)
-        if start is not None:
-            limits = {"least": -1e30, "most": 1e30}
-            origin = require_array("start", start, shape=self.target.shape, **limits)
+        start = np.zeros_like(self.target) if start is None else start
+        origin = require_array("start", start, shape=self.target.shape, **WITHIN)
         problem = RidgeRegression(
             np.maximum(eigenvalues, 0.0),
             self.target @ basis,
             origin @ basis,
             label_noise_std=self.label_noise_std,
-            ridge=require_number("ridge", ridge, least=0),
+            ridge=ridge,
         )
         return problem, basis
 
 
-def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
-    r"""Law of the records as least squares sees it.
+def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
+    r"""Law of the records (n, d) and (n,) as least squares sees it, itself not private.
 
     .. math::
         \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
         \hat x = \arg\min_x \sum_k (a_k^\top x - b_k)^2, \qquad
         \hat\zeta^2 = \tfrac1{n-d}\sum_k (a_k^\top\hat x - b_k)^2
-
-    Parameters
-    ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
-        More records than dimensions, linearly independent; rough unless they are many more.
-
-    Guarantee
-    ---------
-    None: computed from the records without noise.
-
-    Examples
-    --------
-    >>> found = estimated_population([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
-    >>> round(float(found.target[0]), 6), round(float(found.second_moment[0, 0]), 6)
-    (1.0, 4.666667)
     """
-    rows = require_array("features", features, shape=(None, None))
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,))
     if n <= d:
         raise ValueError(
             "features must have more records than dimensions where no population is given, "
             f"got {n} records of dimension {d}"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        moment = require_answer("features", rows.T @ rows / n)
-        target, _, rank, _ = np.linalg.lstsq(rows, targets)
-        residual = rows @ target - targets
-        # In units of the largest, so that no square of a small residual vanishes.
-        unit = np.max(np.abs(residual)) or 1.0
-        root = unit * np.sqrt(np.sum((residual / unit) ** 2) / (n - d))
-        spread = require_answer("labels", np.asarray(root))
-    if spread > LARGEST_NOISE:
-        raise ValueError(f"labels must leave residuals of at most {LARGEST_NOISE:g}, got larger")
+    target, _, rank, _ = np.linalg.lstsq(rows, labels)
+    truth = np.asarray(target, dtype=np.float64)
     if rank < d:
         raise ValueError(
             f"features must be linearly independent where no population is given, got rank {rank} "
             f"of {d}"
         )
-    return Population(moment, np.asarray(target, dtype=np.float64), float(spread))
+    spread = float(np.linalg.norm(rows @ truth - labels)) / sqrt(n - d)
+    # Residuals of the size of their rounding are none.
+    return Population(rows.T @ rows / n, truth, spread if spread >= LEAST else 0.0)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
-    LARGEST_COUNT,
-    require_answer,
+    LEAST,
+    MOST,
+    FloatArray,
     require_array,
-    require_broadcast,
     require_choice,
     require_count,
     require_counts,
     require_number,
+    require_scale,
+    require_scales,
     short,
 )
 from privreg.kernels import inner_product
 from privreg.privacy.renyi import RELATIVE, LowRankUpdate, diagonal_matrix, renyi_divergence
+from privreg.theory.noisy_sgd.diffusion import WITHIN, require_records
 from privreg.theory.noisy_sgd.renyi_loss import shuffled_loss
 
 EPS = float(np.finfo(float).eps)
@@ -39,7 +42,7 @@ def fixed_order_divergence(
     gradient_noise_std: float,
     ridge: float,
     order: float,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Divergence of the last iterate when the record at one position is replaced, all else equal.
 
     .. math::
@@ -53,7 +56,8 @@ def fixed_order_divergence(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        Records in the order of their use, one a step.
+        Records in the order of their use, one a step, at most 1e12 in size, as the start and the
+        replacements.
     initial : array_like, shape (d,)
         Deterministic start.
     positions : array_like of int, shape (p,)
@@ -62,13 +66,9 @@ def fixed_order_divergence(
     release_steps : array_like of int, shape (r,)
         Ascending numbers of steps after which the iterate is released, in [1, n].
     step_sizes : array_like, shape (n,)
-        Discrete steps η, more than 0.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise, more than 0.
-    ridge : float
-        δ, at least 0.
-    order : float
-        Rényi order α, more than 0.
+        Discrete steps η.
+    gradient_noise_std, ridge, order : float
+        Standard deviation σ of the gradient noise, penalty δ, which may be 0, and Rényi order α.
 
     Returns
     -------
@@ -85,108 +85,57 @@ def fixed_order_divergence(
     ------
     lin2025, Algorithm 1 with equation (26), conditional on the records.
     """
-    rows = require_array("features", features, shape=(None, None))
+    rows, targets = require_records(features, labels)
     count, dimension = rows.shape
-    targets = require_array("labels", labels, shape=(count,))
-    steps = require_array("step_sizes", step_sizes, shape=(count,), above=0)
+    start = require_array("initial", initial, shape=(dimension,), **WITHIN)
+    steps = require_array("step_sizes", step_sizes, shape=(count,), least=LEAST, most=MOST)
     where = require_counts("positions", positions, least=0, most=count - 1)
     if where.ndim != 1 or where.size == 0:
         raise ValueError(f"positions must have shape (p,), got {where.shape}")
     others = require_array(
-        "replacement_features", replacement_features, shape=(where.size, dimension)
+        "replacement_features", replacement_features, shape=(where.size, dimension), **WITHIN
     )
-    other_labels = require_array("replacement_labels", replacement_labels, shape=where.shape)
+    other_labels = require_array(
+        "replacement_labels", replacement_labels, shape=where.shape, **WITHIN
+    )
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
         raise ValueError(
             f"release_steps must be ascending within [1, {count}], got {short(releases)}"
         )
-    gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, above=0)
-    ridge = require_number("ridge", ridge, least=0)
-    order = require_number("order", order, above=0)
-    start = require_array("initial", initial, shape=(dimension,))
-    try:
-        with np.errstate(all="ignore"):
-            # In powers of two near the largest step and its noise: squares may vanish.
-            unit = 2 * (int(np.frexp(steps.max())[1]) // 2)
-            spread = int(np.frexp(steps.max())[1] + np.frexp(gradient_noise_std)[1])
-            result = _divergences(
-                np.ldexp(rows, unit // 2),
-                np.ldexp(targets, unit // 2 - spread),
-                np.ldexp(start, -spread),
-                where,
-                np.ldexp(others, unit // 2),
-                np.ldexp(other_labels, unit // 2 - spread),
-                releases,
-                np.ldexp(steps, -unit),
-                float(np.ldexp(gradient_noise_std, unit - spread)),
-                float(np.ldexp(ridge, unit)),
-                order,
-            )
-    except (ValueError, np.linalg.LinAlgError):
-        result = np.full(1, np.nan)
-    names = "features, labels, step_sizes, gradient_noise_std, ridge and order"
-    return require_answer(names, result, infinite=True)
-
-
-def _divergences(
-    rows: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    start: NDArray[np.float64],
-    where: NDArray[np.int64],
-    others: NDArray[np.float64],
-    other_labels: NDArray[np.float64],
-    releases: NDArray[np.int64],
-    steps: NDArray[np.float64],
-    gradient_noise_std: float,
-    ridge: float,
-    order: float,
-) -> NDArray[np.float64]:
-    dimension = rows.shape[1]
-    mean = start.copy()
-    covariance = np.zeros((dimension, dimension))
-    image = np.empty(dimension)
-    moves = np.zeros((where.size, 5, dimension))
-    cores = np.zeros((where.size, 4, 4))
+    std, order = require_scales(gradient_noise_std=gradient_noise_std, order=order)
+    ridge = require_scale("ridge", ridge, zero=True)
+    mean, covariance, image = start, np.zeros((dimension, dimension)), np.empty(dimension)
+    moves, cores = np.zeros((where.size, 5, dimension)), np.zeros((where.size, 4, 4))
     active = np.zeros(where.size, dtype=np.bool_)
     result = np.zeros((releases.size, where.size, 2))
-    replaced = {k: np.flatnonzero(where == k) for k in where.tolist()}
-    released = {k: np.flatnonzero(releases == k) for k in releases.tolist()}
-    for k in range(int(releases[-1])):
-        step, row = steps[k], rows[k]
-        for p in replaced.get(k, ()):
-            moves[p], cores[p] = _replacement(
-                covariance,
-                mean,
-                (row, targets[k]),
-                (others[p], other_labels[p]),
-                step=step,
-                shrink=1.0 - step * ridge,
-            )
-        _propagate(moves, active, row, step, 1.0 - step * ridge)
-        if k in replaced:
-            active[replaced[k]] = True
-        _advance(covariance, image, row, step, 1.0 - step * ridge, (step * gradient_noise_std) ** 2)
-        mean = (1.0 - step * ridge) * mean - step * row * (row @ mean - targets[k])
-        for r in released.get(k + 1, ()):
-            for p, pair in zip(
-                np.flatnonzero(active),
-                _compare(covariance, moves[active], cores[active], order),
-                strict=True,
-            ):
-                result[r, p] = pair
+    # Steps that are too large let the iterates grow exponentially.
+    with np.errstate(all="ignore"):
+        for k in range(int(releases[-1])):
+            step, given = steps[k], (rows[k], targets[k])
+            shrink = 1.0 - step * ridge
+            for p in np.flatnonzero(where == k):
+                moves[p], cores[p] = _replacement(
+                    covariance, mean, given, (others[p], other_labels[p]), step, shrink
+                )
+            _propagate(moves, active, rows[k], step, shrink)
+            active |= where == k
+            _advance(covariance, image, rows[k], step, shrink, (step * std) ** 2)
+            mean = shrink * mean - step * rows[k] * (rows[k] @ mean - targets[k])
+            if k + 1 in releases and np.any(active):
+                pairs = _compare(covariance, moves[active], cores[active], order)
+                result[np.searchsorted(releases, k + 1), active] = pairs
     return result
 
 
 def _replacement(
-    covariance: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    given: tuple[NDArray[np.float64], float],
-    other: tuple[NDArray[np.float64], float],
-    *,
+    covariance: FloatArray,
+    mean: FloatArray,
+    given: tuple[FloatArray, float],
+    other: tuple[FloatArray, float],
     step: float,
     shrink: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     """Rows (mean shift, four factors) and core of the change that the replacement makes."""
     moves = np.zeros((5, mean.size))
     core = np.zeros((4, 4))
@@ -201,41 +150,37 @@ def _replacement(
 
 
 def _compare(
-    covariance: NDArray[np.float64],
-    moves: NDArray[np.float64],
-    cores: NDArray[np.float64],
-    order: float,
-) -> list[tuple[float, float]]:
+    covariance: FloatArray, moves: FloatArray, cores: FloatArray, order: float
+) -> FloatArray:
+    """Both divergences of each change of a law with this covariance, (p, 2)."""
     from scipy.linalg import solve_triangular
 
-    factor = np.linalg.cholesky(covariance)
     dimension = covariance.shape[0]
-    # What of a variance the other coordinates do not tell must stand out of its rounding.
-    if np.min(np.diag(factor) ** 2 / np.diag(covariance)) < dimension * EPS / RELATIVE:
-        raise np.linalg.LinAlgError
-    # White coordinates make the given covariance the identity and the other one a low-rank update.
-    white = solve_triangular(factor, moves.reshape(-1, dimension).T, lower=True)
     given = diagonal_matrix(np.ones(dimension))
     pairs = []
-    for p, core in enumerate(cores):
-        block = white[:, 5 * p : 5 * p + 5]
-        other = LowRankUpdate(given.diagonal, block[:, 1:], core)
-        pairs.append(
-            (
-                renyi_divergence(block[:, 0], given, other, order=order),
-                renyi_divergence(block[:, 0], other, given, order=order),
-            )
-        )
-    return pairs
+    try:
+        factor = np.linalg.cholesky(covariance)
+        # What of a variance the other coordinates do not tell must stand out of its rounding.
+        if np.min(np.diag(factor) ** 2 / np.diag(covariance)) < dimension * EPS / RELATIVE:
+            raise np.linalg.LinAlgError
+        # White coordinates make the given covariance the identity, the other a low-rank update.
+        white = solve_triangular(factor, moves.reshape(-1, dimension).T, lower=True)
+        for p, core in enumerate(cores):
+            shift, factors = white[:, 5 * p], white[:, 5 * p + 1 : 5 * p + 5]
+            other = LowRankUpdate(given.diagonal, factors, core)
+            both = (given, other), (other, given)
+            pairs.append([renyi_divergence(shift, *laws, order=order) for laws in both])
+    except (ValueError, np.linalg.LinAlgError):
+        raise ValueError(
+            "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws that "
+            "double precision can compute with, got others"
+        ) from None
+    return np.array(pairs)
 
 
 @nb.njit(cache=True, nogil=True)
 def _propagate(
-    moves: NDArray[np.float64],
-    active: NDArray[np.bool_],
-    row: NDArray[np.float64],
-    step: float,
-    shrink: float,
+    moves: FloatArray, active: NDArray[np.bool_], row: FloatArray, step: float, shrink: float
 ) -> None:
     """Apply (shrink I - step a aᵀ) to every carried direction."""
     for p in range(moves.shape[0]):
@@ -250,9 +195,9 @@ def _propagate(
 
 @nb.njit(cache=True, nogil=True)
 def _advance(
-    covariance: NDArray[np.float64],
-    image: NDArray[np.float64],
-    row: NDArray[np.float64],
+    covariance: FloatArray,
+    image: FloatArray,
+    row: FloatArray,
     step: float,
     shrink: float,
     noise: float,
@@ -275,87 +220,6 @@ def _advance(
 Bound = Literal["reconstruction", "contraction"]
 
 
-def hidden_state_divergence(
-    position: ArrayLike,
-    later_steps: ArrayLike,
-    *,
-    clip_norm: float,
-    gradient_noise_std: float,
-    step_size: float,
-    strong_convexity: float,
-    order: float,
-    bound: Bound = "reconstruction",
-) -> NDArray[np.float64]:
-    r"""Rényi divergence of the last iterate, some steps after a record was replaced.
-
-    .. math::
-        \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
-        \quad\text{(reconstruction)},\qquad
-        \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
-        s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
-
-    "reconstruction" follows the recursion of the log-Sobolev constant from a deterministic start;
-    "contraction" is the best bound that a contraction by L with Gaussian noise allows, and is never
-    larger.
-
-    Parameters
-    ----------
-    position, later_steps : array_like of int
-        Steps ℓ before the differing one and m after it, at least 0 and at most 9007199254740992,
-        broadcast together.
-    clip_norm : float
-        Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
-        to 2c.
-    gradient_noise_std : float
-        Standard deviation σ of the noise on each coordinate of the gradient, more than 0.
-    step_size : float
-        Discrete step η, more than 0, with ηλ < 1.
-    strong_convexity : float
-        λ, at least 0, of every record's loss.
-    order : float
-        Rényi order α, more than 1.
-    bound : {"reconstruction", "contraction"}
-
-    Guarantee
-    ---------
-    Replace-one neighbours, last iterate released, on one condition that clipping can break: a step
-    on every record must contract by L = 1 - ηλ, as it does for a λ-strongly convex, β-smooth
-    loss with η ≤ 2/(λ + β). Then "contraction" holds by privacy amplification by iteration, and
-    the reconstruction, never smaller, holds with it. A clipped full gradient is in general not
-    the gradient of such a loss, so for clipped SGD this is a comparison and not a guarantee; the
-    guarantee of clipped SGD is the first factor alone.
-
-    Source
-    ------
-    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b);
-    their theorem's text was not at hand. In their notation the noise is the square root of 2η
-    times σ', with σ'² = ησ²/2.
-    """
-    ell = require_counts("position", position, least=0, most=LARGEST_COUNT)
-    later = require_counts("later_steps", later_steps, least=0, most=LARGEST_COUNT)
-    require_broadcast(position=ell, later_steps=later)
-    clip_norm = require_number("clip_norm", clip_norm, least=1e-30, most=1e30)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=1e-30, most=1e30)
-    step_size = require_number("step_size", step_size, least=1e-30, most=1e30)
-    strong_convexity = require_number("strong_convexity", strong_convexity, least=0, most=1e30)
-    order = require_number("order", order, above=1, most=1e100)
-    require_choice("bound", bound, ("reconstruction", "contraction"))
-    if not step_size * strong_convexity < 1:
-        raise ValueError(
-            f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
-        )
-    log_square = 2.0 * np.log1p(-step_size * strong_convexity)
-    single_step = 0.5 * order * (2.0 * clip_norm / std) ** 2
-    if bound == "contraction":
-        ratio = 1.0 / _geometric_sum(log_square, later + 1)
-    else:
-        ratio = _geometric_sum(log_square, ell + 1) / _geometric_sum(log_square, ell + later + 1)
-    with np.errstate(under="ignore"):
-        # In two factors: the power alone may be too small for a double.
-        root = np.exp(0.5 * log_square * later)
-        return np.asarray(single_step * root * root * ratio)
-
-
 def shuffled_hidden_state_loss(
     steps: ArrayLike,
     *,
@@ -366,12 +230,16 @@ def shuffled_hidden_state_loss(
     strong_convexity: float,
     order: float,
     bound: Bound = "reconstruction",
-) -> NDArray[np.float64]:
-    r"""The bound of :func:`hidden_state_divergence` for a record at a uniformly random position.
+) -> FloatArray:
+    r"""Bound on the Rényi loss of the last iterate, the differing record at a random position.
 
     .. math::
         \frac1{\alpha-1}\ln\Big(\frac{n-k}n
         + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
+
+    with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
+    of the log-Sobolev constant from a deterministic start; "contraction" is the best bound that a
+    contraction by L with Gaussian noise allows, and is never larger.
 
     Parameters
     ----------
@@ -379,36 +247,83 @@ def shuffled_hidden_state_loss(
         Steps k after which the iterate is released, from 0 to `records`.
     records : int
         Number n of records, one a step.
-    clip_norm, gradient_noise_std, step_size, strong_convexity, order, bound
-        As for :func:`hidden_state_divergence`.
+    clip_norm : float
+        Norm c to which each gradient is clipped; replacing a record moves it by up to 2c.
+    gradient_noise_std : float
+        Standard deviation σ of the noise on each coordinate of the gradient.
+    step_size, strong_convexity : float
+        Discrete step η and λ of every record's loss, which may be 0, with ηλ < 1.
+    order : float
+        Rényi order α, more than 1 and at most 1e12.
+    bound : {"reconstruction", "contraction"}
 
     Guarantee
     ---------
-    As for :func:`hidden_state_divergence`, with the order of the records shuffled and kept secret.
+    Replace-one neighbours, last iterate released, the order of the records shuffled and kept
+    secret, on one condition that clipping can break: a step on every record must contract by
+    L = 1 - ηλ, as it does for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then
+    "contraction" holds by privacy amplification by iteration, and the reconstruction, never
+    smaller, holds with it. A clipped full gradient is in general not the gradient of such a loss,
+    so for clipped SGD this is a comparison and not a guarantee.
+
+    Source
+    ------
+    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b);
+    their theorem's text was not at hand. In their notation the noise is the square root of 2η
+    times σ', with σ'² = ησ²/2.
     """
     records = require_count("records", records)
     counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))
     if counts.ndim != 1:
         raise ValueError(f"steps must have shape (p,), got {counts.shape}")
+    clip_norm, std, step_size = require_scales(
+        clip_norm=clip_norm, gradient_noise_std=gradient_noise_std, step_size=step_size
+    )
+    strong_convexity = require_scale("strong_convexity", strong_convexity, zero=True)
+    order = require_number("order", order, above=1, most=MOST)
+    require_choice("bound", bound, get_args(Bound))
+    if not step_size * strong_convexity < 1:
+        raise ValueError(
+            f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
+        )
+    log_square = 2.0 * np.log1p(-step_size * strong_convexity)
+    single_step = 0.5 * order * (2.0 * clip_norm / std) ** 2
     losses = np.zeros(counts.size)
     for index, count in enumerate(counts):
-        position = np.arange(count)
-        divergence = hidden_state_divergence(
-            position,
-            count - 1 - position,
-            clip_norm=clip_norm,
-            gradient_noise_std=gradient_noise_std,
-            step_size=step_size,
-            strong_convexity=strong_convexity,
-            order=order,
-            bound=bound,
-        )
-        losses[index] = shuffled_loss(divergence, np.ones(count), horizon=records, order=order)
+        before = np.arange(count)
+        later = count - 1 - before
+        divergences = hidden_state_divergence(before, later, single_step, log_square, bound)
+        losses[index] = shuffled_loss(divergences, np.ones(count), horizon=records, order=order)
     return losses
 
 
-def _geometric_sum(log_square: float, terms: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sum of exp(j log_square) over j < terms."""
-    if log_square == 0.0:
-        return np.asarray(terms, dtype=np.float64)
-    return np.asarray(np.expm1(log_square * terms) / np.expm1(log_square))
+def hidden_state_divergence(
+    before: NDArray[np.int64],
+    later: NDArray[np.int64],
+    single_step: float,
+    log_square: float,
+    bound: Bound,
+) -> FloatArray:
+    r"""Divergence of the last iterate with ℓ steps before the differing one and m after it.
+
+    .. math::
+        \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
+        \quad\text{(reconstruction)},\qquad
+        \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
+        s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
+
+    The first factor, `single_step`, is the guarantee of clipped SGD; `log_square` is ln L².
+    """
+
+    def total(terms: NDArray[np.int64]) -> FloatArray:
+        if log_square == 0.0:
+            return terms.astype(np.float64)
+        return np.asarray(np.expm1(log_square * terms) / np.expm1(log_square))
+
+    if bound == "contraction":
+        ratio = 1.0 / total(later + 1)
+    else:
+        ratio = total(before + 1) / total(before + later + 1)
+    # In two factors: the power alone may be too small for a double.
+    root = np.exp(0.5 * log_square * later)
+    return np.asarray(single_step * root * root * ratio)

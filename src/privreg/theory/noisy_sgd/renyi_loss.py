@@ -3,8 +3,8 @@
 Every number here compares two Gaussian laws of a diffusion that stands for noisy SGD by a
 conjecture, for one observed pair of records. It bounds no mechanism over all neighbouring data
 sets: it is not a guarantee. The diffusion's variance also counts the sampling noise of the
-other records, which a privacy adversary may know; `fixed_order_loss` has the exact loss with
-the data held fixed.
+other records, which a privacy adversary may know; `last_iterate_loss.fixed_order_divergence` is
+exact with the data held fixed.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. In the
 eigenbasis of Σ everything but that step is diagonal, so each covariance is a diagonal, common
@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    MOST,
+    FloatArray,
     require_answer,
     require_array,
     require_choice,
@@ -30,11 +32,18 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
+    require_scale,
     short,
 )
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
-from privreg.schedules import LARGEST, RateWithIntegral, require_rate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, Population, estimated_population
+from privreg.schedules import ConstantRate, RateWithIntegral, require_rate
+from privreg.theory.noisy_sgd.diffusion import (
+    WITHIN,
+    HomogenisedSGD,
+    Population,
+    estimated_population,
+    require_records,
+)
 
 # Error of the integrated squared rate: of a panel's share, and of the whole.
 SHARE, SHARE_OF_TOTAL = 1e-6, 1e-9
@@ -44,7 +53,7 @@ GENTLE = 500.0
 
 def shuffled_loss(
     divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Rényi loss of a mixture over the random position of the differing record.
 
     .. math::
@@ -61,10 +70,8 @@ def shuffled_loss(
         where there are several.
     weights : array_like, shape (p,)
         Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
-    horizon : float
-        Range T of the uniform position, more than 0.
-    order : float
-        Rényi order α, more than 1 and at most 1e100.
+    horizon, order : float
+        Range T of the uniform position, and Rényi order α, more than 1 and at most 1e12.
 
     Source
     ------
@@ -85,7 +92,7 @@ def shuffled_loss(
 
 def paper_shuffled_loss_of_iterates(
     divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Equation (21) of lin2025 as printed, with a product where `shuffled_loss` has the sum.
 
     .. math::
@@ -97,7 +104,7 @@ def paper_shuffled_loss_of_iterates(
     share, exponents, order = _mixture(divergences, weights, horizon, order)
     largest = np.max(exponents, axis=-1, initial=0.0)
     shift = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.log(max(1.0 - float(share.sum()), 0.0))
         inner = np.where(share > 0, np.exp(exponents - shift[..., None]), 0.0) @ share
         loss = np.asarray((factor + shift + np.log(inner)) / (order - 1.0))
@@ -106,22 +113,20 @@ def paper_shuffled_loss_of_iterates(
 
 def _mixture(
     divergences: ArrayLike, weights: ArrayLike, horizon: float, order: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+) -> tuple[FloatArray, FloatArray, float]:
     """Probabilities of the positions, exponents (α - 1) D, and the order."""
-    order = require_number("order", order, above=1, most=1e100)
-    horizon = require_number("horizon", horizon, above=0)
+    order = require_number("order", order, above=1, most=MOST)
+    horizon = require_scale("horizon", horizon)
     masses = require_real("weights", weights, least=0)
     if masses.ndim != 1:
         raise ValueError(f"weights must have shape (p,), got {masses.shape}")
-    with np.errstate(over="ignore"):
-        share = masses / horizon
+    share = masses / horizon
     if not share.sum() <= 1.0 + 1e-9:
         raise ValueError(f"weights must have a sum of at most {horizon}, got another")
     losses = require_real("divergences", divergences, least=0, infinite=True)
     if losses.shape[-1:] != masses.shape:
         raise ValueError(f"divergences must have shape (..., {masses.size}), got {losses.shape}")
-    with np.errstate(over="ignore"):
-        return share, (order - 1.0) * losses, order
+    return share, (order - 1.0) * losses, order
 
 
 def position_quadrature(
@@ -130,7 +135,7 @@ def position_quadrature(
     finest: float,
     nodes_per_panel: int = 4,
     schedule: RateWithIntegral | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     """Quadrature over positions up to the last release time, fine at 0 and before each release.
 
     The loss as a function of the position has a layer of a few steps at 0, where the state
@@ -141,11 +146,9 @@ def position_quadrature(
     Parameters
     ----------
     times : array_like, shape (J,)
-        Ascending release times, more than 0 and at most 1e50.
-    finest : float
-        Largest admissible width of the panels at the ends, such as 1/d; at least 1e-100.
-    nodes_per_panel : int
-        At least 1.
+        Ascending release times, more than 0 and at most 1e12.
+    finest, nodes_per_panel : float and int
+        Largest width of the panels at the ends, such as 1/d, and nodes of a panel.
     schedule : RateWithIntegral, optional
         A rate that varies; a constant one unless given.
 
@@ -154,42 +157,30 @@ def position_quadrature(
     positions, weights : ndarray, shape (p,)
         The weights sum to the last time.
     """
-    released = np.atleast_1d(require_real("times", times, above=0, most=LARGEST))
-    require_array("times", released, shape=(None,))
-    if np.any(np.diff(released, prepend=0.0) <= 0):
-        raise ValueError(f"times must be strictly ascending, got {short(released)}")
-    finest = require_number("finest", finest, least=1e-100)
+    released = _ascending(times, above=0, most=MOST)
+    finest = require_scale("finest", finest)
+    rate = ConstantRate(1.0).rate if schedule is None else require_rate(schedule).rate
     nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
+
+    def rule(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        width = (right - left)[:, None]
+        positions = left[:, None] + 0.5 * width * (points + 1.0)
+        return positions.ravel(), (0.5 * width * masses).ravel()
+
+    def squares(left: FloatArray, right: FloatArray) -> FloatArray:
+        positions, weights = rule(left, right)
+        return (weights * rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
+
     breaks = [0.0]
-    for left, right in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
-        levels = max(1, int(np.ceil(np.log2(max((right - left) / finest, 2.0)))))
+    for begin, end in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
+        levels = max(1, int(np.ceil(np.log2(max((end - begin) / finest, 2.0)))))
         half = 0.5 ** np.arange(levels, 0, -1)
-        breaks.extend(left + (right - left) * half)
-        breaks.extend(right - (right - left) * half[-2::-1])
-        breaks.append(float(right))
-    edges = np.array(breaks)
-    if schedule is not None:
-        require_rate(schedule)
-        edges = _resolving(schedule, edges, points, masses)
-    return _rule(edges[:-1], edges[1:], points, masses)
-
-
-def _resolving(
-    schedule: RateWithIntegral,
-    edges: NDArray[np.float64],
-    points: NDArray[np.float64],
-    masses: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Edges between which the rule integrates the squared rate, or all but a share of the whole."""
-
-    def squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-        positions, weights = _rule(left, right, points, masses)
-        return (weights * schedule.rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
-
-    left, right = edges[:-1], edges[1:]
-    total = 0.0
-    accepted = []
+        breaks.extend(begin + (end - begin) * half)
+        breaks.extend(end - (end - begin) * half[-2::-1])
+        breaks.append(float(end))
+    left, right = np.array(breaks[:-1]), np.array(breaks[1:])
+    total, accepted = 0.0, []
     while left.size:
         middle = left + (right - left) / 2
         whole, first, second = squares(left, right), squares(left, middle), squares(middle, right)
@@ -198,18 +189,8 @@ def _resolving(
         cut = (error > SHARE * whole) & (error > SHARE_OF_TOTAL * total)
         accepted.append(left[~cut])
         left, right = np.append(left[cut], middle[cut]), np.append(middle[cut], right[cut])
-    return np.append(np.sort(np.concatenate(accepted)), edges[-1])
-
-
-def _rule(
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-    points: NDArray[np.float64],
-    masses: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    width = right - left
-    positions = left[:, None] + 0.5 * width[:, None] * (points + 1.0)
-    return positions.ravel(), (0.5 * width[:, None] * masses).ravel()
+    edges = np.append(np.sort(np.concatenate(accepted)), released[-1])
+    return rule(edges[:-1], edges[1:])
 
 
 Variant = Literal["exact", "paper"]
@@ -222,7 +203,7 @@ MOST_AT_ONCE = 1e5
 class Record(NamedTuple):
     """One record: features in the eigenbasis of Σ, shape (d,), and its label."""
 
-    features: NDArray[np.float64]
+    features: FloatArray
     label: float
 
 
@@ -249,12 +230,10 @@ def last_iterate_divergence(
         With noise and unit multiplicities.
     first, second : Record
         The record at the position in the one data set and in the other.
-    time : float
-        Release time t in [0, horizon].
-    position : float
-        Time s of the differing step, in [0, horizon].
+    time, position : float
+        Release time t and time s of the differing step, in [0, horizon].
     order : float
-        Rényi order α, more than 1.
+        Rényi order α, more than 1 and at most 1e12.
     variant : {"exact", "paper"}
         "exact" is D(first ‖ second). "paper" is the printed formula, which is D(second ‖ first).
 
@@ -272,8 +251,6 @@ def last_iterate_divergence(
     ------
     lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
     """
-    require_instance("law", law, HomogenisedSGD)
-    time = require_number("time", time, least=0, most=law.horizon * (1 + 1e-12))
     return average_divergence(
         law, first, second, times=[time], position=position, order=order, variant=variant
     )
@@ -292,39 +269,33 @@ def average_divergence(
     r"""Divergence between the averages of J iterates of two runs that differ in one record.
 
     Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,).
+    ascending, shape (J,): no guarantee either.
 
     With "exact" an iterate before the differing step keeps its covariance with one after it,
     :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
     and the direction is reversed.
 
-    Guarantee
-    ---------
-    None: an approximation by a conjecture, for one pair of records.
-
     Source
     ------
     lin2025, equations (18), (22), (23), Theorem 4.5.
     """
-    first, second = _checked(law, first, second, order, variant)
-    geometry = release_geometry(law, times=times, position=position, variant=variant)
+    pair = _checked(law, first, second, order, variant)
+    (geometry,) = release_geometries(law, times=times, position=[position], variant=variant)
     if geometry is None:
         return 0.0
-    pair = (first, second) if variant == "exact" else (second, first)
-    return pair_divergence(geometry, *pair, order=order)
-
-
-class IndistinctError(ValueError):
-    """Records that double precision cannot tell apart."""
+    return pair_divergence(geometry, *(pair if variant == "exact" else pair[::-1]), order=order)
 
 
 def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
     """D(first ‖ second) of averages of a known geometry, right to 1e-6, or to 1e-9, or refused."""
-    shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
+    pulls = [
+        geometry.carry * features * (features @ geometry.mean - label)
+        for features, label in (first, second)
+    ]
     laws = [_covariance(geometry, record) for record in (first, second)]
-    return _distinct_divergence(shift, *laws, order=order)
+    return _distinct_divergence(geometry.step * (pulls[1] - pulls[0]), *laws, order=order)
 
 
 def iterates_divergence(
@@ -340,7 +311,7 @@ def iterates_divergence(
     r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
 
     Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,).
+    ascending, shape (J,): no guarantee either.
 
     By the Markov property only the last iterate Y before the step and the first iterate Z after it
     matter. With "exact" both count: Y has the same law in both runs, so
@@ -352,18 +323,15 @@ def iterates_divergence(
     divergence of Z alone. With "paper" Y is dropped (the claim that the divergence is that of the
     suffix), and the direction is reversed.
 
-    Guarantee
-    ---------
-    None: an approximation by a conjecture, for one pair of records.
-
     Source
     ------
     lin2025, Theorem 4.4 with equations (16)-(20). The suffix claim holds only if no iterate
     before the differing step is released.
     """
     first, second = _checked(law, first, second, order, variant)
-    released = checked_times(times, law.horizon)
-    position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
+    most = law.horizon * (1 + 1e-12)
+    released = _ascending(times, least=0, most=most)
+    position = require_number("position", position, least=0, most=most)
     following = int(np.searchsorted(released, position, side="left"))
     if following == released.size:
         return 0.0
@@ -375,18 +343,14 @@ def iterates_divergence(
     before = float(released[following - 1])
     prefix = law.variance(before)
     forecast = law.transition(position, before) ** 2 * prefix
-    geometry = release_geometry(law, times=[after], position=position, variant=variant)
+    (geometry,) = release_geometries(law, times=[after], position=[position])
     assert geometry is not None  # the release time lies after the position
     # Given Y the state before the step has lost the variance that Y foretells.
     prior = np.maximum(geometry.prior - forecast, 0.0)
     shrink = 1.0 - geometry.step * law.problem.ridge
     base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
-    require_apart(base, geometry.base)
-    conditional = geometry._replace(
-        base=base,
-        cross=shrink * geometry.carry * prior,
-        prior=prior,
-    )
+    _require_apart(base, geometry.base)
+    conditional = geometry._replace(base=base, cross=shrink * geometry.carry * prior, prior=prior)
     p, q = (_covariance(conditional, record) for record in (first, second))
     spread = _distinct_divergence(np.zeros(prior.size), p, q, order=order)
     mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
@@ -401,35 +365,27 @@ def iterates_divergence(
 
 
 def _distinct_divergence(
-    shift: NDArray[np.float64], p: LowRankUpdate, q: LowRankUpdate, *, order: float
+    shift: FloatArray, p: LowRankUpdate, q: LowRankUpdate, *, order: float
 ) -> float:
     """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
     try:
         return renyi_divergence(shift, p, q, order=order)
-    except ValueError as error:
-        raise IndistinctError(
-            f"first and second must be records that double precision can tell apart, got {error}"
+    except ValueError:
+        raise ValueError(
+            "features and labels must be records whose laws double precision can tell apart, got "
+            "two that it cannot"
         ) from None
 
 
-def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:
-    features = np.asarray(record.features, dtype=np.float64)
-    return geometry.carry * features * (features @ geometry.mean - record.label)
-
-
 def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
-    features = np.asarray(record.features, dtype=np.float64)
+    features, step = record.features, geometry.step
     factors = np.column_stack([geometry.carry * features, geometry.cross * features])
-    step = geometry.step
     core = np.array([[step**2 * (features**2 @ geometry.prior), -step], [-step, 0.0]])
     return LowRankUpdate(geometry.base, factors, core)
 
 
 def _averaged_quadratic(
-    form: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    order: float,
+    form: FloatArray, mean: FloatArray, covariance: FloatArray, order: float
 ) -> float:
     """ln E exp(α(α-1)/2 wᵀHw) / (α-1) for w ~ N(mean, covariance); `inf` where it diverges."""
     values, vectors = np.linalg.eigh(covariance)
@@ -447,19 +403,18 @@ def _averaged_quadratic(
 def _checked(
     law: HomogenisedSGD, first: Record, second: Record, order: float, variant: str
 ) -> tuple[Record, Record]:
-    """The two records, from whose numbers the divergences can be computed."""
+    """The two records, as numbers."""
     require_instance("law", law, HomogenisedSGD)
-    require_number("order", order, above=1)
-    require_choice("variant", variant, ("exact", "paper"))
-    records = []
-    for name, record in (("first", first), ("second", second)):
+    require_number("order", order, above=1, most=MOST)
+    require_choice("variant", variant, get_args(Variant))
+    shape = law.problem.eigenvalues.shape
+
+    def checked(name: str, record: Record) -> Record:
         require_instance(name, record, Record)
-        within = {"least": -1e30, "most": 1e30}
-        shape = law.problem.eigenvalues.shape
-        features = require_array(name, record.features, shape=shape, **within)
-        label = require_array(name, record.label, shape=(), **within)
-        records.append(Record(features, float(label)))
-    return records[0], records[1]
+        features = require_array(name, record.features, shape=shape, **WITHIN)
+        return Record(features, require_number(name, record.label, **WITHIN))
+
+    return checked("first", first), checked("second", second)
 
 
 class ReleaseGeometry(NamedTuple):
@@ -470,44 +425,30 @@ class ReleaseGeometry(NamedTuple):
     by -η `carry`·a (aᵀ `mean` - b).
     """
 
-    base: NDArray[np.float64]
-    carry: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    base: FloatArray
+    carry: FloatArray
+    cross: FloatArray
+    prior: FloatArray
+    mean: FloatArray
     step: float
-
-
-def release_geometry(
-    law: HomogenisedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
-) -> ReleaseGeometry | None:
-    """`release_geometries` at one position; None if every iterate is released before it."""
-    position = require_number("position", position, least=0)
-    return next(release_geometries(law, times=times, position=[position], variant=variant))
 
 
 def release_geometries(
     law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
 ) -> Iterator[ReleaseGeometry | None]:
-    """Law of the average of the iterates at `times` up to the record, at several positions."""
+    """Laws of the average of the iterates at `times` up to the record, at positions (p,).
+
+    None where every iterate is released before the position. Neighbours with the same iterates
+    before them are computed together, in arrays of moderate size.
+    """
     if law.gradient_noise_std == 0.0:
         raise ValueError("law must have gradient noise for a privacy loss, got none")
     if np.any(law.problem.multiplicities != 1.0):
         raise ValueError("law must have multiplicities of 1, since records have coordinates")
-    require_choice("variant", variant, ("exact", "paper"))
-    released = checked_times(times, law.horizon)
+    # A grid such as k/d may end one rounding error beyond the horizon.
     most = law.horizon * (1 + 1e-12)
-    places = require_array("position", position, shape=(None,), least=0, most=most)
-    return _by_block(law, released, places, variant)
-
-
-def _by_block(
-    law: HomogenisedSGD,
-    released: NDArray[np.float64],
-    positions: NDArray[np.float64],
-    variant: Variant,
-) -> Iterator[ReleaseGeometry | None]:
-    """Geometries at neighbours with the same iterates before them, in arrays of moderate size."""
+    released = _ascending(times, least=0, most=most)
+    positions = require_array("position", position, shape=(None,), least=0, most=most)
     before = np.searchsorted(released, positions)
     size = max(1, int(MOST_AT_ONCE / (released.size * law.problem.eigenvalues.size)))
     start = 0
@@ -523,9 +464,9 @@ def _by_block(
 
 def _geometries(
     law: HomogenisedSGD,
-    prefix: NDArray[np.float64],
-    suffix: NDArray[np.float64],
-    positions: NDArray[np.float64],
+    prefix: FloatArray,
+    suffix: FloatArray,
+    positions: FloatArray,
     variant: Variant,
 ) -> Iterator[ReleaseGeometry]:
     """Geometries at positions (p,) between a prefix and a suffix of the release times."""
@@ -541,7 +482,7 @@ def _geometries(
     fresh = held - flows**2 * prior
     base = _sum_variance(law, suffix, fresh) / count**2
     base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
-    require_apart(base, _sum_variance(law, suffix, held) / count**2)
+    _require_apart(base, _sum_variance(law, suffix, held) / count**2)
     cross = shrink * carry * prior
     if prefix.size:
         held = law.variance(prefix)[:, None]
@@ -554,9 +495,7 @@ def _geometries(
     return map(ReleaseGeometry, base, carry, cross, prior, means, steps.tolist())
 
 
-def _sum_variance(
-    law: HomogenisedSGD, times: NDArray[np.float64], variances: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray) -> FloatArray:
     """Variance of the sum over ascending times of processes with the law's decay, (p, d).
 
     `variances` are theirs at the times, shape (J, p, d), or (J, 1, d) where they have the same.
@@ -570,7 +509,7 @@ def _sum_variance(
     return total
 
 
-def require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+def _require_apart(base: FloatArray, parts: FloatArray) -> None:
     """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
@@ -579,17 +518,14 @@ def require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None
         )
 
 
-def checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
-    """Ascending times in [0, horizon]."""
-    released = require_array("times", times, shape=(None,), least=0, most=horizon * (1 + 1e-12))
+def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
+    released = require_array("times", times, shape=(None,), **bounds)
     if np.any(np.diff(released) <= 0):
         raise ValueError(f"times must be strictly ascending, got {short(released)}")
     return released
 
 
-FloatArray = NDArray[np.float64]
 Release = Literal["last", "average", "all"]
-WITHIN = {"least": -1e30, "most": 1e30}
 RELEASES: tuple[Release, ...] = get_args(Release)
 
 
@@ -644,15 +580,15 @@ def release_loss(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        The records, one a step, at least -1e30 and at most 1e30.
+        The records, one a step, at most 1e12 in size.
     record : int
         Index of the record that is replaced, in [0, n).
     replacement : (array_like of shape (d,), float)
-        Features and label that it is replaced by, at least -1e30 and at most 1e30.
+        Features and label that it is replaced by, at most 1e12 in size.
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η at step k = t d, such as `ConstantRate(dimension * step_size)`.
     gradient_noise_std : float
-        σ, noise added to each coordinate of a gradient, more than 0.
+        σ, noise added to each coordinate of a gradient.
     order : float
         Rényi order α, more than 1. From some order on the divergence is infinite.
     release : {"last", "average", "all"}
@@ -661,18 +597,18 @@ def release_loss(
         Numbers of steps in [1, n], ascending, after which iterates are taken; n alone for "last"
         unless given, where it is one number. The cost of "average" grows with their square.
     ridge : float
-        Penalty δ, at least 0.
+        Penalty δ; may be 0.
     start : array_like, shape (d,), optional
-        x_0, independent of the records, at least -1e30 and at most 1e30; 0 by default.
+        x_0, independent of the records, at most 1e12 in size; 0 by default.
     population : Population, optional
-        Law of the records, not private if made of them; `population.estimated_population` of the
-        records unless given.
+        Law of the records, not private if made of them; `estimated_population` of the records
+        unless given.
     shuffled : bool
         Whether the records are visited in a random order, so that the loss is a mixture over the
         position; else each keeps its place.
     finest : float, optional
-        Panel width of the quadrature over positions next to 0 and the release times, more than 0;
-        1/d by default. Without effect on records in their places.
+        Panel width of the quadrature over positions next to 0 and the release times; 1/d by
+        default. Without effect on records in their places.
 
     Guarantee
     ---------
@@ -701,84 +637,43 @@ def release_loss(
     lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
     variants.
     """
-    rows = require_array("features", features, shape=(None, None), **WITHIN)
+    rows, targets = require_records(features, labels)
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,), **WITHIN)
-    index = require_count("record", record, least=0)
-    if index >= n:
-        raise ValueError(f"record must be less than {n}, the number of records, got {index}")
+    index = require_count("record", record, least=0, most=n - 1)
     try:
         given, given_label = replacement
     except (TypeError, ValueError):
         raise ValueError("replacement must be features and a label, got another object") from None
     other = require_array("replacement", given, shape=(d,), **WITHIN)
-    other_label = float(require_array("replacement", given_label, shape=(), **WITHIN))
+    other_label = require_number("replacement", given_label, **WITHIN)
     require_flag("shuffled", shuffled)
-    noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
-    alpha = require_number("order", order, above=1)
+    noise = require_scale("gradient_noise_std", gradient_noise_std)
     require_choice("release", release, RELEASES)
     times = _release_steps(steps, release=release, sample_size=n) / d
-    origin = np.zeros(d) if start is None else require_array("start", start, shape=(d,), **WITHIN)
-    if population is not None:
-        require_instance("population", population, Population)
-    known = estimated_population(rows, targets) if population is None else population
-    if known.target.size != d:
-        raise ValueError(f"population must have dimension {d}, got {known.target.size}")
-    problem, basis = known.regression(start=origin, ridge=ridge)
+    if population is None:
+        population = estimated_population(rows, targets)
+    require_instance("population", population, Population)
+    if population.target.size != d:
+        raise ValueError(f"population must have dimension {d}, got {population.target.size}")
+    problem, basis = population.regression(start=start, ridge=ridge)
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
-    pair = (
-        Record(rows[index] @ basis, float(targets[index])),
-        Record(other @ basis, other_label),
-    )
+    given_record = Record(rows[index] @ basis, float(targets[index]))
+    pair = given_record, Record(other @ basis, other_label)
     if shuffled:
         width = 1.0 / d if finest is None else finest
         positions, weights = position_quadrature(times, finest=width, schedule=schedule)
     else:
         # The iterate after k steps lies at k/d and does not know record k, counted from 0.
         positions, weights = np.nextafter([index / d], np.inf), np.array([law.horizon])
-    try:
-        divergences = np.array(
-            [
-                [
-                    release_divergence(
-                        law, *ordered, release=release, times=times, position=place, order=alpha
-                    )
-                    for place in positions
-                ]
-                for ordered in (pair, pair[::-1])
-            ]
-        )
-    except IndistinctError as error:
-        raise ValueError(f"features, labels and replacement must be such that {error}") from None
-    by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=alpha)
-    return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
-
-
-def release_divergence(
-    law: HomogenisedSGD,
-    first: Record,
-    second: Record,
-    *,
-    release: Release,
-    times: FloatArray,
-    position: float,
-    order: float,
-    variant: Variant = "exact",
-) -> float:
-    """Divergence of a release between two runs that differ in the record at one position.
-
-    What is released is the iterate at the last of `times`, their average, or all of them (lin2025,
-    Theorems 4.3, 4.5 and 4.4): an approximation, no guarantee.
-    """
-    if release == "last":
-        last = float(times[-1])
-        return last_iterate_divergence(
-            law, first, second, time=last, position=position, order=order, variant=variant
-        )
-    divergence = average_divergence if release == "average" else iterates_divergence
-    return divergence(
-        law, first, second, times=times, position=position, order=order, variant=variant
+    divergence = iterates_divergence if release == "all" else average_divergence
+    divergences = np.array(
+        [
+            [divergence(law, *each, times=times, position=at, order=order) for at in positions]
+            for each in (pair, pair[::-1])
+        ]
     )
+    by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=order)
+    return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
 
 
 def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -> FloatArray:

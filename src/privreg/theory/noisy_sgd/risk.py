@@ -5,37 +5,38 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    MOST,
+    FloatArray,
     require_answer,
     require_array,
     require_count,
     require_instance,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
     warn_beyond,
 )
 from privreg.schedules import RateWithIntegral, require_rate
-from privreg.theory.noisy_sgd.diffusion import LARGEST, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import WITHIN, RidgeRegression
 
 # Of the change by halving, between the 2 of order 1 and the 4 of order 2.
 LEAST_GAIN = 2.5
+EXTRAPOLATIONS = 3
 
 
 class VolterraRisk(NamedTuple):
-    """Mean risks on a grid uniform in the integrated rate.
+    """Mean risks, shape (intervals + 1,), on a grid uniform in the integrated rate.
 
-    Attributes
-    ----------
-    time, risk, regularised_risk : ndarray, shape (intervals + 1,)
-    error : float
-        Estimated largest relative error of the risks.
+    The largest relative error of the risks is estimated as `error`.
     """
 
-    time: NDArray[np.float64]
-    risk: NDArray[np.float64]
-    regularised_risk: NDArray[np.float64]
+    time: FloatArray
+    risk: FloatArray
+    regularised_risk: FloatArray
     error: float
 
 
@@ -46,7 +47,6 @@ def solve_volterra(
     gradient_noise_std: float,
     horizon: float,
     intervals: int = 200,
-    extrapolations: int = 3,
     rtol: float = 1e-6,
 ) -> VolterraRisk:
     r"""Mean risks from the Volterra equations, by the trapezoid rule with extrapolation.
@@ -65,18 +65,14 @@ def solve_volterra(
     problem : RidgeRegression
     schedule : RateWithIntegral
         Scaled rate, positive, so that Γ can be inverted.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise, at least 0.
-    horizon : float
-        Last time, more than 0.
+    gradient_noise_std, horizon : float
+        Standard deviation σ of the gradient noise, which may be 0, and last time.
     intervals : int
-        Intervals of the coarsest grid, on which the answer is returned.
-    extrapolations : int
-        How often the grid is halved and the leading error removed, at least 1: the error is of
-        order 2 + 2 `extrapolations` in the step, for a smooth rate.
+        Intervals of the coarsest grid, on which the answer is returned. It is halved three times:
+        the error is of order 8 in the step, for a smooth rate.
     rtol : float
-        Relative error beyond which the answer warns. It is estimated by the last extrapolation, or,
-        where halving shows no order 2, by the last halving.
+        Relative error in (0, 1) beyond which the answer warns. It is estimated by the last
+        extrapolation, or, where halving shows no order 2, by the last halving.
 
     Warns
     -----
@@ -89,31 +85,28 @@ def solve_volterra(
     """
     require_instance("problem", problem, RidgeRegression)
     require_rate(schedule)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
-    horizon = require_number("horizon", horizon, above=0, most=1e30)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+    horizon = require_scale("horizon", horizon)
     intervals = require_count("intervals", intervals)
-    extrapolations = require_count("extrapolations", extrapolations)
     rtol = require_number("rtol", rtol, above=0, below=1)
-    table: list[list[NDArray[np.float64]]] = []
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        for level in range(extrapolations + 1):
+    table: list[list[FloatArray]] = []
+    # At too large a rate the risk grows exponentially.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for level in range(EXTRAPOLATIONS + 1):
             fine = _trapezoid(problem, schedule, std, horizon, intervals * 2**level)
             row = [fine[:, :: 2**level]]
             for column in range(level):
                 weight = 4.0 ** (column + 1)
                 row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
             table.append(row)
-        time, risk, regularised = table[-1][-1]
+        time, risk, regularised = require_answer("problem, schedule and horizon", table[-1][-1])
         # The time is exact; risks are positive unless nothing is left to lose.
         best, other = table[-1][-1][1:], table[-1][-2][1:]
         change = np.abs(best - other)
-        if extrapolations > 1:
-            # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
-            before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
-            change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
+        # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
+        before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
+        change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
         error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
-    for part in (time, risk, regularised):
-        require_answer("problem, schedule and horizon", part)
     warn_beyond("risk", error=error, tolerance=rtol)
     return VolterraRisk(time, risk, regularised, error)
 
@@ -124,7 +117,7 @@ def _trapezoid(
     gradient_noise_std: float,
     horizon: float,
     intervals: int,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Rows time, risk and regularised risk by the trapezoid rule on a uniform grid of Γ."""
     end = float(schedule.integral(horizon))
     step = end / intervals
@@ -161,9 +154,7 @@ def _trapezoid(
     return np.stack([time, risk, regularised])
 
 
-def _convolve(
-    kernel: NDArray[np.float64], source: NDArray[np.float64], step: float
-) -> NDArray[np.float64]:
+def _convolve(kernel: FloatArray, source: FloatArray, step: float) -> FloatArray:
     """Trapezoid rule for the convolution of two functions on a uniform grid."""
     size = kernel.size
     length = 2 * size
@@ -174,8 +165,8 @@ def _convolve(
 
 
 def _inverse_integral(
-    schedule: RateWithIntegral, integral: NDArray[np.float64], horizon: float
-) -> NDArray[np.float64]:
+    schedule: RateWithIntegral, integral: FloatArray, horizon: float
+) -> FloatArray:
     """Times at which the integrated rate takes the given values, to some ulp of either."""
     low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
     time = 0.5 * (low + high)
@@ -207,21 +198,18 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     Parameters
     ----------
     problem : RidgeRegression
-    rate : float
-        Scaled rate γ = d η, more than 0.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise, at least 0.
+    rate, gradient_noise_std : float
+        Scaled rate γ = d η and standard deviation σ of the gradient noise, which may be 0.
 
     Source
     ------
     The fixed point of lin2025, equation (6), which the paper does not print.
     """
     require_instance("problem", problem, RidgeRegression)
-    rate = require_number("rate", rate, above=0, most=LARGEST)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    rate = require_scale("rate", rate)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     moving = problem.eigenvalues > 0
-    share = np.zeros(problem.eigenvalues.size)
-    share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
+    share = problem.eigenvalues / np.where(moving, problem.curvatures, 1.0)
     share *= problem.multiplicities / problem.dimension
     gain = float(0.5 * rate * (share @ problem.eigenvalues))
     noise = float(0.25 * rate * std**2 * share.sum())
@@ -242,7 +230,7 @@ def isotropic_risk(
     gradient_noise_std: float,
     ridge: float = 0.0,
     label_noise_std: float = 0.0,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Mean population risk for Σ = λI and a constant scaled rate, of the shape of `time`.
 
     .. math::
@@ -255,26 +243,28 @@ def isotropic_risk(
     Parameters
     ----------
     time : array_like, shape (...)
-        Times t, at least 0.
+        Times t, from 0 to 1e12.
     eigenvalue, rate : float
-        λ and γ, at least 1e-30 and at most 1e30.
+        λ and γ.
     target, initial : array_like, shape (d,)
-        Ground truth and start.
+        Ground truth and start, at most 1e12 in size.
     gradient_noise_std, ridge, label_noise_std : float
-        σ, δ and ζ, at least 0 and at most 1e30.
+        σ, δ and ζ; each may be 0.
 
     Source
     ------
     lin2025, Theorem 4.2, the special case that the text mentions without a formula.
     """
-    eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
-    rate = require_number("rate", rate, least=1e-30, most=LARGEST)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
-    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
-    t = require_real("time", time, least=0, most=LARGEST)
-    truth = require_array("target", target, shape=(None,), least=-LARGEST, most=LARGEST)
-    origin = require_array("initial", initial, shape=truth.shape, least=-LARGEST, most=LARGEST)
+    eigenvalue, rate = require_scales(eigenvalue=eigenvalue, rate=rate)
+    std, ridge, label_noise_std = require_scales(
+        zero=True,
+        gradient_noise_std=gradient_noise_std,
+        ridge=ridge,
+        label_noise_std=label_noise_std,
+    )
+    t = require_real("time", time, least=0, most=MOST)
+    truth = require_array("target", target, shape=(None,), **WITHIN)
+    origin = require_array("initial", initial, shape=truth.shape, **WITHIN)
     curvature = eigenvalue + ridge
     limit = eigenvalue / curvature * truth
     start = origin - limit
@@ -285,7 +275,7 @@ def isotropic_risk(
         eigenvalue * (bias @ start),
         0.5 * eigenvalue * (start @ start),
     )
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
         risk = 0.5 * rate**2 * eigenvalue * std**2 * _convolution(t, decay, 0.0)
         for power, amplitude in enumerate(amplitudes):
@@ -295,7 +285,7 @@ def isotropic_risk(
     return require_answer("time, eigenvalue and rate", np.asarray(risk))
 
 
-def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[np.float64]:
+def _convolution(t: FloatArray, decay: float, speed: float) -> FloatArray:
     """Integral over u in [0, t] of exp(-decay (t - u) - speed u), also where the two rates meet."""
     gap = decay - speed
     ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
@@ -308,7 +298,7 @@ def mean_risk(
     *,
     gradient_noise_std: float,
     kurtosis: float = 3.0,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Mean population risk of the discrete algorithm, before each step and at the end.
 
     .. math::
@@ -326,23 +316,22 @@ def mean_risk(
     ----------
     problem : RidgeRegression
     step_sizes : array_like, shape (n,)
-        Discrete step sizes η = γ(k/d)/d, at least 0.
-    gradient_noise_std : float
-        Standard deviation σ of the gradient noise, at least 0.
-    kurtosis : float
-        β, at least 1: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform ones.
+        Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
+    gradient_noise_std, kurtosis : float
+        Standard deviation σ of the gradient noise, which may be 0, and β, from 1 to 1e12: 3 for
+        Gaussian features (which may be rotated freely), 9/5 for uniform ones.
 
     Source
     ------
     The second moment of lin2025, equation (26).
     """
     require_instance("problem", problem, RidgeRegression)
-    kurtosis = require_number("kurtosis", kurtosis, least=1, most=1e30)
-    std = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e30)
-    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=1e30)
+    kurtosis = require_scale("kurtosis", kurtosis, least=1)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
     eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
     weights = problem.multiplicities * eigenvalues
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         mean = problem.initial - target
         second = mean**2
         risk = np.empty(steps.size + 1)

@@ -6,28 +6,27 @@ guarantee. A supremum over the observed pairs bounds nothing over records that w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    MOST,
     Computed,
+    FloatArray,
     frozen,
-    require_answer,
     require_array,
     require_broadcast,
+    require_choice,
     require_count,
     require_instance,
-    require_number,
     require_real,
     warn_beyond,
 )
 from privreg.privacy.renyi import ABSOLUTE, RELATIVE
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+from privreg.theory.noisy_sgd.diffusion import WITHIN, HomogenisedSGD, require_records
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     ReleaseGeometry,
@@ -35,7 +34,6 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     pair_divergence,
     release_geometries,
 )
-from privreg.units import from_units, in_units
 
 # Share of the sum of squares below which a difference of inner products is computed anew.
 NEAR = 1e-7
@@ -43,7 +41,7 @@ NEAR = 1e-7
 
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
 
     .. math::
@@ -58,43 +56,29 @@ def pair_gradient_gap(
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     reference : array_like, shape (..., d)
-        z, in the same basis as the features; several cost one matrix product together.
+        z, in the same basis as the features; several cost one matrix product together. All are at
+        most 1e12 in size.
     ridge : array_like, shape (...)
-        δ, at least 0; of a shape that broadcasts to the references'.
+        δ, from 0 to 1e12; of a shape that broadcasts to the references'.
 
     Source
     ------
     lin2025, section 5, Figure 1(b).
     """
-    a = require_array("features", features, shape=(None, None))
-    b = require_array("labels", labels, shape=a.shape[:1])
-    points = require_array("reference", reference, shape=(..., a.shape[1]))
-    ridge = require_real("ridge", ridge, least=0)
+    a, b = require_records(features, labels)
+    points = require_array("reference", reference, shape=(..., a.shape[1]), **WITHIN)
+    ridge = require_real("ridge", ridge, least=0, most=MOST)
     if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
         raise ValueError(f"ridge must broadcast to {points.shape[:-1]}, got {ridge.shape}")
-    names = "features, labels, reference and ridge"
-    # No square leaves double precision in units of each row.
-    units = np.frexp(np.max(np.abs(a), axis=1))[1]
-    rows = np.ldexp(a, -units[:, None])
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        factors = require_answer(names, np.ldexp(b - points @ a.T, units))
-        pulls = require_answer(names, ridge[..., None] * points)
-        gram = rows @ rows.T
-        result = np.empty((*factors.shape, b.size))
-        for at in np.ndindex(factors.shape[:-1]):
-            result[at] = _gap(rows, gram, factors[at], pulls[at])
-    return require_answer(names, result)
+    factors, pulls, gram = b - points @ a.T, ridge[..., None] * points, a @ a.T
+    result = np.empty((*factors.shape, b.size))
+    for at in np.ndindex(factors.shape[:-1]):
+        result[at] = _gap(a, gram, factors[at], pulls[at])
+    return result
 
 
-def _gap(
-    rows: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    pull: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
     """Distances of rows times factors, shape (n,), moved by a pull."""
-    scaled, unit = in_units(np.append(factors, pull))
-    factors, pull = scaled[: factors.size], scaled[factors.size :]
     square = factors**2 * np.diag(gram)
     parts = square[:, None] + (square + pull @ pull)
     gap = np.multiply.outer(-2.0 * factors, factors)
@@ -112,7 +96,7 @@ def _gap(
     for i in np.flatnonzero(np.any(near, axis=1)):
         others = factors[near[i], None] * rows[near[i]]
         gap[i, near[i]] = np.linalg.norm(factors[i] * rows[i] - others - pull, axis=1)
-    return from_units(gap, unit)
+    return gap
 
 
 def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
@@ -125,12 +109,11 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
     count : int
         Number of pairs, from 1 to n (n - 1).
     """
-    limits = {"above": -np.inf, "infinite": True}
-    values = require_array("proxy", proxy, shape=(None, None), **limits).copy()
+    values = require_array("proxy", proxy, shape=(None, None), above=-np.inf, infinite=True).copy()
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"proxy must have shape (n, n), got {values.shape}")
     np.fill_diagonal(values, -np.inf)
-    count = _at_most("count", count, values.size - values.shape[0])
+    count = require_count("count", count, most=values.size - values.shape[0])
     flat = values.ravel()
     top = np.argpartition(flat, -count)[-count:]
     top = top[np.lexsort((top, -flat[top]))]
@@ -153,7 +136,8 @@ def candidate_records(
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     references : array_like, shape (r, d) or (d,)
-        Points z at which gradients are taken, in the same basis as the features.
+        Points z at which gradients are taken, in the same basis as the features. All are at most
+        1e12 in size.
     count : int
         Records taken by each of the r + 1 criteria, from 1 to n.
 
@@ -161,28 +145,14 @@ def candidate_records(
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    a = require_array("features", features, shape=(None, None))
-    b = require_array("labels", labels, shape=a.shape[:1])
-    points = require_real("references", references)
-    points = require_array("references", np.atleast_2d(points), shape=(None, a.shape[1]))
-    count = _at_most("count", count, a.shape[0])
-    with np.errstate(over="ignore", invalid="ignore"):
-        # In units of each row and of the largest, so that no square or product vanishes.
-        units = np.max(np.abs(a), axis=1)
-        rows = a / np.where(units > 0, units, 1.0)[:, None]
-        norms = units / (np.max(units) or 1.0) * np.sqrt(np.sum(rows**2, axis=1))
-        residuals = np.abs(points @ a.T - b)
-        residuals /= np.maximum(np.max(residuals, axis=1, keepdims=True), 1e-300)
-        criteria = np.vstack([norms * residuals, norms])
-    require_answer("features, labels and references", criteria)
+    a, b = require_records(features, labels)
+    points = require_array("references", references, shape=(..., a.shape[1]), **WITHIN)
+    points = points.reshape(-1, a.shape[1])
+    count = require_count("count", count, most=a.shape[0])
+    norms = np.linalg.norm(a, axis=1)
+    criteria = np.vstack([norms * np.abs(points @ a.T - b), norms])
     top = np.argsort(-criteria, axis=1, kind="stable")[:, :count]
     return np.asarray(np.unique(top))
-
-
-def _at_most(name: str, count: int, most: int) -> int:
-    if require_count(name, count) > most:
-        raise ValueError(f"{name} must be from 1 to {most}, got {count}")
-    return int(count)
 
 
 _STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
@@ -212,6 +182,7 @@ class PairSearch(Computed):
     features : array_like, shape (n, d)
         Records in the eigenbasis of Σ.
     labels : array_like, shape (n,)
+        At most 1e12 in size, as the features.
 
     Guarantee
     ---------
@@ -224,30 +195,23 @@ class PairSearch(Computed):
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
         self.law = require_instance("law", law, HomogenisedSGD)
-        shape = None, law.problem.eigenvalues.size
-        self.features = frozen(require_array("features", features, shape=shape))
-        self.labels = frozen(require_array("labels", labels, shape=self.features.shape[:1]))
+        rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
+        self.features, self.labels = frozen(rows), frozen(targets)
         groups = law.distinct_eigenvalues.size
-        self._grams: NDArray[np.float64] | None = None
+        self._grams: FloatArray | None = None
         if groups <= _STORED_GROUPS:
             # A weight is a function of the eigenvalue alone, so one coordinate of each serves.
             self._representative = np.unique(law.group, return_index=True)[1]
             grams = np.empty((groups, self.labels.size, self.labels.size))
             for group, gram in enumerate(grams):
                 block = self.features[:, law.group == group]
-                with np.errstate(over="ignore", invalid="ignore"):
-                    np.matmul(block, block.T, out=gram)
-            self._grams = require_answer("features", grams)
+                np.matmul(block, block.T, out=gram)
+            self._grams = grams
             self._squares = np.diagonal(grams, axis1=1, axis2=2).copy()
 
     def divergences(
-        self,
-        *,
-        times: ArrayLike,
-        position: ArrayLike,
-        order: ArrayLike,
-        variant: Variant = "exact",
-    ) -> NDArray[np.float64]:
+        self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
+    ) -> FloatArray:
         """D(i ‖ j) of the averaged iterates at `times`, (..., n, n), right to 1e-6 or to 1e-9.
 
         `inf` where the mixture covariance of the pair is not positive definite, or where double
@@ -256,11 +220,12 @@ class PairSearch(Computed):
         Parameters
         ----------
         times : array_like, shape (J,)
-            Ascending times whose iterates are averaged, at least 0; one time for the last iterate.
+            Ascending times whose iterates are averaged; one time for the last iterate.
         position : array_like, shape (...)
-            Time of the differing step, at least 0.
+            Time of the differing step.
         order : array_like, shape (...)
-            Rényi order, more than 1; of a shape that broadcasts with the position's.
+            Rényi order, more than 1 and at most 1e12; of a shape that broadcasts with the
+            position's.
         variant : {"exact", "paper"}
             "paper" has the printed covariance of an average, in the true direction too.
 
@@ -269,36 +234,18 @@ class PairSearch(Computed):
         AccuracyWarning
             If a divergence may be less accurate than that.
         """
-        places, orders = require_real("position", position), require_real("order", order, above=1)
+        require_choice("variant", variant, get_args(Variant))
+        places = require_real("position", position)
+        orders = require_real("order", order, above=1, most=MOST)
         shape = require_broadcast(position=places, order=orders)
         which = np.broadcast_to(np.arange(places.size).reshape(places.shape), shape)
         orders = np.broadcast_to(orders, shape)
-        result = np.empty((*shape, self.labels.size, self.labels.size))
-        for k, matrix in enumerate(self._matrices(times, places.ravel(), variant)):
-            for at in map(tuple, np.argwhere(which == k)):
-                result[at] = 0.0 if matrix is None else matrix(float(orders[at]))
-        return result
-
-    def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
-        """The ordered pair of distinct records with the largest of the `divergences`."""
-        position = require_number("position", position, least=0)
-        order = require_number("order", order, above=1)
-        values = self.divergences(times=times, position=position, order=order)
-        if self.labels.size < 2:
-            raise ValueError("features must have at least 2 rows to make a pair, got 1")
-        np.fill_diagonal(values, -np.inf)
-        first, second = np.unravel_index(np.argmax(values), values.shape)
-        return WorstPair(float(values[first, second]), int(first), int(second))
-
-    def _matrices(
-        self, times: ArrayLike, positions: NDArray[np.float64], variant: Variant
-    ) -> Iterator[Callable[[float], NDArray[np.float64]] | None]:
-        """For each position the divergences of all pairs as a function of the order, if any."""
-        for geometry in release_geometries(
-            self.law, times=times, position=positions, variant=variant
+        result = np.zeros((*shape, self.labels.size, self.labels.size))
+        positions = places.ravel()
+        for k, geometry in enumerate(
+            release_geometries(self.law, times=times, position=positions, variant=variant)
         ):
             if geometry is None:
-                yield None
                 continue
             carry, cross = geometry.carry, geometry.cross
             parts = np.array([carry**2, carry * cross, cross**2]) / geometry.base
@@ -308,18 +255,29 @@ class PairSearch(Computed):
             else:
                 grams, weights = self._grams, np.take(parts, self._representative, axis=1)
                 kappa = geometry.prior[self._representative] @ self._squares
-            residuals = self.features @ geometry.mean - self.labels
-            yield partial(self._divergences, geometry, grams, weights, residuals, kappa)
+            for at in map(tuple, np.argwhere(which == k)):
+                result[at] = self._divergences(geometry, grams, weights, kappa, float(orders[at]))
+        return result
+
+    def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
+        """The ordered pair of distinct records with the largest of the `divergences`."""
+        values = self.divergences(times=times, position=position, order=order)
+        if self.labels.size < 2:
+            raise ValueError("features must have at least 2 rows to make a pair, got 1")
+        np.fill_diagonal(values, -np.inf)
+        first, second = np.unravel_index(np.argmax(values), values.shape)
+        return WorstPair(float(values[first, second]), int(first), int(second))
 
     def _divergences(
         self,
         geometry: ReleaseGeometry,
-        grams: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        residuals: NDArray[np.float64],
-        kappa: NDArray[np.float64],
+        grams: FloatArray,
+        weights: FloatArray,
+        kappa: FloatArray,
         order: float,
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
+        """Divergences at one position and order, those of lost digits pair by pair."""
+        residuals = self.features @ geometry.mean - self.labels
         # Of a sum of products, beside that of few operations on it.
         rounding = (self.features.shape[1] + 8) * np.finfo(float).eps
         result, errors = pair_divergences(
@@ -338,7 +296,7 @@ class PairSearch(Computed):
         warn_beyond("divergence of a pair", error=float(errors.max()), tolerance=RELATIVE)
         return result
 
-    def _gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _gram(self, weight: FloatArray) -> FloatArray:
         if np.any(weight < 0):
             return (self.features * weight) @ self.features.T
         scaled = self.features * np.sqrt(weight)
@@ -347,14 +305,14 @@ class PairSearch(Computed):
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def pair_divergences(
-    grams: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    residuals: NDArray[np.float64],
-    kappa: NDArray[np.float64],
+    grams: FloatArray,
+    weights: FloatArray,
+    residuals: FloatArray,
+    kappa: FloatArray,
     step: float,
     order: float,
     rounding: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
 
     They are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry), mixed and inner. With

@@ -1,33 +1,45 @@
-r"""Lower bounds on the risk of every private estimator, and the prior behind them.
+r"""Limits, bounds and exponents of the excess risk of one-pass DP-GD and of any private estimator.
 
-The prior makes the coordinates of the target independent, with density
-
-.. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}.
+Parameters have one name throughout: `aspect_ratio` is gamma = d / n, `zcdp_root` rho,
+`clip_constant` c, in units of the residual, `label_noise_std` zeta, the standard deviation of the
+label noise, `start` the excess risk R(0), and `smallest` and `largest` are the extreme eigenvalues
+of the covariance, of mean 1. Powers: eigenvalues have a density proportional to lambda^-phi with
+phi = `spectrum_power`, squared target coefficients are proportional to lambda^-psi with
+psi = `signal_power`, the schedule decays with alpha = `schedule_power`, and rho = gamma^b with
+b = `privacy_power`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privreg.checks import require_answer, require_count, require_number, require_real, require_rng
-from privreg.schedules import LARGEST as RATES
+from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
+    require_broadcast,
+    require_count,
+    require_number,
+    require_real,
+    require_rng,
+    require_scale,
+    require_scales,
+)
 from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_factor,
-    require_scalars,
-    require_settings,
+    descent_of,
     variance_factor,
+    variance_of,
 )
 
-SMALLEST_RISK = 1e-31
 
-
-def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
+def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
     r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
@@ -38,24 +50,20 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
 
     Parameters
     ----------
-    clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
-    label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise, more than 0.
+    clip_constant, label_noise_std : array_like, shape (...)
+        c, where `inf` clips nothing, and zeta.
 
     Source
     ------
     Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
     """
-    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
-    share = variance_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
-        limit = share * (noise / drift) ** 2 / 2
-    return require_answer("clip_constant and label_noise_std", limit)
+    noise = require_real("label_noise_std", label_noise_std, least=LEAST, most=MOST)
+    share = variance_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
+    drift = descent_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
+    return share * (noise / drift) ** 2 / 2
 
 
-def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
+def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
     r"""Least risk over (gamma / rho)^2 where private noise dominates, for isotropic data.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
@@ -66,17 +74,16 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> ND
     Parameters
     ----------
     clip_constant, label_noise_std : array_like, shape (...)
-        c, finite, and zeta as for `sampling_limit`.
+        c and zeta.
 
     Source
     ------
     Derived here; bombari2025, Theorem 2 gives the order alone.
     """
-    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
-    require_settings(infinite=False, clip_constant=constant)
+    constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
+    noise = require_real("label_noise_std", label_noise_std, least=LEAST, most=MOST)
     drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return require_answer("clip_constant and label_noise_std", 13.5 * (constant / drift) ** 2)
+    return np.asarray(13.5 * (constant / drift) ** 2)
 
 
 def least_risk(
@@ -87,46 +94,28 @@ def least_risk(
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
         = \frac1\gamma
 
-    It follows from the best rate at each time, with no private noise and no cap on the rate. It is
-    accurate to about 1e-6 relative; one below 1e-31 is refused.
+    It follows from the best rate at each time, with no private noise and no cap on the rate, and is
+    accurate to about 1e-6 relative.
 
     Parameters
     ----------
-    aspect_ratio : float
-        gamma = d / n, more than 0; `start` times it at least 1e-28.
-    clip_constant : float
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
-    label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
-    start : float
-        Excess risk R(0), more than 0.
+    aspect_ratio, clip_constant, label_noise_std, start : float
+        gamma, c, where `inf` clips nothing, zeta and R(0).
 
     Source
     ------
     Derived here from bombari2025, equation (4.11).
     """
-    gamma, clip_constant, label_noise_std, initial = require_scalars(
-        aspect_ratio=aspect_ratio,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
-        start=start,
+    gamma, noise, initial = require_scales(
+        aspect_ratio=aspect_ratio, label_noise_std=label_noise_std, start=start
     )
-    _positive(label_noise_std=label_noise_std)
-    if initial * gamma < 1e-28 or initial < 1e-28:
-        # Risks along the way would be smaller than the factors' formulas keep their digits for.
-        raise ValueError(f"start must be at least 1e-28 beside gamma = {gamma:g}, got {initial:g}")
-    deepest = math.log(initial / SMALLEST_RISK)
-    reach = min(math.log(1e3 + 1e3 / gamma), deepest)
+    clip_constant = require_scale("clip_constant", clip_constant, infinite=True)
+    reach = math.log(1e3 + 1e3 / gamma)
     while True:
-        depth, density, time = _descent_times(initial, reach, clip_constant, label_noise_std)
+        depth, density, time = _descent_times(initial, reach, clip_constant, noise)
         if time[-1] >= 1 / gamma:
             break
-        if reach >= deepest:
-            raise ValueError(
-                f"label_noise_std must leave a least risk of at least {SMALLEST_RISK:g}, "
-                f"got {label_noise_std}"
-            )
-        reach = min(2 * reach, deepest)
+        reach *= 2
     at = int(np.searchsorted(time, 1 / gamma))
     share = (1 / gamma - time[at - 1]) / (time[at] - time[at - 1])
     ratio = density[at] / density[at - 1]
@@ -136,17 +125,13 @@ def least_risk(
 
 def _descent_times(
     initial: float, reach: float, clip_constant: float, label_noise_std: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
-    density = variance_factor(
-        risk, clip_constant=clip_constant, label_noise_std=label_noise_std
-    ) * (risk + label_noise_std**2 / 2)
-    density /= (
-        risk
-        * descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std) ** 2
-    )
+    ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))
+    density = variance_of(ratio) * (risk + label_noise_std**2 / 2)
+    density /= risk * descent_of(ratio) ** 2
     # Log-linear pieces: the integrand grows like 1 / risk towards the end.
     growth = np.log(density[1:] / density[:-1])
     pieces = np.where(
@@ -159,14 +144,7 @@ def _descent_times(
 class Explicit:
     """The constants with which Theorem 2 is proved, and the bound that they give.
 
-    Attributes
-    ----------
-    schedule : Harmonic
-        The learning rate.
-    clip_constant : float
-        Clipping constant c.
-    bound : float
-        Upper bound on the excess risk of the private output, its noise included.
+    The bound is on the excess risk of the private output, its noise included.
     """
 
     schedule: Harmonic
@@ -194,68 +172,39 @@ def explicit_constants(
         \qquad A = R(0) + \zeta^2/2
 
     The constants serve the proof: the bound is orders of magnitude above the risk, and the risk
-    above that of the best harmonic schedule. A beta or tau beyond the rates of `Harmonic` is
-    refused.
+    above that of the best harmonic schedule. A beta or tau beyond those of `Harmonic` is refused.
 
     Parameters
     ----------
-    aspect_ratio : float
-        gamma = d / n, more than 0.
-    zcdp_root : float
-        rho, more than 0.
-    label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
-    smallest, largest : float
-        Extreme eigenvalues of the covariance, 0 < smallest <= 1 <= largest.
-    start : float
-        Excess risk R(0), more than 0.
+    aspect_ratio, zcdp_root, label_noise_std, smallest, largest, start : float
+        gamma, rho, zeta, the extreme eigenvalues, smallest <= 1 <= largest, and R(0).
 
     Source
     ------
     bombari2025, equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output
     noise of Proposition 4.4, which is whole here.
     """
-    gamma, noise, smallest, largest, start = require_scalars(
+    gamma, rho, noise, smallest, largest, start = require_scales(
         aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
         label_noise_std=label_noise_std,
         smallest=smallest,
         largest=largest,
         start=start,
     )
-    (rho,) = require_scalars(infinite=False, zcdp_root=zcdp_root)
-    _positive(label_noise_std=noise)
-    if not 0 < smallest <= 1 <= largest:
+    if not smallest <= 1 <= largest:
         raise ValueError(
-            f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
+            f"smallest and largest must satisfy smallest <= 1 <= largest, "
             f"got {smallest} and {largest}"
         )
     total = start + noise**2 / 2
     numerator = 3 * math.sqrt(total + 90) / smallest
     clip_constant = math.sqrt(2) * numerator
-    sampling, private = (
-        largest * clip_constant**2 * gamma / 2,
-        4 * (clip_constant * gamma / rho) ** 2,
-    )
+    sampling = largest * clip_constant**2 * gamma / 2
+    private = 4 * (clip_constant * gamma / rho) ** 2
     offset = max(sampling, 2 * math.sqrt(private))
-    if not (numerator <= RATES and 1 / RATES <= offset <= RATES):
-        raise ValueError(
-            "aspect_ratio, zcdp_root, label_noise_std, smallest, largest and start must be such "
-            f"that beta and tau are from {1 / RATES:g} to {RATES:g}, "
-            f"got {numerator:g} and {offset:g}"
-        )
     bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
     return Explicit(Harmonic(numerator, offset), clip_constant, bound)
-
-
-def _positive(**values: Any) -> list[NDArray[np.float64]]:
-    arrays = require_settings(**values)
-    for name, array in zip(values, arrays, strict=True):
-        require_real(name, array, above=0, infinite=True)
-    return arrays
-
-
-# Powers of this size are limits; their products stay far from overflow.
-LARGEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -302,14 +251,12 @@ def optimal_exponent(
 
     Parameters
     ----------
-    spectrum_power : float
-        phi, at least -1e12 and less than 1: density of eigenvalues proportional to lambda^-phi.
-    signal_power : float
-        psi, at least -1e12, below 1 - phi: squared target coefficients proportional to lambda^-psi.
+    spectrum_power, signal_power : float
+        phi, less than 1, and psi, less than 1 - phi; at least -1e12.
     schedule_power : float
-        alpha, at least 0 and at most 1e12; the theorem takes 0, 1/2 and all from 1 on.
+        alpha, from 0 to 1e12; the theorem takes 0, 1/2 and all from 1 on.
     privacy_power : float
-        b, at least -1e12 and less than 1: rho = gamma^b.
+        b, at least -1e12 and less than 1.
 
     Source
     ------
@@ -341,12 +288,7 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2).
-
-    Parameters
-    ----------
-    spectrum_power, signal_power, schedule_power : float
-        phi, psi and alpha as in `optimal_exponent`.
+    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2). Powers as in `optimal_exponent`.
 
     Source
     ------
@@ -370,7 +312,7 @@ def term_exponents(
     schedule_power: float,
     privacy_power: float,
     aspect_ratio: float | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Exponents of the risk's terms, (3, ...): forgotten signal, sampling noise, private noise.
 
     .. math:: e_1 = -a\kappa, \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
@@ -380,9 +322,9 @@ def term_exponents(
     Parameters
     ----------
     learning_rate : array_like, shape (...)
-        a, at least -1e12 and at most 0: clipping constant times initial rate is gamma^a.
+        a, from -1e12 to 0: clipping constant times initial rate is gamma^a.
     spectrum_power, signal_power, schedule_power, privacy_power : float
-        phi, psi, alpha and b as in `optimal_exponent`.
+        As in `optimal_exponent`.
     aspect_ratio : float, optional
         gamma in (0, 1), for the logarithm where phi (alpha + 1) = 2; in the limit if left out.
 
@@ -391,16 +333,14 @@ def term_exponents(
     bombari2025, equations (E.42), (E.49) and (E.55).
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
-    rate = require_real("learning_rate", learning_rate, least=-LARGEST, most=0)
+    rate = require_real("learning_rate", learning_rate, least=-MOST, most=0)
     width = schedule_power + 1
     signal = -rate * (2 - spectrum_power - signal_power)
     sampling = rate / width + 1
     private = 2 - 2 * privacy_power + rate * max(2 / width, spectrum_power)
-    if aspect_ratio is not None:
-        aspect_ratio = require_number("aspect_ratio", aspect_ratio, above=0, below=1)
     if aspect_ratio is not None and math.isclose(spectrum_power * width, 2):
         require_real("learning_rate", rate, below=0)
-        logarithm = -math.log(aspect_ratio)
+        logarithm = -math.log(require_number("aspect_ratio", aspect_ratio, above=0, below=1))
         private = private - np.log(np.abs(rate) * logarithm) / logarithm
     return np.stack([signal, sampling, private])
 
@@ -411,12 +351,8 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)).
-
-    Parameters
-    ----------
-    spectrum_power, signal_power, privacy_power : float
-        phi, psi and b as in `optimal_exponent`.
+    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)). Powers as in
+    `optimal_exponent`.
 
     Source
     ------
@@ -433,49 +369,36 @@ def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
 
 
 def _check(
-    spectrum_power: float,
-    signal_power: float,
-    schedule_power: float,
-    privacy_power: float = 0.0,
+    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float = 0.0
 ) -> None:
-    phi = require_number("spectrum_power", spectrum_power, least=-LARGEST, below=1)
-    require_number("signal_power", signal_power, least=-LARGEST, below=1 - phi)
-    require_number("schedule_power", schedule_power, least=0, most=LARGEST)
-    require_number("privacy_power", privacy_power, least=-LARGEST, below=1)
+    phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
+    require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
+    require_number("schedule_power", schedule_power, least=0, most=MOST)
+    require_number("privacy_power", privacy_power, least=-MOST, below=1)
 
 
-def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
-    """Density of one coordinate of the target under the prior, 0 outside its support.
+def prior_density(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
+    r"""Density of one of d independent coordinates of the target under the prior of the bounds.
 
-    Parameters
-    ----------
-    coordinate : array_like, shape (...)
-        z, from -1e30 to 1e30.
-    dimension : int
-        d.
+    .. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}
+
+    It is 0 outside, where z, `coordinate` of any shape, is at most 1e12 in size.
 
     Source
     ------
     bombari2025, equation (D.133).
     """
     dimension = require_count("dimension", dimension)
-    point = require_real("coordinate", coordinate, least=-1e30, most=1e30)
+    point = require_real("coordinate", coordinate, least=-MOST, most=MOST)
     left = np.maximum(1 / dimension - point**2, 0.0)
     return 15 * dimension**2.5 / 16 * left**2
 
 
-def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
+def prior_score(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
     r"""Score of the prior, :math:`\pi'(z)/\pi(z) = -4z / (1/d - z^2)`, inside its support.
 
     Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
     minus in front, and :math:`\mathbb E[(\pi'/\pi)^2] = 10 d`.
-
-    Parameters
-    ----------
-    coordinate : array_like, shape (...)
-        z, of size less than d^(-1/2).
-    dimension : int
-        d, at least 1.
 
     Source
     ------
@@ -488,20 +411,16 @@ def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]
     return -4 * values / ((edge - values) * (edge + values))
 
 
-def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.float64]:
-    """Draw a target, shape (dimension,), of norm less than 1."""
+def sample_prior(rng: np.random.Generator, *, dimension: int) -> FloatArray:
+    """Target from the prior, shape (dimension,), of norm less than 1."""
     require_rng("rng", rng)
     dimension = require_count("dimension", dimension)
     return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)
 
 
 def private_bound(
-    *,
-    aspect_ratio: ArrayLike,
-    zcdp_root: ArrayLike,
-    label_noise_std: float,
-    smallest: float = 1.0,
-) -> NDArray[np.float64]:
+    *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
+) -> FloatArray:
     r"""Excess risk below which no rho^2/2-zCDP estimator gets for all targets in the unit ball.
 
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
@@ -513,31 +432,27 @@ def private_bound(
 
     Parameters
     ----------
-    aspect_ratio : array_like, shape (...)
-        gamma = d / n, more than 0.
-    zcdp_root : array_like, shape (...)
-        rho, more than 0.
-    label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
-    smallest : float
-        Smallest eigenvalue of the covariance, more than 0.
+    aspect_ratio, zcdp_root : array_like, shape (...)
+        gamma and rho.
+    label_noise_std, smallest : float
+        zeta and the smallest eigenvalue.
 
     Source
     ------
     bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
     """
-    gamma, rho = require_settings(infinite=False, aspect_ratio=aspect_ratio, zcdp_root=zcdp_root)
-    noise, least = require_scalars(label_noise_std=label_noise_std, smallest=smallest)
-    require_number("label_noise_std", noise, above=0)
-    with np.errstate(under="ignore"):
-        # The root, since the square of an exponential that is too small may yet be none.
-        root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
-        return np.minimum(least / 80, root**2 / 8)
+    gamma = require_real("aspect_ratio", aspect_ratio, least=LEAST, most=MOST)
+    rho = require_real("zcdp_root", zcdp_root, least=LEAST, most=MOST)
+    require_broadcast(aspect_ratio=gamma, zcdp_root=rho)
+    noise, least = require_scales(label_noise_std=label_noise_std, smallest=smallest)
+    # The root, since the square of an exponential that is too small may yet be none.
+    root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
+    return np.minimum(least / 80, root**2 / 8)
 
 
 def statistical_bound(
     *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""Excess risk below which no estimator gets for all targets in the unit ball, for large d.
 
     .. math:: \frac{\zeta^2\gamma}{8\lambda_{\max}}
@@ -545,11 +460,9 @@ def statistical_bound(
     Parameters
     ----------
     aspect_ratio : array_like, shape (...)
-        gamma = d / n, in (0, 1).
-    label_noise_std : float
-        Standard deviation zeta of the label noise, more than 0.
-    largest : float
-        Largest eigenvalue of the covariance, at least the mean eigenvalue 1.
+        gamma, in (0, 1).
+    label_noise_std, largest : float
+        zeta and the largest eigenvalue, at least 1.
 
     Source
     ------
@@ -557,7 +470,6 @@ def statistical_bound(
     twice this bound, which the Bayes risk of its own prior violates.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
-    noise, greatest = require_scalars(label_noise_std=label_noise_std, largest=largest)
-    require_number("label_noise_std", noise, above=0)
-    require_number("largest", greatest, least=1)
+    noise = require_scale("label_noise_std", label_noise_std)
+    greatest = require_scale("largest", largest, least=1)
     return np.asarray(noise**2 * gamma / (8 * greatest))

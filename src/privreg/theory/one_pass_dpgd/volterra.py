@@ -18,18 +18,20 @@ from typing import Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import gamma, gammainc, gammaln, hyp1f1
+from numpy.typing import ArrayLike
+from scipy.special import gamma, gammainc
 
 from privreg.checks import (
+    FloatArray,
     require_answer,
     require_array,
     require_choice,
     require_count,
     require_instance,
     require_number,
-    require_real,
     require_rng,
+    require_scale,
+    require_scales,
     short,
     warn_beyond,
 )
@@ -40,7 +42,6 @@ from privreg.spectra import Spectrum, power_law_edge
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_of,
     require_falling,
-    require_scalars,
     require_signal,
     variance_of,
 )
@@ -56,26 +57,19 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _ENDS = np.append(0.0, 0.5 ** np.arange(140.0, -1.0, -1.0))
 GRADED_POINTS = (_ENDS[:-1, None] + np.diff(_ENDS)[:, None] * (_POINTS + 1) / 2).ravel()
 GRADED_WEIGHTS = (np.diff(_ENDS)[:, None] * _WEIGHTS / 2).ravel()
-# Beyond this order powers and gamma functions may overflow where their ratio does not.
-LARGEST_ORDER = 16.0
-Kernel = Callable[[ArrayLike], NDArray[np.float64]]
+Kernel = Callable[[ArrayLike], FloatArray]
 
 
 @dataclass(frozen=True)
 class Kernels:
-    r"""What a spectrum remembers after a descent of length x.
+    r"""Signal and noise that a spectrum keeps after a descent of length x.
 
-    Attributes
-    ----------
-    signal : callable
-        :math:`\mathcal F(x) = \frac1d\sum_i D_i(0)\lambda_i e^{-2\lambda_i x}`, the signal left.
-    sampling : callable
-        :math:`\mathcal K(x) = \frac1d\sum_i \lambda_i^2 e^{-2\lambda_i x}`, of sampling noise.
-    private : callable
-        :math:`\mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x}`, of private noise.
-    mass : callable
-        :math:`\frac1d\sum_i e^{-2\lambda_i x}`, of which the derivative is -2 J, as that of J
-        is -2 K.
+    .. math:: \mathcal F(x) = \frac1d\sum_i D_i(0)\lambda_i e^{-2\lambda_i x},\quad
+        \mathcal K(x) = \frac1d\sum_i \lambda_i^2 e^{-2\lambda_i x},\quad
+        \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
+        m(x) = \frac1d\sum_i e^{-2\lambda_i x}
+
+    are `signal`, `sampling`, `private` and `mass`. The derivative of m is -2 J, that of J -2 K.
 
     Source
     ------
@@ -99,66 +93,39 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
 
     Parameters
     ----------
-    spectrum_power : float
-        phi, at least -100 and less than 1.
-    signal_power : float
-        psi, at least -100 and below 2 - phi: D_i(0) is lambda_i^-psi / 2.
+    spectrum_power, signal_power : float
+        phi, less than 1, and psi, less than 2 - phi; at least -10. D_i(0) is lambda_i^-psi / 2.
 
     Source
     ------
     bombari2025, equation (E.4); the closed form is derived from it.
     """
-    try:
-        edge = power_law_edge(spectrum_power)
-    except ValueError:
-        raise ValueError(f"spectrum_power must be less than 1, got {spectrum_power}") from None
-    require_number("spectrum_power", spectrum_power, least=-100)
-    signal_power = require_number(
-        "signal_power", signal_power, least=-100, below=2 - spectrum_power - 1e-9
-    )
+    phi = require_number("spectrum_power", spectrum_power, least=-10, below=1)
+    psi = require_number("signal_power", signal_power, least=-10, below=2 - phi - 1e-9)
+    edge = power_law_edge(phi)
 
     def moment(whole: float, part: float = 0.0, scale: float = 1.0) -> Kernel:
-        power, order = whole + part, math.fsum((whole, part, 1, -spectrum_power))
-        with np.errstate(over="ignore"):
-            front = scale * (1 - spectrum_power) * np.power(edge, power)
-        require_answer("spectrum_power and signal_power", np.asarray(front))
+        order = math.fsum((whole, part, 1, -phi))
+        front = scale * (1 - phi) * np.power(edge, whole + part)
+        return lambda x: front * _scaled_incomplete_gamma(order, 2 * edge * np.asarray(x, float))
 
-        def kernel(x: ArrayLike) -> NDArray[np.float64]:
-            with np.errstate(over="ignore"):
-                return _scaled_incomplete_gamma(order, 2 * edge * np.asarray(x, float), front)
-
-        return kernel
-
-    return Kernels(moment(1.0, -signal_power, 0.5), moment(2.0), moment(1.0), moment(0.0))
+    return Kernels(moment(1.0, -psi, 0.5), moment(2.0), moment(1.0), moment(0.0))
 
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
-    """Kernels of any spectrum, as sums over its modes.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Eigenvalues, at most 1e150, and weights.
-    signal : array_like, shape () or (modes,)
-        D_i(0), at least 0.
-    """
+    """Kernels of any spectrum, as sums over its modes; `signal` is D_i(0), shape () or (modes,)."""
     require_instance("spectrum", spectrum, Spectrum)
-    require_real("eigenvalues of spectrum", spectrum.eigenvalues, most=1e150)
     signals = require_signal(signal, spectrum)
 
-    def weighted(values: NDArray[np.float64]) -> Kernel:
+    def weighted(values: FloatArray) -> Kernel:
         return lambda x: (
             np.exp(-2 * np.multiply.outer(np.asarray(x, dtype=float), spectrum.eigenvalues))
             @ (spectrum.weights * values)
         )
 
     values = spectrum.eigenvalues
-    return Kernels(
-        weighted(signals * values),
-        weighted(values**2),
-        weighted(values),
-        weighted(np.ones_like(values)),
-    )
+    moments = signals * values, values**2, values, np.ones_like(values)
+    return Kernels(*map(weighted, moments))
 
 
 def solve(
@@ -170,7 +137,7 @@ def solve(
     zcdp_root: float,
     clip_constant: float,
     label_noise_std: float,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Excess risk along time, before the output noise, by marching through the Volterra equation.
 
     The coefficients are averaged over each interval of the grid, over which the kernels are
@@ -180,14 +147,12 @@ def solve(
     Parameters
     ----------
     kernels : Kernels
-        Of the spectrum and signal.
     schedule : Schedule
         Learning rate of one amplitude, that does not rise under private noise.
     times : array_like, shape (times,)
         The grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta as in `deterministic_equivalent.solve`; `inf` for rho or for rho and
-        c.
+        gamma, rho, c and zeta; `inf` for rho or for rho and c, 0 for zeta.
 
     Warns
     -----
@@ -203,12 +168,11 @@ def solve(
     times = require_array("times", times, shape=(None,), least=0, most=1)
     if times[0] != 0 or np.any(np.diff(times) <= 0):
         raise ValueError(f"times must be increasing from 0, got {short(times)}")
-    aspect_ratio, zcdp_root, clip_constant, label_noise_std = require_scalars(
-        aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
+    aspect_ratio = require_scale("aspect_ratio", aspect_ratio)
+    zcdp_root, clip_constant = require_scales(
+        infinite=True, zcdp_root=zcdp_root, clip_constant=clip_constant
     )
+    label_noise_std = require_scale("label_noise_std", label_noise_std, zero=True)
     if np.isinf(clip_constant) and np.isfinite(zcdp_root):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
     rate = require_number("schedule", schedule.amplitude) * schedule.shape(times)
@@ -255,9 +219,7 @@ def solve(
     return require_answer("kernels, schedule and times", risk)
 
 
-def _interval_mean(
-    kernel: Kernel, antiderivative: Kernel, ago: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
     """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
     widths = ago[:-1] - ago[1:]
     whole = antiderivative(ago)
@@ -278,22 +240,14 @@ def _interval_mean(
     return found
 
 
-def _scaled_incomplete_gamma(
-    order: float, z: NDArray[np.float64], front: float
-) -> NDArray[np.float64]:
-    """Lower incomplete gamma function over z^order, finite at 0, times a number."""
-    if order > LARGEST_ORDER:
-        low, high = np.minimum(z, order), np.maximum(z, order)
-        with np.errstate(under="ignore"):
-            body = front * np.exp(-low) / order * hyp1f1(1.0, order + 1, low)
-            tail = math.log(front) + gammaln(order) + np.log(gammainc(order, high))
-            return np.where(z < order, body, np.exp(tail - order * np.log(high)))
+def _scaled_incomplete_gamma(order: float, z: FloatArray) -> FloatArray:
+    """Lower incomplete gamma function over z^order, finite at 0."""
     small = z < 1e-3
     near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
     series = 1 / order + near * (
         -1 / (order + 1) + near * (1 / (2 * order + 4) + near * (-1 / (6 * order + 18)))
     )
-    return front * np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
+    return np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
 
 
 Form = Literal["corrected", "printed"]
@@ -311,32 +265,33 @@ def risk_path(
     times: ArrayLike,
     steps: int | None = None,
     form: Form = "corrected",
-) -> NDArray[np.float64]:
-    """Excess risk along one path, by the Euler-Maruyama method (strong order 1/2, weak order 1).
+) -> FloatArray:
+    r"""Excess risk along one path of the diffusion that has the risk of DP-GD in high dimension.
 
-    It is the risk before the noise that is added to the output alone, shape (times,).
+    .. math:: \mathrm d\Theta = -\bar\eta\,\mu_c\,\nabla\mathcal P\,\mathrm dt
+        + \bar\eta\,\sqrt{\frac{2\nu_c\,\mathcal P\,\Sigma}{n}}\,\mathrm dB
+        + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
+        \qquad \mathcal P = R + \tfrac12\zeta^2
+
+    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,), is
+    that before the noise that is added to the output alone.
 
     Parameters
     ----------
     model : LinearModel
         Covariance, target and label noise; the path starts from zero.
     schedule : Schedule
-        Learning rate, with one amplitude, that does not rise under private noise.
+        Learning rate of one amplitude, that does not rise under private noise.
     rng : Generator
-        Draws the Brownian increments: one Gaussian a coordinate and step, because the two Brownian
-        motions are independent and the covariance is diagonal.
-    sample_size : int
-        n, at least 1.
-    zcdp_root : float
-        rho, more than 0; `inf` for no noise.
-    clip_constant : float
-        Clipping constant c in units of the residual, more than 0 and finite.
+        Draws one Gaussian a coordinate and step for both Brownian motions, which are independent.
+    sample_size, zcdp_root, clip_constant : int, float and float
+        n, rho, `inf` for no noise, and c.
     times : array_like, shape (times,)
         Increasing, in [0, 1]; each is rounded to a step.
     steps : int, optional
         Steps of the method, `sample_size` if left out.
     form : {"corrected", "printed"}
-        With the drift above, or with twice that drift, as the paper prints it.
+        With this drift, or with twice it, as the paper prints.
 
     Source
     ------
@@ -349,14 +304,13 @@ def risk_path(
     require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
     count = sample_size if steps is None else require_count("steps", steps)
-    (zcdp_root,) = require_scalars(zcdp_root=zcdp_root)
-    (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
+    zcdp_root = require_scale("zcdp_root", zcdp_root, infinite=True)
+    clip_constant = require_scale("clip_constant", clip_constant)
     wanted = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(wanted) < 0):
         raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
-    rates = require_number("schedule", schedule.amplitude) * schedule.shape(
-        np.linspace(0, 1, count + 1)
-    )
+    shape = schedule.shape(np.linspace(0, 1, count + 1))
+    rates = require_number("schedule", schedule.amplitude) * shape
     gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
     private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)

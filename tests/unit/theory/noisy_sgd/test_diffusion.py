@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import quad
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
+from privreg.theory.noisy_sgd import risk
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.risk import isotropic_risk, solve_volterra, stationary_risk
 
@@ -32,7 +33,10 @@ def test_schedule_integral(schedule: RateWithIntegral) -> None:
     assert float(schedule.integral(4.0)) == pytest.approx(integral, rel=1e-12)
 
 
-def test_one_extrapolation_of_the_trapezoid_rule_has_fourth_order() -> None:
+def test_two_extrapolations_of_the_trapezoid_rule_have_sixth_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(risk, "EXTRAPOLATIONS", 2)
     problem, schedule = spread_problem(), SCHEDULES[1]
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=4.0)
     errors = [
@@ -42,13 +46,12 @@ def test_one_extrapolation_of_the_trapezoid_rule_has_fourth_order() -> None:
             gradient_noise_std=0.7,
             horizon=4.0,
             intervals=n,
-            extrapolations=1,
             rtol=0.01,
         ).risk[-1]
         - law.risk(4.0)
         for n in (25, 50)
     ]
-    assert errors[0] / errors[1] == pytest.approx(16.0, rel=0.1)
+    assert errors[0] / errors[1] == pytest.approx(64.0, rel=0.1)
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.1 / 0.7**2])

@@ -24,8 +24,8 @@ SEEDS = pytest.mark.parametrize("seed", range(12))
 @SEEDS
 def test_candidates_are_the_records_of_largest_norm_and_gradient(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((5, 3)) * 10.0 ** rng.uniform(-12, 12)
-    labels = rng.standard_normal(5) * 10.0 ** rng.uniform(-12, 12)
+    rows = rng.standard_normal((5, 3)) * 10.0 ** rng.uniform(-11, 11)
+    labels = rng.standard_normal(5) * 10.0 ** rng.uniform(-11, 11)
     # Now and then exactly or nearly the same record twice.
     rows[1], labels[1] = rows[0] * (1 + rng.choice([0.0, 1e-9, 1.0])), labels[0]
     point = rng.standard_normal(3)

@@ -56,7 +56,7 @@ def test_several_positions_and_orders_are_one_by_one() -> None:
     for (k, order), (m, position) in product(enumerate(orders), enumerate(positions)):
         alone = search.divergences(times=times, position=position, order=order)
         np.testing.assert_allclose(values[k, m], alone, rtol=1e-12)
-    with pytest.raises(ValueError, match="order must be finite and more than 1"):
+    with pytest.raises(ValueError, match="order must be more than 1"):
         search.divergences(times=times, position=positions, order=[2.0, 1.0])
 
 
