@@ -24,13 +24,14 @@ from privreg.checks import (
     require_number,
     require_real,
     require_scale,
+    require_scales,
     warn_beyond,
 )
 from privreg.theory.correlated_noise.stationary import (
     StationaryNoise,
+    checked_noise,
+    checked_spectrum,
     frequency_rule,
-    require_noise,
-    require_spectrum,
     squared_distance,
 )
 
@@ -103,8 +104,8 @@ def stationary_upper_bound(
     choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text has lost the root of
     ηR².
     """
-    values, eta = require_spectrum(eigenvalues, step_size)
-    sigma, zeta = require_noise(noise, gradient_noise_std, label_noise_std)
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
     moment = fourth_moment_bound(values)
     require_number("step_size", eta, below=1.0 / moment)
     spread = (1.0 - sqrt(eta * moment)) ** -2
@@ -140,8 +141,8 @@ def stationary_lower_bound(
     :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) it is
     false at small steps, where the exact excess risk tends to half of it.
     """
-    values, eta = require_spectrum(eigenvalues, step_size)
-    sigma, zeta = require_noise(noise, gradient_noise_std, label_noise_std)
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
     moved = 2.0 * noise.relative_variance(eta * values) / (2.0 - eta * values)
     label = zeta**2 * (0.25 * eta * float(values.sum()))
     return label + sigma**2 * (0.25 * eta * float(moved.sum()))
@@ -163,19 +164,21 @@ def universal_lower_bound(
     ----------
     eigenvalues, step_size, label_noise_std
         λ, η and ζ as in `stationary_lower_bound`.
-    noise_multiplier : float
-        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`; may be 0.
-    clip_norm : float
-        How far one record moves a gradient, G.
+    noise_multiplier, clip_norm : float
+        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`, and how far one
+        record moves a gradient, G; may be 0.
 
     Source
     ------
     choquettechoo2024, Theorem C.18, halved as in `stationary_lower_bound`.
     """
-    values, eta = require_spectrum(eigenvalues, step_size)
-    multiplier = require_scale("noise_multiplier", noise_multiplier, zero=True)
-    norm = require_scale("clip_norm", clip_norm)
-    zeta = require_scale("label_noise_std", label_noise_std, zero=True)
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    multiplier, norm, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
+    )
     label = zeta**2 * (0.5 * eta * float(values.sum()))
     return 0.5 * (label + (eta * norm * multiplier) ** 2 * (float(values.sum()) / 4.0))
 
@@ -206,7 +209,7 @@ def transient_bound(
     ------
     choquettechoo2024, Theorem D.11.
     """
-    values, eta = require_spectrum(eigenvalues, step_size)
+    values, eta = checked_spectrum(eigenvalues, step_size)
     require_number("step_size", eta, below=1.0 / fourth_moment_bound(values))
     times = require_real("step", step, least=0)
     first = require_number("initial_risk", initial_risk, least=0)
@@ -399,7 +402,7 @@ def quadratic_envelope(
         η, with ημ at least 1e-12 and ηL at most 1.
     """
     mu, smooth = _curvatures(strong_convexity, smoothness)
-    _, eta = require_spectrum([mu, smooth], step_size)
+    _, eta = checked_spectrum([mu, smooth], step_size)
     angle = require_real("frequencies", frequencies)
     worst = np.clip(2.0 * np.sin(angle / 2.0) ** 2, eta * mu, eta * smooth)
     return eta**2 / squared_distance(angle, worst)

@@ -268,14 +268,11 @@ def tune_step_size(
         T.
     correlations : callable
         `independent_noise`, or what `damped_noise` returns.
-    noise_multiplier : float
-        Noise standard deviation over the sensitivity, 1/√(2ρ); may be 0.
-    clip_norm : float
-        How far one record moves a gradient.
+    noise_multiplier, clip_norm, label_noise_std : float
+        Noise standard deviation over the sensitivity, 1/√(2ρ); how far one record moves a
+        gradient; standard deviation of the label noise; may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
-    label_noise_std : float
-        Standard deviation of the label noise; may be 0.
 
     Source
     ------
@@ -288,10 +285,12 @@ def tune_step_size(
     )
     count = require_count("steps", steps)
     require_callable("correlations", correlations)
-    multiplier, zeta = require_scales(
-        zero=True, noise_multiplier=noise_multiplier, label_noise_std=label_noise_std
+    multiplier, norm, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
     )
-    norm = require_scale("clip_norm", clip_norm)
     lowest = min(1e-3 / (float(values.min()) * count), 1e-3 * highest)
 
     def risk(logarithm: float) -> float:

@@ -28,12 +28,12 @@ from privreg.checks import (
     MOST,
     FloatArray,
     require_array,
-    require_callable,
     require_count,
     require_instance,
     require_number,
     require_real,
     require_scale,
+    require_scales,
 )
 from privreg.noise.sensitivity import damped_anti_pgd_limit, damped_square_root_limit
 from privreg.privacy.budget import Budget, sum_sensitivity
@@ -50,7 +50,7 @@ def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
     frequency, rate : array_like, broadcast
         Frequencies ω, and rates c in [0, 1]; may be empty.
     """
-    angle, c = require_real("frequency", frequency), require_real("rate", rate, least=0, most=1)
+    angle, c = require_real("frequency", frequency), _rates("rate", rate, least=0)
     return c**2 + 4.0 * (1.0 - c) * np.sin(angle / 2.0) ** 2
 
 
@@ -73,7 +73,7 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
     ------
     choquettechoo2024, Lemma F.15, brought to the modulus 1 - c by Landen's transformation.
     """
-    c = require_real("rate", rate, least=0, most=1)
+    c = _rates("rate", rate, least=0)
     return np.asarray(4.0 * ellipkm1(c * (2.0 - c)))
 
 
@@ -99,10 +99,9 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     ------
     choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
     """
-    a = require_real("numerator_rate", numerator_rate, least=0, most=1)
-    require_real("numerator_rate", a[a > 0], least=LEAST)
-    b = require_real("denominator_rate", denominator_rate, least=LEAST, most=1)
-    a, b = np.broadcast_arrays(a, b)
+    a = _rates("numerator_rate", numerator_rate, least=0)
+    _rates("numerator_rate", a[a > 0])
+    a, b = np.broadcast_arrays(a, _rates("denominator_rate", denominator_rate))
     positive = np.where(a > 0, a, 0.5)
     complement = (positive / (2.0 - positive)) ** 2
     p = complement * ((2.0 - b) / b) ** 2
@@ -127,6 +126,10 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     series = 2.0 * (1.0 + x**2 / 3.0) / (2.0 - b)
     undamped = 4.0 / (2.0 - b) * np.where(small, series, logarithm / np.where(small, 0.5, root))
     return np.where(a > 0, scaled, undamped)
+
+
+def _rates(name: str, value: ArrayLike, *, least: float = LEAST) -> FloatArray:
+    return require_real(name, value, least=least, most=1)
 
 
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
@@ -158,7 +161,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
 
 @dataclass(frozen=True, eq=False)
 class StationaryNoise:
-    r"""Correlated noise of unit variance at the source, by its power spectrum.
+    r"""Correlated noise of unit variance at the source; made by the class methods.
 
     .. math::
         \gamma_\infty^2 = \frac1{2\pi}\int_{-\pi}^{\pi}\frac{d\omega}{|B(\omega)|^2},\qquad
@@ -184,11 +187,6 @@ class StationaryNoise:
     power: Callable[[FloatArray], FloatArray]
     variance_law: Callable[[FloatArray], FloatArray]
 
-    def __post_init__(self) -> None:
-        require_number("squared_sensitivity", self.squared_sensitivity, above=0, infinite=True)
-        require_callable("power", self.power)
-        require_callable("variance_law", self.variance_law)
-
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
         """Variance c(b) that the noise leaves along directions, over that of independent noise.
 
@@ -197,7 +195,7 @@ class StationaryNoise:
         rate : array_like, shape (...)
             Rates b = step size times curvature, at least 1e-12 and at most 1; may be empty.
         """
-        return np.asarray(self.variance_law(require_real("rate", rate, least=LEAST, most=1)))
+        return np.asarray(self.variance_law(_rates("rate", rate)))
 
     @classmethod
     def independent(cls) -> StationaryNoise:
@@ -250,7 +248,7 @@ class StationaryNoise:
         )
 
 
-def require_spectrum(
+def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
     """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-12, at most 1 or anything."""
@@ -260,7 +258,7 @@ def require_spectrum(
     return values, require_number("step_size", step_size, least=least, most=most)
 
 
-def require_noise(
+def checked_noise(
     noise: StationaryNoise, gradient_noise_std: float, label_noise_std: float
 ) -> tuple[float, float]:
     """Standard deviations σ, which may be infinite, and ζ, beside an instance of the noise."""
@@ -287,7 +285,7 @@ def regression_response(
     ------
     choquettechoo2024, equation (21).
     """
-    values, eta = require_spectrum(eigenvalues, step_size)
+    values, eta = checked_spectrum(eigenvalues, step_size)
     total = np.zeros(np.shape(frequency))
     for value in values:
         total += value / squared_distance(frequency, eta * value)
@@ -353,7 +351,7 @@ def stationary_excess_risk(
     ------
     choquettechoo2024, Appendix B, the unnumbered equation before (18), times ½.
     """
-    eta = require_real("step_size", step_size, least=LEAST, most=1)
+    eta = _rates("step_size", step_size)
     require_instance("noise", noise, StationaryNoise)
     sigma = require_real("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
     spread = require_real("sample_std", sample_std, least=0, most=MOST)
@@ -375,19 +373,19 @@ def least_private_excess_risk(
     ----------
     step_size : array_like, shape (...)
         η, at least 1e-12 and at most 1; may be empty.
-    noise_multiplier : float
-        Noise standard deviation over the sensitivity γG, at least 0.
-    clip_norm : float
-        How far one record moves a gradient, G.
+    noise_multiplier, clip_norm : float
+        Noise standard deviation over the sensitivity γG, and how far one record moves a gradient,
+        G; may be 0.
 
     Source
     ------
     choquettechoo2024, equation (19) and what follows it, times ½. The printed minimum writes
     :math:`\sigma_{dp}^2` for :math:`1/(2\rho)`.
     """
-    eta = require_real("step_size", step_size, least=LEAST, most=1)
-    multiplier = require_scale("noise_multiplier", noise_multiplier, zero=True)
-    norm = require_scale("clip_norm", clip_norm)
+    eta = _rates("step_size", step_size)
+    multiplier, norm = require_scales(
+        zero=True, noise_multiplier=noise_multiplier, clip_norm=clip_norm
+    )
     integral = inverse_distance_integral(eta) / (2.0 * pi)
     return 0.5 * (eta * norm * multiplier * integral) ** 2
 
@@ -415,7 +413,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     choquettechoo2024, Figure 1 (left). Its caption promises orders of magnitude at η → 1 too, which
     the theorem's own formula excludes.
     """
-    eta = require_real("step_size", step_size, least=LEAST, most=1)
+    eta = _rates("step_size", step_size)
     return np.asarray(eta * (2.0 - eta) * (inverse_distance_integral(eta) / (2.0 * pi)) ** 2)
 
 
@@ -487,8 +485,8 @@ def stationary_error(
     The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments, which the
     paper does not solve.
     """
-    values, eta = require_spectrum(eigenvalues, step_size, overshoots=True)
-    sigma, zeta = require_noise(noise, gradient_noise_std, label_noise_std)
+    values, eta = checked_spectrum(eigenvalues, step_size, overshoots=True)
+    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
     feedback = _feedback(eta, values)
     if not feedback < 1 or sigma == inf:
         return StationaryError(inf, inf, inf, np.full(values.size, inf))

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +26,6 @@ from privreg.checks import (
     require_array,
     require_callable,
     require_count,
-    require_instance,
     require_number,
     require_real,
     require_scale,
@@ -37,28 +35,6 @@ from privreg.checks import (
 _MOST_TERMS = 20_000_000
 # Up to its exponential, powers of a horizon and the zeta function beside them are finite.
 _MOST_LOGARITHM = 600.0
-
-
-@runtime_checkable
-class Decay(Protocol):
-    """Eigenvalues in non-increasing order, known through their sums."""
-
-    @property
-    def trace(self) -> float:
-        """Sum of all eigenvalues."""
-
-    @property
-    def squared_trace(self) -> float:
-        """Sum of their squares."""
-
-    def cutoff(self, horizon: FloatArray) -> FloatArray:
-        """k* = max{k : λ_k ≥ 1/a} for horizons a = N η, 0 if there is none."""
-
-    def tail_sum(self, cutoff: FloatArray) -> FloatArray:
-        """Sum of λ_i over i > k."""
-
-    def shaped_trace(self, horizon: float) -> float:
-        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +59,26 @@ class PowerLawDecay:
 
     @property
     def trace(self) -> float:
+        """Sum of all eigenvalues."""
         return float(zeta(self.exponent))
 
     @property
     def squared_trace(self) -> float:
+        """Sum of their squares."""
         return float(zeta(2 * self.exponent))
 
     def cutoff(self, horizon: FloatArray) -> FloatArray:
+        """k* = max{k : λ_k ≥ 1/a} for horizons a = N η, 0 if there is none."""
         k = np.floor(horizon ** (1.0 / self.exponent))
         # The root of a perfect power may round to just below a whole number, or just above.
         return k + ((k + 1) ** self.exponent <= horizon) - (k**self.exponent > horizon)
 
     def tail_sum(self, cutoff: FloatArray) -> FloatArray:
+        """Sum of λ_i over i > k."""
         return np.asarray(zeta(self.exponent, cutoff + 1))
 
     def shaped_trace(self, horizon: float) -> float:
+        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
         a = require_scale("horizon", horizon)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
@@ -119,7 +100,7 @@ class PowerLawDecay:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1.
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1, as `PowerLawDecay`.
 
     Examples
     --------
@@ -147,6 +128,9 @@ class ExponentialDecay:
         return float(np.sum(values / (1 + values)))
 
 
+Decay = PowerLawDecay | ExponentialDecay
+
+
 def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     r"""Number D of directions that N steps of size η can learn.
 
@@ -171,7 +155,6 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     ------
     anon2024, Corollary 4.3 and what follows it.
     """
-    require_instance("decay", decay, Decay)  # type: ignore[type-abstract]
     a = require_real("horizon", horizon, least=1e-100, most=1e112)
     cutoff = decay.cutoff(a)
     return cutoff + a * decay.tail_sum(cutoff)
@@ -220,10 +203,7 @@ def identity_bound(
     ------
     anon2024, Corollary 4.3.
     """
-    _, eta, tau, dimension, bias, variance = _shared(
-        decay, sample_size, step_size, noise_multiplier
-    )
-    return BoundParts(bias, variance, (tau * eta) * (tau * dimension))
+    return _bound(decay, sample_size, step_size, noise_multiplier, designed=False)
 
 
 def designed_bound(
@@ -239,24 +219,29 @@ def designed_bound(
     ------
     anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
     """
-    size, eta, tau, dimension, bias, variance = _shared(
-        decay, sample_size, step_size, noise_multiplier
-    )
-    along, across = tau * eta * np.sqrt(decay.squared_trace), tau * dimension
-    private = along * (along * dimension) + across * (across * (dimension / size))
-    return BoundParts(bias, variance, private)
+    return _bound(decay, sample_size, step_size, noise_multiplier, designed=True)
 
 
-def _shared(
-    decay: Decay, sample_size: float, step_size: ArrayLike, noise_multiplier: float
-) -> tuple[float, FloatArray, float, FloatArray, FloatArray, FloatArray]:
-    """N, η, τ, D, bias and variance of both bounds, products in an order that rounds none to 0."""
+def _bound(
+    decay: Decay,
+    sample_size: float,
+    step_size: ArrayLike,
+    noise_multiplier: float,
+    *,
+    designed: bool,
+) -> BoundParts:
+    """Either bound, with products in an order in which none rounds to 0."""
     size = require_number("sample_size", sample_size, least=1, most=1e100)
     eta = require_real("step_size", step_size, least=1e-100, most=MOST)
     tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     dimension = effective_dimension(decay, size * eta)
     variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
-    return size, eta, tau, dimension, 1.0 / (size * eta), variance
+    if designed:
+        along, across = tau * eta * np.sqrt(decay.squared_trace), tau * dimension
+        private = along * (along * dimension) + across * (across * (dimension / size))
+    else:
+        private = (tau * eta) * (tau * dimension)
+    return BoundParts(1.0 / (size * eta), variance, private)
 
 
 def general_bound(
@@ -410,47 +395,6 @@ def _log_ratios(values: FloatArray) -> FloatArray:
 
 
 Number = TypeVar("Number", Fraction, float)
-
-
-class LinearFraction(NamedTuple):
-    """Branch (a + b r) / (c + d r) of a rate, of whole numbers, d > 0, without a pole at r > 1.
-
-    Examples
-    --------
-    >>> LinearFraction(0, 1, 3, 1)(Fraction(2))
-    Fraction(2, 5)
-    """
-
-    a: int
-    b: int
-    c: int
-    d: int
-
-    def __call__(self, decay: Number) -> Number:
-        decay = _exact("decay", decay, above=1, most=MOST)
-        return (self.a + self.b * decay) / (self.c + self.d * decay)
-
-    def crossings(self, other: LinearFraction) -> list[Fraction]:
-        """Rational r > 1 at which two branches agree, increasing."""
-        square = self.b * other.d - other.b * self.d
-        linear = self.a * other.d + self.b * other.c - other.a * self.d - other.b * self.c
-        constant = self.a * other.c - other.a * self.c
-        if square == 0:
-            roots = [Fraction(-constant, linear)] if linear else []
-        else:
-            discriminant = linear**2 - 4 * square * constant
-            root = isqrt(max(discriminant, 0))
-            if root**2 != discriminant:
-                return []
-            roots = [Fraction(-linear + sign * root, 2 * square) for sign in (-1, 1)]
-        return sorted({value for value in roots if value > 1})
-
-
-NON_PRIVATE = LinearFraction(0, 1, 1, 1)
-IDENTITY = LinearFraction(0, 1, 1, 2)
-DESIGNED_BRANCHES = (LinearFraction(0, 1, 3, 1), LinearFraction(0, 2, 1, 3))
-IDENTITY_THRESHOLD = LinearFraction(0, 1, 2, 2)
-DESIGNED_THRESHOLD_BRANCHES = (LinearFraction(1, 0, 1, 1), LinearFraction(-1, 1, 2, 2))
 # For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
 # Corollaries 4.4 and 4.6).
 EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
@@ -458,7 +402,8 @@ EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 def nonprivate_exponent(decay: Number) -> Number:
     """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (anon2024, Table 1)."""
-    return NON_PRIVATE(decay)
+    r = _exact("decay", decay, above=1, most=MOST)
+    return r / (1 + r)
 
 
 def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
@@ -475,8 +420,8 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.4.
     """
-    best, spared = NON_PRIVATE(decay), 2 * _exact("epsilon_power", epsilon_power)
-    return best - IDENTITY(decay) * max(0 * best, best - spared)
+    best, spared = nonprivate_exponent(decay), 2 * _exact("epsilon_power", epsilon_power)
+    return best - decay / (1 + 2 * decay) * max(0 * best, best - spared)
 
 
 def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
@@ -495,7 +440,7 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.6.
     """
-    best, spared = NON_PRIVATE(decay), 2 * _exact("epsilon_power", epsilon_power)
+    best, spared = nonprivate_exponent(decay), 2 * _exact("epsilon_power", epsilon_power)
     first = decay / (3 + decay) * (2 / (1 + decay) - spared)
     second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - spared)
     return best - max(0 * best, first, second)
@@ -503,16 +448,17 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 def identity_threshold(decay: Number) -> Number:
     """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4)."""
-    return IDENTITY_THRESHOLD(decay)
+    return nonprivate_exponent(decay) / 2
 
 
 def designed_threshold(decay: Number) -> Number:
     """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6)."""
-    return max(branch(decay) for branch in DESIGNED_THRESHOLD_BRANCHES)
+    r = _exact("decay", decay, above=1, most=MOST)
+    return max(1 / (1 + r), (r - 1) / (2 + 2 * r))
 
 
 def switch_points() -> dict[str, Fraction]:
-    """Decay exponents at which the rates change character, solved from the branches.
+    """Whole decay exponents at which the rates change character: two of them are equal.
 
     Returns
     -------
@@ -525,18 +471,20 @@ def switch_points() -> dict[str, Fraction]:
     ------
     anon2024, abstract and Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
     """
-    pairs = {
-        "better": (DESIGNED_BRANCHES[0], IDENTITY),
-        "branch": DESIGNED_BRANCHES,
-        "threshold": DESIGNED_THRESHOLD_BRANCHES,
-        "threshold_better": (DESIGNED_THRESHOLD_BRANCHES[0], IDENTITY_THRESHOLD),
+
+    def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
+        return next(r for r in map(Fraction, range(2, 100)) if gap(r) == 0)
+
+    return {
+        "better": first(lambda r: designed_exponent(r) - identity_exponent(r)),
+        "branch": first(lambda r: r / (3 + r) - 2 * r / (1 + 3 * r)),
+        "threshold": first(lambda r: 1 / (1 + r) - (r - 1) / (2 + 2 * r)),
+        "threshold_better": first(lambda r: designed_threshold(r) - identity_threshold(r)),
     }
-    return {name: one.crossings(other)[0] for name, (one, other) in pairs.items()}
 
 
 def _exact(name: str, value: Any, **bounds: float) -> Any:
     """A whole number or a fraction in range as it is, another number as a float."""
-    if isinstance(value, (int, Fraction)):
-        require_number(name, float(value), **bounds)
-        return value
-    return require_number(name, value, **bounds)
+    exact = isinstance(value, (int, Fraction))
+    number = require_number(name, float(value) if exact else value, **bounds)
+    return value if exact else number

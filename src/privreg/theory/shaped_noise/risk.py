@@ -32,12 +32,11 @@ class RiskParts(NamedTuple):
 
     bias: float
     label_noise: float
-    private: float
 
     @property
     def total(self) -> float:
         """Their sum."""
-        return self.bias + self.label_noise + self.private
+        return self.bias + self.label_noise
 
 
 def sgd_risk(
@@ -87,7 +86,7 @@ def sgd_risk(
             squares += 2 * cross - moments
         bias, label = squares @ lam / (2 * size**2)
         bias, label = _finite_or_infinite(np.array([bias, zeta**2 * float(label)]))
-    return RiskParts(float(bias), float(label), 0.0)
+    return RiskParts(float(bias), float(label))
 
 
 def private_risk(
@@ -115,23 +114,22 @@ def private_risk(
         β of Toeplitz-correlated noise, as in `toeplitz_factor`. The tree by default.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=MOST)
-    std = require_scale("noise_std", noise_std, zero=True)
+    shape, std = _noise(lam, covariance, noise_std)
     beta = None if decoder is None else _decoder(decoder, size - 1)
     if std == 0:
         return 0.0
     if beta is not None:
         total = float(np.sum(_finite_or_infinite(_impulse_risks(lam, shape, eta, beta))))
-        return std**2 * total / size**2
-    total = 0.0
-    for height in range((size - 1).bit_length()):
-        span = 1 << height
-        entries = np.arange(span, size, 2 * span)
-        # Added on entry, taken back `span` steps later.
-        kicks = np.zeros(size - span)
-        kicks[:1], kicks[span : span + 1] = 1.0, -1.0
-        risks = _finite_or_infinite(_impulse_risks(lam, shape, eta, kicks))
-        total += float(np.sum(risks[size - entries - 1]))
+    else:
+        total = 0.0
+        for height in range((size - 1).bit_length()):
+            span = 1 << height
+            entries = np.arange(span, size, 2 * span)
+            # Added on entry, taken back `span` steps later.
+            kicks = np.zeros(size - span)
+            kicks[:1], kicks[span : span + 1] = 1.0, -1.0
+            risks = _finite_or_infinite(_impulse_risks(lam, shape, eta, kicks))
+            total += float(np.sum(risks[size - entries - 1]))
     return std**2 * total / size**2
 
 
@@ -140,6 +138,11 @@ def _setting(
 ) -> tuple[FloatArray, float, int]:
     lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
     return lam, require_scale("step_size", step_size), require_count("sample_size", sample_size)
+
+
+def _noise(lam: FloatArray, covariance: ArrayLike, noise_std: float) -> tuple[FloatArray, float]:
+    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=MOST)
+    return shape, require_scale("noise_std", noise_std, zero=True)
 
 
 def _decoder(decoder: ArrayLike, steps: int) -> FloatArray:
@@ -214,8 +217,7 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     ------
     anon2024, Algorithm 3 (derived); N (N - 1) / 2 at ηλ = 0 for a power of two.
     """
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    size = require_count("sample_size", sample_size)
+    x, size = _shrinkage(shrinkage, sample_size)
     total = np.zeros(x.shape)
     for height in range((size - 1).bit_length()):
         span = 1 << height
@@ -247,13 +249,12 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     >>> independent_factor([0.0, 1.0], sample_size=4)
     array([14.,  3.])
     """
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    steps = require_count("sample_size", sample_size) - 1
+    x, size = _shrinkage(shrinkage, sample_size)
     # Of the first n terms g_k = (1 - ρ^k)/(1 - ρ): their sum and the sum of their squares. The
     # last one and ρ^n are taken anew: products of a rounded ρ would drift over many steps.
     first, second = np.zeros((2, *x.shape))
     count = 0
-    for digit in f"{steps:b}":
+    for digit in f"{size - 1:b}":
         last, power = _geometric_sum(x, count), _power(x, count)
         second = second + count * last**2 + 2 * last * power * first + power**2 * second
         first = first + count * last + power * first
@@ -284,10 +285,9 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     ------
     choquettechoo2024, equation (13), for the average of anon2024, Algorithm 1 (derived).
     """
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    beta = _decoder(decoder, require_count("sample_size", sample_size) - 1)
+    x, size = _shrinkage(shrinkage, sample_size)
     total, current = np.zeros(x.shape), np.zeros(x.shape)
-    for prefix in np.cumsum(beta):
+    for prefix in np.cumsum(_decoder(decoder, size - 1)):
         current = (1 - x) * current + prefix
         total += current**2
     return total
@@ -312,10 +312,14 @@ def privacy_error(
         As in `private_risk`: λ, Σ_ii, η, N and σ.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=MOST)
+    shape, std = _noise(lam, covariance, noise_std)
     weight = require_array("factor", factor, shape=lam.shape, least=0)
-    scale = require_scale("noise_std", noise_std, zero=True) * eta / size
-    return 0.5 * scale**2 * float(np.sum(lam * shape * weight))
+    return 0.5 * (std * eta / size) ** 2 * float(np.sum(lam * shape * weight))
+
+
+def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]:
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    return x, require_count("sample_size", sample_size)
 
 
 def _log_contraction(x: FloatArray) -> FloatArray:

@@ -10,7 +10,6 @@ import pytest
 
 from privreg.theory.shaped_noise.bounds import (
     EXPONENTIAL_EXPONENTS,
-    LinearFraction,
     PowerLawDecay,
     designed_bound,
     designed_exponent,
@@ -275,17 +274,3 @@ def test_rates_are_slopes_of_the_balanced_bounds(seed: int) -> None:
             assert float(function(float(r), epsilon_power=float(p))) == pytest.approx(
                 float(function(r, epsilon_power=p)), rel=1e-12, abs=1e-12
             )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_branches_cross_where_their_difference_changes_sign(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    for _ in range(10):
-        d, e = rng.integers(1, 9, 2).tolist()
-        a, b, f, g = rng.integers(-9, 10, 4).tolist()
-        one = LinearFraction(a, b, int(rng.integers(-d, 9)), d)
-        other = LinearFraction(f, g, int(rng.integers(-e, 9)), e)
-        for root in one.crossings(other):
-            assert one(root) == other(root)
-        r = Fraction(int(rng.integers(1001, 9000)), 1000)
-        assert one(float(r)) == pytest.approx(float(one(r)), rel=1e-9, abs=1e-9)
