@@ -91,7 +91,7 @@ def stationary_upper_bound(
     Parameters
     ----------
     step_size : float
-        η, less than 1/R², with every ηλ at least 1e-12.
+        η, less than 1/R², with every ηλ at least 1e-20.
     eigenvalues, noise, gradient_noise_std, label_noise_std
         λ, the noise, σ and ζ as in `stationary_error`.
 
@@ -131,7 +131,7 @@ def stationary_lower_bound(
     Parameters
     ----------
     step_size : float
-        η, with every ηλ at least 1e-12 and at most 1.
+        η, with every ηλ at least 1e-20 and at most 1.
     eigenvalues, noise, gradient_noise_std, label_noise_std
         λ, the noise, σ and ζ as in `stationary_error`.
 
@@ -399,7 +399,7 @@ def quadratic_envelope(
     strong_convexity, smoothness : float
         μ ≤ L.
     step_size : float
-        η, with ημ at least 1e-12 and ηL at most 1.
+        η, with ημ at least 1e-20 and ηL at most 1.
     """
     mu, smooth = _curvatures(strong_convexity, smoothness)
     _, eta = checked_spectrum([mu, smooth], step_size)

@@ -7,7 +7,7 @@ r"""Noisy-FTRL for linear regression with Gaussian features, exactly, in the lim
 Batch size 1, one pass, no clipping. The excess risk is
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2 = q/2`, as in the paper's equation
 (8); its Appendix C calls q the suboptimality. Rates (step size times curvature, and dampings) are
-at least 1e-12, as all scales are.
+at least 1e-20: the step sizes that Theorem D.13 prints lie below the domain of other scales.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from privreg.checks import (
 from privreg.noise.sensitivity import damped_anti_pgd_limit, damped_square_root_limit
 from privreg.privacy.budget import Budget, sum_sensitivity
 
+LEAST_RATE = 1e-20
 # Finding nodes takes longer than most integrals.
 _legendre = cache(np.polynomial.legendre.leggauss)
 
@@ -88,7 +89,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     Parameters
     ----------
     numerator_rate, denominator_rate : array_like, broadcast
-        Rates a and b, at least 1e-12 and at most 1; a may also be 0. May be empty.
+        Rates a and b, at least 1e-20 and at most 1; a may also be 0. May be empty.
 
     Notes
     -----
@@ -128,7 +129,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     return np.where(a > 0, scaled, undamped)
 
 
-def _rates(name: str, value: ArrayLike, *, least: float = LEAST) -> FloatArray:
+def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatArray:
     return require_real(name, value, least=least, most=1)
 
 
@@ -140,7 +141,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
     Parameters
     ----------
     smallest : float
-        Width of the finest feature, at least 1e-12 and at most π.
+        Width of the finest feature, at least 1e-20 and at most π.
     nodes_per_panel : int
         At least 2.
 
@@ -151,7 +152,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
         \sum_i w_if(\omega_i)`.
     """
     order = require_count("nodes_per_panel", nodes_per_panel, least=2)
-    first = require_number("smallest", smallest, least=LEAST, most=pi) / 2.0
+    first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0
     panels = int(np.ceil(np.log2(pi / first)))
     edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
     points, weights = _legendre(order)
@@ -193,7 +194,7 @@ class StationaryNoise:
         Parameters
         ----------
         rate : array_like, shape (...)
-            Rates b = step size times curvature, at least 1e-12 and at most 1; may be empty.
+            Rates b = step size times curvature, at least 1e-20 and at most 1; may be empty.
         """
         return np.asarray(self.variance_law(_rates("rate", rate)))
 
@@ -220,7 +221,7 @@ class StationaryNoise:
         ------
         choquettechoo2024, equation (7) and Theorem 2.1.
         """
-        nu = require_scale("damping", damping, zero=True)
+        nu = require_scale("damping", damping, zero=True, least=LEAST_RATE)
         return cls(
             damped_square_root_limit(nu) ** 2,
             lambda w: np.sqrt(squared_distance(w, nu)),
@@ -240,7 +241,7 @@ class StationaryNoise:
         ------
         choquettechoo2024, Section C.5 (bounds only; the closed form of c is exact).
         """
-        nu = require_scale("damping", damping, zero=True)
+        nu = require_scale("damping", damping, zero=True, least=LEAST_RATE)
         return cls(
             damped_anti_pgd_limit(nu) ** 2,
             lambda w: squared_distance(w, nu),
@@ -251,10 +252,9 @@ class StationaryNoise:
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-12, at most 1 or anything."""
+    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
-    least = max(LEAST, LEAST / float(values.min()))
-    most = MOST if overshoots else 1.0 / float(values.max())
+    least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)
 
 
@@ -279,7 +279,7 @@ def regression_response(
     eigenvalues : array_like, shape (d,)
         λ.
     step_size : float
-        η, with every ηλ at least 1e-12 and at most 1.
+        η, with every ηλ at least 1e-20 and at most 1.
 
     Source
     ------
@@ -339,7 +339,7 @@ def stationary_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, at least 1e-12 and at most 1; may be empty, as may the standard deviations.
+        η, at least 1e-20 and at most 1; may be empty, as may the standard deviations.
     noise : StationaryNoise
         How the noise is correlated.
     gradient_noise_std : array_like, shape (...)
@@ -372,7 +372,7 @@ def least_private_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, at least 1e-12 and at most 1; may be empty.
+        η, at least 1e-20 and at most 1; may be empty.
     noise_multiplier, clip_norm : float
         Noise standard deviation over the sensitivity γG, and how far one record moves a gradient,
         G; may be 0.
@@ -401,7 +401,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, at least 1e-12 and at most 1; may be empty.
+        η, at least 1e-20 and at most 1; may be empty.
 
     Examples
     --------
@@ -454,7 +454,7 @@ def stationary_error(
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance.
     step_size : float
-        η, with every ηλ at least 1e-12.
+        η, with every ηλ at least 1e-20.
     noise : StationaryNoise
         How the noise is correlated; c is its `relative_variance`.
     gradient_noise_std : float

@@ -50,7 +50,7 @@ def test_undamped_noise_has_finite_variance_and_infinite_sensitivity():
         assert noise.squared_sensitivity == np.inf
         assert np.all(np.isfinite(noise.relative_variance(RATES)))
         # Continuous in the damping.
-        near = law(1e-12).relative_variance(RATES)
+        near = law(1e-13).relative_variance(RATES)
         np.testing.assert_allclose(noise.relative_variance(RATES), near, rtol=1e-10)
 
 
