@@ -1,7 +1,8 @@
-r"""Bounds on the excess risk of Noisy-FTRL for linear regression, with their constants.
+r"""Bounds on the excess risk of Noisy-FTRL, with their constants.
 
-All bound the excess risk :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the
-paper's equation (8), half of what Appendix C bounds. The exact value is in `linear_regression`.
+For linear regression all bound :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of
+the paper's equation (8), half of what Appendix C bounds; the exact value is in `stationary`.
+`SectorProgram` bounds it for convex functions.
 """
 
 from __future__ import annotations
@@ -14,28 +15,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
-    Computed,
-    frozen,
+    LEAST,
+    MOST,
+    FloatArray,
     require_array,
     require_choice,
     require_count,
-    require_instance,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
     warn_beyond,
 )
 from privreg.theory.correlated_noise.stationary import (
-    SMALLEST,
     StationaryNoise,
+    checked_noise,
+    checked_spectrum,
     frequency_rule,
-    require_curvatures,
-    require_noise,
-    require_step_size,
     squared_distance,
 )
-from privreg.units import squared_times
-
-FloatArray = NDArray[np.float64]
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
@@ -44,13 +42,13 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        At least 0 and at most 1e50, not all 0.
+        At least 0, not all 0.
 
     Source
     ------
     choquettechoo2024, Section 1.3 and Section C.6.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
     if not np.any(values):
         raise ValueError("eigenvalues must not all be 0, got 0")
     return float(values.sum() / values.max())
@@ -64,13 +62,13 @@ def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        At least 0 and at most 1e50.
+        At least 0.
 
     Source
     ------
     choquettechoo2024, the proof of Property C.3, which states the looser 3 tr H.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
     return float(2.0 * values.max() + values.sum())
 
 
@@ -92,15 +90,10 @@ def stationary_upper_bound(
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        λ, at least 1e-50 and at most 1e50.
     step_size : float
-        η, more than 0 and less than 1/R², with every ηλ at least 1e-100.
-    noise : StationaryNoise
-    gradient_noise_std : float
-        σ of the white noise, at least 0 and at most 1e100; or `inf`.
-    label_noise_std : float
-        ζ, at least 0 and at most 1e100.
+        η, less than 1/R², with every ηλ at least 1e-20.
+    eigenvalues, noise, gradient_noise_std, label_noise_std
+        λ, the noise, σ and ζ as in `stationary_error`.
 
     Notes
     -----
@@ -111,18 +104,14 @@ def stationary_upper_bound(
     choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text has lost the root of
     ηR².
     """
-    values = require_curvatures(eigenvalues)
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
     moment = fourth_moment_bound(values)
-    limit = min(1.0 / moment, 1.0 / float(values.max()))
-    eta = require_number("step_size", step_size, least=SMALLEST / values.min(), below=limit)
-    require_instance("noise", noise, StationaryNoise)
-    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
-    if np.isinf(sigma):
-        return inf
+    require_number("step_size", eta, below=1.0 / moment)
     spread = (1.0 - sqrt(eta * moment)) ** -2
     moved = noise.relative_variance(eta * values)
     private = (1.0 + 3.0 * spread) * eta * float(moved.sum())
-    return squared_times(zeta, (1.0 + spread) * eta * moment) + squared_times(sigma, private)
+    return zeta**2 * ((1.0 + spread) * eta * moment) + sigma**2 * private
 
 
 def stationary_lower_bound(
@@ -142,9 +131,9 @@ def stationary_lower_bound(
     Parameters
     ----------
     step_size : float
-        η, more than 0, with every ηλ at least 1e-100 and at most 1.
+        η, with every ηλ at least 1e-20 and at most 1.
     eigenvalues, noise, gradient_noise_std, label_noise_std
-        As in `stationary_upper_bound`.
+        λ, the noise, σ and ζ as in `stationary_error`.
 
     Source
     ------
@@ -152,15 +141,11 @@ def stationary_lower_bound(
     :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) it is
     false at small steps, where the exact excess risk tends to half of it.
     """
-    values = require_curvatures(eigenvalues)
-    eta = require_step_size(step_size, values)
-    require_instance("noise", noise, StationaryNoise)
-    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
-    if np.isinf(sigma):
-        return inf
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
     moved = 2.0 * noise.relative_variance(eta * values) / (2.0 - eta * values)
-    label = squared_times(zeta, 0.25 * eta * float(values.sum()))
-    return label + squared_times(sigma, 0.25 * eta * float(moved.sum()))
+    label = zeta**2 * (0.25 * eta * float(values.sum()))
+    return label + sigma**2 * (0.25 * eta * float(moved.sum()))
 
 
 def universal_lower_bound(
@@ -179,24 +164,23 @@ def universal_lower_bound(
     ----------
     eigenvalues, step_size, label_noise_std
         λ, η and ζ as in `stationary_lower_bound`.
-    noise_multiplier : float
-        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`; at least 0 and
-        at most 1e50.
-    clip_norm : float
-        How far one record moves a gradient, G, more than 0 and at most 1e50.
+    noise_multiplier, clip_norm : float
+        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`, and how far one
+        record moves a gradient, G; may be 0.
 
     Source
     ------
     choquettechoo2024, Theorem C.18, halved as in `stationary_lower_bound`.
     """
-    values = require_curvatures(eigenvalues)
-    eta = require_step_size(step_size, values)
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
-    norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
-    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
-    label = squared_times(zeta, 0.5 * eta * float(values.sum()))
-    response = float(values.sum()) / 4.0
-    return 0.5 * (label + squared_times(eta * norm * multiplier, response))
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    multiplier, norm, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
+    )
+    label = zeta**2 * (0.5 * eta * float(values.sum()))
+    return 0.5 * (label + (eta * norm * multiplier) ** 2 * (float(values.sum()) / 4.0))
 
 
 def transient_bound(
@@ -215,24 +199,21 @@ def transient_bound(
     ----------
     step : array_like, shape (...)
         Steps t, at least 0; may be empty.
-    eigenvalues : array_like, shape (d,)
-        λ, at least 1e-50 and at most 1e50.
-    step_size : float
-        η, more than 0 and less than 1/R² (the sharp `fourth_moment_bound`).
+    eigenvalues, step_size
+        λ and η as in `stationary_upper_bound`.
     initial_risk, stationary_risk : float
-        Excess risks F_0 of the start and F_∞ of the limit, the latter with noise of the limiting
-        sensitivity from the first step on; at least 0 and at most 1e100.
+        Excess risks F_0 of the start and F_∞ of the limit, at least 0, the latter with noise of the
+        limiting sensitivity from the first step on.
 
     Source
     ------
     choquettechoo2024, Theorem D.11.
     """
-    values = require_curvatures(eigenvalues)
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    require_number("step_size", eta, below=1.0 / fourth_moment_bound(values))
     times = require_real("step", step, least=0)
-    limit = 1.0 / fourth_moment_bound(values)
-    eta = require_number("step_size", step_size, above=0, below=limit)
-    first = require_number("initial_risk", initial_risk, least=0, most=1e100)
-    last = require_number("stationary_risk", stationary_risk, least=0, most=1e100)
+    first = require_number("initial_risk", initial_risk, least=0)
+    last = require_number("stationary_risk", stationary_risk, least=0)
     low, high = float(values.min()), float(values.max())
     # The root of the exponential, which may itself round to 0.
     start = sqrt(high / low * first) * np.exp(-0.5 * eta * low * times)
@@ -256,7 +237,8 @@ class ConvexBound:
     Attributes
     ----------
     excess_risk : float
-        The bound with the constants of the paper's equation (10).
+        The bound with the constants of the paper's equation (10), over dG²/ρ: dimension d,
+        Lipschitz constant G and zCDP budget ρ under zero-out neighbours.
     frequencies, weights : ndarray, shape (n,)
         Quadrature on (0, π) over even functions, of total weight 2π.
     response, power : ndarray, shape (n,)
@@ -273,7 +255,7 @@ class ConvexBound:
     multiplier: FloatArray
 
 
-class SectorProgram(Computed):
+class SectorProgram:
     r"""The program for one step size and one condition number, for any number of correlations.
 
     .. math:: \frac{\lambda_{\max}d}{2\pi}\int_{-\pi}^{\pi}
@@ -283,10 +265,8 @@ class SectorProgram(Computed):
 
     Parameters
     ----------
-    strong_convexity : float
-        μ, from 1e-50 and at most L.
-    smoothness : float
-        L, at least 1e-50 and at most 1e50.
+    strong_convexity, smoothness : float
+        μ ≤ L.
     step_size : float
         η, less than 2/L, from which on a quadratic diverges, and with ημ at least 1e-10.
     lags : int
@@ -315,46 +295,24 @@ class SectorProgram(Computed):
         multiplier: str = "sound",
         nodes_per_panel: int = 24,
     ) -> None:
-        self.smoothness = require_number("smoothness", smoothness, least=1e-50, most=1e50)
-        self.strong_convexity = require_number(
-            "strong_convexity", strong_convexity, least=1e-50, most=self.smoothness
-        )
+        self.strong_convexity, self.smoothness = _curvatures(strong_convexity, smoothness)
         self.step_size = require_number(
-            "step_size", step_size, above=0, below=2.0 / self.smoothness
+            "step_size", step_size, least=1e-10 / self.strong_convexity, below=2.0 / self.smoothness
         )
-        if self.step_size * self.strong_convexity < 1e-10:
-            raise ValueError(
-                f"step_size must be at least 1e-10 over strong_convexity, got {step_size}"
-            )
         self.lags = require_count("lags", lags)
-        self.sign = {"sound": -1.0, "printed": 1.0}[
-            require_choice("multiplier", multiplier, ("sound", "printed"))
-        ]
+        require_choice("multiplier", multiplier, ("sound", "printed"))
+        self.sign = -1.0 if multiplier == "sound" else 1.0
         width = min(1.0, self.step_size * self.strong_convexity)
-        rule = frequency_rule(width, nodes_per_panel=nodes_per_panel)
-        self.frequencies, self.weights = map(frozen, rule)
+        self.frequencies, self.weights = frequency_rule(width, nodes_per_panel=nodes_per_panel)
         self._inequality = self._sector()
 
-    def bound(
-        self,
-        power: ArrayLike,
-        *,
-        dimension: int = 1,
-        clip_norm: float = 1.0,
-        rho: float = 1.0,
-    ) -> ConvexBound:
+    def bound(self, power: ArrayLike) -> ConvexBound:
         """Least bound for one correlation.
 
         Parameters
         ----------
         power : array_like, shape (n,)
-            |B|² at `frequencies`, at least 1e-50 and at most 1e50.
-        dimension : int
-            d.
-        clip_norm : float
-            Lipschitz constant G, at least 1e-50 and at most 1e50.
-        rho : float
-            zCDP budget under zero-out neighbours, at least 1e-50 and at most 1e50.
+            |B|² at `frequencies`, at least 1e-24 and at most 1e24.
 
         Raises
         ------
@@ -366,33 +324,26 @@ class SectorProgram(Computed):
         AccuracyWarning
             If more than 1e-3 of the bound may be saved: it holds, but a smaller one may.
         """
-        density = self._power("power", power)
-        scale = _scale(self.smoothness, dimension, clip_norm, rho)
+        density = require_array(
+            "power", power, shape=self.frequencies.shape, least=LEAST**2, most=MOST**2
+        )
         sensitivity = float(self.weights @ (1.0 / density)) / (2.0 * pi)
         multiplier, distance = least_multiplier(self._inequality, self.weights * density)
         warn_beyond("sector bound", error=distance, tolerance=TOLERANCE)
         response = self._inequality.response(multiplier)
-        value = scale * sensitivity * float(self.weights @ (density * response)) / (2.0 * pi)
+        scale = self.smoothness * sensitivity
+        value = scale * float(self.weights @ (density * response)) / (2.0 * pi)
         return ConvexBound(value, self.frequencies, self.weights, response, density, multiplier)
 
     def optimise(
-        self,
-        start: ArrayLike,
-        *,
-        dimension: int = 1,
-        clip_norm: float = 1.0,
-        rho: float = 1.0,
-        tolerance: float = 1e-6,
-        most_rounds: int = 30,
+        self, start: ArrayLike, *, tolerance: float = 1e-6, most_rounds: int = 30
     ) -> ConvexBound:
         r"""Correlation and multiplier in turn, :math:`|B|^2\propto\psi^{-1/2}`: a local optimum.
 
         Parameters
         ----------
         start : array_like, shape (n,)
-            First |B|², at least 1e-50 and at most 1e50.
-        dimension, clip_norm, rho
-            As in `bound`.
+            First |B|², as in `bound`.
         tolerance : float
             Relative decrease of a round at which to stop, at least 0 and at most 1.
         most_rounds : int
@@ -402,26 +353,18 @@ class SectorProgram(Computed):
         AccuracyWarning
             If the last of `most_rounds` still lowered the bound by more than the tolerance.
         """
-        power = self._power("start", start)
-        tolerance = require_number("tolerance", tolerance, least=0, most=1)
-        best: ConvexBound | None = None
-        decrease = inf
-        for _ in range(require_count("most_rounds", most_rounds)):
-            found = self.bound(power, dimension=dimension, clip_norm=clip_norm, rho=rho)
-            if best is not None:
-                decrease = 1.0 - found.excess_risk / best.excess_risk
-                if decrease <= tolerance:
-                    break
+        require_number("tolerance", tolerance, least=0, most=1)
+        require_count("most_rounds", most_rounds)
+        best, decrease = self.bound(start), inf
+        for _ in range(most_rounds - 1):
+            power = np.maximum(best.response, 1e-12 * best.response.max()) ** -0.5
+            found = self.bound(power / power.max())
+            decrease = 1.0 - found.excess_risk / best.excess_risk
+            if decrease <= tolerance:
+                break
             best = found
-            power = np.maximum(found.response, 1e-12 * found.response.max()) ** -0.5
-            power /= power.max()
-        assert best is not None
         warn_beyond("optimised bound", error=decrease, tolerance=tolerance)
         return best
-
-    def _power(self, name: str, value: ArrayLike) -> FloatArray:
-        shape = self.frequencies.shape
-        return require_array(name, value, shape=shape, least=1e-50, most=1e50)
 
     def _sector(self) -> Sector:
         w = self.frequencies
@@ -452,24 +395,22 @@ def quadratic_envelope(
     Parameters
     ----------
     frequencies : array_like, shape (...)
-        ω, from 1e-100 on in size; may be empty.
+        ω; may be empty.
     strong_convexity, smoothness : float
-        μ ≤ L, at least 1e-50 and at most 1e50.
+        μ ≤ L.
     step_size : float
-        η, with ημ at least 1e-100 and ηL at most 1.
+        η, with ημ at least 1e-20 and ηL at most 1.
     """
+    mu, smooth = _curvatures(strong_convexity, smoothness)
+    _, eta = checked_spectrum([mu, smooth], step_size)
     angle = require_real("frequencies", frequencies)
-    smooth = require_number("smoothness", smoothness, least=1e-50, most=1e50)
-    mu = require_number("strong_convexity", strong_convexity, least=1e-50, most=smooth)
-    eta = require_number("step_size", step_size, least=SMALLEST / mu, most=1.0 / smooth)
     worst = np.clip(2.0 * np.sin(angle / 2.0) ** 2, eta * mu, eta * smooth)
     return eta**2 / squared_distance(angle, worst)
 
 
-def _scale(smoothness: float, dimension: int, clip_norm: float, rho: float) -> float:
-    norm = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
-    budget = require_number("rho", rho, least=1e-50, most=1e50)
-    return smoothness * require_count("dimension", dimension) * norm**2 / budget
+def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, float]:
+    smooth = require_scale("smoothness", smoothness)
+    return require_number("strong_convexity", strong_convexity, least=LEAST, most=smooth), smooth
 
 
 class Sector(NamedTuple):

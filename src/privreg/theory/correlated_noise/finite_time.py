@@ -13,20 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.checks import (
-    require_answer,
+    MOST,
+    FloatArray,
     require_array,
     require_callable,
     require_count,
-    require_number,
+    require_scale,
+    require_scales,
 )
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.theory.correlated_noise.stationary import stability_limit
-from privreg.units import from_units, in_unit, in_units, squared_times
 
-FloatArray = NDArray[np.float64]
 # A smaller share is 0: subnormal numbers make some processors many times slower.
 NEGLIGIBLE_SHARE = 1e-280
 CHECKED_EVERY = 256  # steps
@@ -40,10 +40,9 @@ class ErrorCurve:
     ----------
     initial : ndarray, shape (steps + 1,)
         What is left of the start's error; 0 once that is less than a share of 1e-280.
-    private : ndarray, shape (steps + 1,)
-        From private noise of standard deviation 1 at its white source; multiply by its variance.
-    label : ndarray, shape (steps + 1,)
-        From label noise of standard deviation 1; multiply by its variance.
+    private, label : ndarray, shape (steps + 1,)
+        From private noise of standard deviation 1 at its white source, and from label noise of
+        standard deviation 1; multiply by the variances.
     """
 
     initial: FloatArray
@@ -51,19 +50,11 @@ class ErrorCurve:
     label: FloatArray
 
     def excess_risk(self, *, gradient_noise_std: float, label_noise_std: float = 0.0) -> FloatArray:
-        """Excess risk F(θ_t) - F(θ*), the sum of the three parts, shape (steps + 1,).
-
-        Parameters
-        ----------
-        gradient_noise_std, label_noise_std : float
-            At least 0 and at most 1e100.
-        """
-        sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e100)
-        zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
-        with np.errstate(over="ignore"):
-            noise = squared_times(sigma, self.private) + squared_times(zeta, self.label)
-            total = self.initial + noise
-        return require_answer("gradient_noise_std and label_noise_std", total)
+        """Excess risk F(θ_t) - F(θ*), the sum of the three parts, shape (steps + 1,)."""
+        sigma, zeta = require_scales(
+            zero=True, gradient_noise_std=gradient_noise_std, label_noise_std=label_noise_std
+        )
+        return self.initial + (sigma**2 * self.private + zeta**2 * self.label)
 
 
 def error_curve(
@@ -89,7 +80,7 @@ def error_curve(
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance, at least 0.
     step_size : float
-        η, more than 0. An unstable one gives growing errors, refused where one overflows.
+        η. An unstable one gives growing errors, refused where one overflows.
     coefficients : array_like, shape (at most steps,)
         Decoder β from `privreg.noise.toeplitz`; what is missing, or below a share of 1e-280 of
         the largest, is 0.
@@ -108,37 +99,32 @@ def error_curve(
     ------
     choquettechoo2024, equation (83), with Gaussian fourth moments.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0)
-    eta = require_number("step_size", step_size, above=0)
-    count = require_count("steps", steps)
-    given = require_array("coefficients", coefficients, shape=(None,))
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    eta, count = require_scale("step_size", step_size), require_count("steps", steps)
+    given = require_array("coefficients", coefficients, shape=(None,), least=-MOST, most=MOST)
     if given.size > count:
         raise ValueError(f"coefficients must be at most steps, {count}, got {given.size}")
     start = np.zeros(values.size) if initial_error is None else initial_error
-    error = require_array("initial_error", start, shape=(values.size,))
-    # A direction without curvature has no risk, and its error may grow beyond all numbers.
-    if not values.item(values.argmin()) > 0:
-        curved = values > 0
-        values, error = values[curved], error[curved]
-    values, rate_unit = in_units(values)
-    error, error_unit = in_units(error)
-    given, noise_unit = in_units(given)
-    step, step_unit = in_unit(eta)
-    decoder = np.zeros(count)
-    least = NEGLIGIBLE_SHARE * np.abs(given).max()
-    decoder[: given.size] = np.where(np.abs(given) < least, 0.0, given)
-    rate = float(from_units(eta, rate_unit)) if rate_unit else eta
-    parts = _second_moments(values, rate, step**2, decoder, error**2, least)
-    if rate_unit or error_unit or noise_unit or step_unit:
-        parts[0] = from_units(parts[0], rate_unit + 2 * error_unit)
-        parts[1] = from_units(parts[1], 2 * (noise_unit + step_unit) + rate_unit)
+    error = require_array("initial_error", start, shape=values.shape, least=-MOST, most=MOST)
+    return _curve(values, eta, given, count, error)
+
+
+def _curve(
+    values: FloatArray, eta: float, coefficients: FloatArray, steps: int, error: FloatArray
+) -> ErrorCurve:
+    """Curve of checked arguments, whose step may be smaller than one that a user sets."""
+    decoder = np.zeros(steps)
+    sizes = np.abs(coefficients)
+    least = NEGLIGIBLE_SHARE * sizes.max()
+    decoder[: sizes.size] = np.where(sizes < least, 0.0, coefficients)
+    parts = _second_moments(values, eta, eta**2, decoder, error**2, least)
     if not np.all(np.isfinite(parts)):
         first = int(np.argmin(np.all(np.isfinite(parts), axis=0)))
         raise ValueError(
             f"step_size must be small enough for the error to stay finite, got {eta}: "
             f"it overflows at step {first}"
         )
-    return ErrorCurve(initial=parts[0], private=parts[1], label=parts[2])
+    return ErrorCurve(*parts)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -152,7 +138,7 @@ def _second_moments(
 ) -> FloatArray:
     """Half of q for the start's error, for unit private noise and for unit label noise.
 
-    Private noise has the variance `drive` for η²; its memory is dropped below `least`.
+    Private noise has the variance `drive`, η²; its memory is dropped below `least`.
     """
     steps, d = decoder.size, values.size
     halves = np.zeros((3, steps + 1))
@@ -196,7 +182,6 @@ def _second_moments(
 
 
 GRID = 25  # step sizes of a first look
-WITHIN = {"least": -1e50, "most": 1e50}
 
 
 class Correlation(NamedTuple):
@@ -206,6 +191,7 @@ class Correlation(NamedTuple):
     squared_sensitivity: float
 
 
+# From a number of steps and a step size.
 Correlations = Callable[[int, float], Correlation]
 
 
@@ -218,8 +204,6 @@ class TunedRun(NamedTuple):
 
 def independent_noise(steps: int, step_size: float) -> Correlation:
     """Independent noise whatever the steps: DP-SGD."""
-    require_count("steps", steps)
-    require_number("step_size", step_size, above=0)
     return Correlation(np.ones(1), 1.0)
 
 
@@ -231,7 +215,7 @@ def damped_noise(damping_rate: float) -> Correlations:
     damping_rate : float
         r, at least 0; the paper takes λ_d.
     """
-    rate = require_number("damping_rate", damping_rate, least=0)
+    rate = require_scale("damping_rate", damping_rate, zero=True)
 
     def correlation(steps: int, step_size: float) -> Correlation:
         damping = min(1.0, step_size * rate)
@@ -242,35 +226,22 @@ def damped_noise(damping_rate: float) -> Correlations:
 
 
 def final_excess_risk(
-    eigenvalues: ArrayLike,
+    eigenvalues: FloatArray,
     *,
     step_size: float,
     steps: int,
     correlations: Correlations,
     noise_multiplier: float,
     clip_norm: float,
-    initial_error: ArrayLike,
+    initial_error: FloatArray,
     label_noise_std: float = 0.0,
 ) -> float:
     """Excess risk after the last step, with noise for the sensitivity of all of them."""
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e40)
-    norm = require_number("clip_norm", clip_norm, above=0, most=1e40)
-    require_callable("correlations", correlations)
-    eta = require_number("step_size", step_size, above=0)
-    error = require_array("initial_error", initial_error, shape=(None,), **WITHIN)
-    coefficients, squared = correlations(require_count("steps", steps), eta)
-    require_number("correlations", squared, above=0, most=1e40)
-    curve = error_curve(
-        eigenvalues,
-        step_size=step_size,
-        coefficients=coefficients,
-        steps=steps,
-        initial_error=error,
-    )
-    risk = curve.excess_risk(
-        gradient_noise_std=multiplier * norm * squared**0.5, label_noise_std=label_noise_std
-    )
-    return float(risk[-1])
+    coefficients, squared = correlations(steps, step_size)
+    curve = _curve(eigenvalues, step_size, coefficients, steps, initial_error)
+    std = noise_multiplier * clip_norm * squared**0.5
+    noise = std**2 * curve.private[-1] + label_noise_std**2 * curve.label[-1]
+    return float(curve.initial[-1] + noise)
 
 
 def tune_step_size(
@@ -291,27 +262,35 @@ def tune_step_size(
 
     Parameters
     ----------
-    eigenvalues, steps
-        As for `error_curve`.
+    eigenvalues : array_like, shape (d,)
+        Eigenvalues λ of the covariance.
+    steps : int
+        T.
     correlations : callable
         `independent_noise`, or what `damped_noise` returns.
-    noise_multiplier : float
-        Noise standard deviation over the sensitivity, 1/√(2ρ); at least 0 and at most 1e40.
-    clip_norm : float
-        How far one record moves a gradient, more than 0 and at most 1e40.
+    noise_multiplier, clip_norm, label_noise_std : float
+        Noise standard deviation over the sensitivity, 1/√(2ρ); how far one record moves a
+        gradient; standard deviation of the label noise; may be 0.
     initial_error : array_like, shape (d,)
-        θ_0 - θ* in the eigenbasis, at least -1e50 and at most 1e50.
-    label_noise_std : float
-        At least 0 and at most 1e100.
+        θ_0 - θ* in the eigenbasis.
 
     Source
     ------
     choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,))
-    error = require_array("initial_error", initial_error, shape=values.shape, **WITHIN)
+    highest = 0.999 * stability_limit(eigenvalues)
+    values = np.ascontiguousarray(eigenvalues, dtype=float)
+    error = require_array(
+        "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
+    )
     count = require_count("steps", steps)
-    highest = 0.999 * stability_limit(values)
+    require_callable("correlations", correlations)
+    multiplier, norm, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
+    )
     lowest = min(1e-3 / (float(values.min()) * count), 1e-3 * highest)
 
     def risk(logarithm: float) -> float:
@@ -320,16 +299,15 @@ def tune_step_size(
             step_size=float(np.exp(logarithm)),
             steps=count,
             correlations=correlations,
-            noise_multiplier=noise_multiplier,
-            clip_norm=clip_norm,
-            initial_error=initial_error,
-            label_noise_std=label_noise_std,
+            noise_multiplier=multiplier,
+            clip_norm=norm,
+            initial_error=error,
+            label_noise_std=zeta,
         )
 
     points = np.linspace(np.log(lowest), np.log(highest), GRID)
     risks = np.array([risk(point) for point in points])
-    scaled, unit = in_units(error)
-    idle = float(from_units(0.5 * float(values @ scaled**2), 2 * unit))
+    idle = 0.5 * float(values @ error**2)
     # Small steps change the risk by next to nothing at last, the first part of it for the better.
     while np.argmin(risks) == 0 and abs(risks[0] - idle) > 1e-13 * idle > 0:
         points = np.concatenate([[2 * points[0] - points[1]], points])

@@ -1,7 +1,11 @@
 r"""The paper's bounds on the excess risk as functions of the step size, and their minimum.
 
-The paper states them up to constants and powers of log N; here those are 1, so that a value means
-nothing by itself and slopes, orders and ratios do.
+The paper states them up to constants and powers of log N; here those are 1, so that only slopes,
+orders and ratios mean something.
+
+For exponential decay logarithms vanish only at sample sizes N of 1e60 and more. Beyond the domain
+of other scales, the asymptotic bounds take N from 1 to 1e100, step sizes from 1e-100 to 1e12, noise
+multipliers from 0 to 1e50, and horizons from 1e-100 to 1e112.
 """
 
 from __future__ import annotations
@@ -9,50 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
 from privreg.checks import (
+    LEAST,
+    MOST,
     FloatArray,
-    require_answer,
     require_array,
     require_callable,
     require_count,
-    require_instance,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
 )
-from privreg.units import from_units, in_units, squared_times
 
 _MOST_TERMS = 20_000_000
 # Up to its exponential, powers of a horizon and the zeta function beside them are finite.
 _MOST_LOGARITHM = 600.0
-
-
-@runtime_checkable
-class Decay(Protocol):
-    """Eigenvalues in non-increasing order, known through their sums; methods broadcast over k."""
-
-    @property
-    def trace(self) -> float:
-        """Sum of all eigenvalues."""
-
-    @property
-    def squared_trace(self) -> float:
-        """Sum of their squares."""
-
-    def cutoff(self, horizon: ArrayLike) -> FloatArray:
-        """k* = max{k : λ_k ≥ 1/a} for a horizon a = N η, 0 if there is none."""
-
-    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
-        """Sum of λ_i over i > k."""
-
-    def shaped_trace(self, horizon: float) -> float:
-        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +44,7 @@ class PowerLawDecay:
     Parameters
     ----------
     exponent : float
-        r, more than 1, so that the trace is finite, and at most 1e10.
+        r, more than 1, so that the trace is finite, and at most 100.
 
     Examples
     --------
@@ -73,28 +55,31 @@ class PowerLawDecay:
     exponent: float
 
     def __post_init__(self) -> None:
-        require_number("exponent", self.exponent, above=1, most=1e10)
+        require_number("exponent", self.exponent, above=1, most=100)
 
     @property
     def trace(self) -> float:
+        """Sum of all eigenvalues."""
         return float(zeta(self.exponent))
 
     @property
     def squared_trace(self) -> float:
+        """Sum of their squares."""
         return float(zeta(2 * self.exponent))
 
-    def cutoff(self, horizon: ArrayLike) -> FloatArray:
-        a = require_real("horizon", horizon, above=0)
-        k = np.floor(a ** (1.0 / self.exponent))
+    def cutoff(self, horizon: FloatArray) -> FloatArray:
+        """k* = max{k : λ_k ≥ 1/a} for horizons a = N η, 0 if there is none."""
+        k = np.floor(horizon ** (1.0 / self.exponent))
         # The root of a perfect power may round to just below a whole number, or just above.
-        with np.errstate(over="ignore"):
-            return k + ((k + 1) ** self.exponent <= a) - (k**self.exponent > a)
+        return k + ((k + 1) ** self.exponent <= horizon) - (k**self.exponent > horizon)
 
-    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
-        return np.asarray(zeta(self.exponent, require_real("cutoff", cutoff, least=0) + 1))
+    def tail_sum(self, cutoff: FloatArray) -> FloatArray:
+        """Sum of λ_i over i > k."""
+        return np.asarray(zeta(self.exponent, cutoff + 1))
 
     def shaped_trace(self, horizon: float) -> float:
-        a = require_number("horizon", horizon, above=0, most=1e300)
+        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
+        a = require_scale("horizon", horizon)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
         if terms > _MOST_TERMS:
@@ -104,37 +89,22 @@ class PowerLawDecay:
             )
         head = a * np.arange(1.0, terms + 1) ** -self.exponent
         total = float(np.sum(head / (1 + head)))
-        first = a * (terms + 1.0) ** -self.exponent
         for power in range(1, 24):
-            s, scale = power * self.exponent, power * np.log(a)
-            if max(scale, s * np.log(terms + 1.0)) < _MOST_LOGARITHM:
-                term = a**power * float(zeta(s, terms + 1.0))
-            else:
-                term = first**power * _scaled_zeta(s, terms + 1.0)
-            total -= (-1) ** power * term
+            s = power * self.exponent
+            if max(power * np.log(a), s * np.log(terms + 1.0)) >= _MOST_LOGARITHM:
+                # What is left is less than a rounding error of the sum.
+                break
+            total -= (-1) ** power * (a**power * float(zeta(s, terms + 1.0)))
         return total
-
-
-def _scaled_zeta(s: float, start: float) -> float:
-    """Sum of (i / q)^-s over i ≥ q, where neither q^s nor the Hurwitz zeta function need be finite.
-
-    Terms by themselves, then Euler and Maclaurin's formula for what is left.
-    """
-    ahead = 40
-    with np.errstate(under="ignore"):
-        total = float(np.sum((1 + np.arange(ahead) / start) ** -s))
-        end = start + ahead
-        bracket = end / (s - 1) + 0.5 + s / (12 * end) - s * (s + 1) * (s + 2) / (720 * end**3)
-        return total + float((end / start) ** -s * bracket)
 
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1.
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1, as `PowerLawDecay`.
 
     Examples
     --------
-    >>> ExponentialDecay().cutoff([10.0, 100.0])
+    >>> ExponentialDecay().cutoff(np.array([10.0, 100.0]))
     array([2., 4.])
     """
 
@@ -146,16 +116,19 @@ class ExponentialDecay:
     def squared_trace(self) -> float:
         return float(1 / np.expm1(2.0))
 
-    def cutoff(self, horizon: ArrayLike) -> FloatArray:
-        return np.floor(np.maximum(np.log(require_real("horizon", horizon, above=0)), 0.0))
+    def cutoff(self, horizon: FloatArray) -> FloatArray:
+        return np.floor(np.maximum(np.log(horizon), 0.0))
 
-    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
-        return np.exp(-require_real("cutoff", cutoff, least=0)) * self.trace
+    def tail_sum(self, cutoff: FloatArray) -> FloatArray:
+        return np.exp(-cutoff) * self.trace
 
     def shaped_trace(self, horizon: float) -> float:
-        a = require_number("horizon", horizon, above=0)
+        a = require_scale("horizon", horizon)
         values = a * np.exp(-np.arange(1.0, np.log(a) + 45 if a > 1 else 46))
         return float(np.sum(values / (1 + values)))
+
+
+Decay = PowerLawDecay | ExponentialDecay
 
 
 def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
@@ -171,7 +144,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     decay : Decay
         Eigenvalues; a power law's tail is a Hurwitz zeta function.
     horizon : array_like, shape (...)
-        a, more than 0 and at most 1e300; may be empty.
+        a; may be empty.
 
     Examples
     --------
@@ -182,8 +155,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     ------
     anon2024, Corollary 4.3 and what follows it.
     """
-    require_instance("decay", decay, Decay)  # type: ignore[type-abstract]
-    a = require_real("horizon", horizon, above=0, most=1e300)
+    a = require_real("horizon", horizon, least=1e-100, most=1e112)
     cutoff = decay.cutoff(a)
     return cutoff + a * decay.tail_sum(cutoff)
 
@@ -209,64 +181,37 @@ class Minimum(NamedTuple):
 
 
 def identity_bound(
-    decay: Decay,
-    *,
-    sample_size: float,
-    step_size: ArrayLike,
-    noise_multiplier: float,
-    target_norm: float = 1.0,
-    label_noise_std: float = 1.0,
-    residual_scale: float = 1.0,
+    decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
-    r"""Bound for Σ = I.
+    r"""Bound for Σ = I where ‖w_0 - w*‖, the label noise and the residual estimates are at most 1.
 
-    .. math:: \frac{B^2}{N\eta} + \Big(\frac{\sigma_\zeta^2}{N} + \frac{B^2}{N^2\eta}\Big) D
-        + l^2\tau^2\eta D, \qquad D = D(N\eta)
+    .. math:: \frac1{N\eta} + \Big(\frac1N + \frac1{N^2\eta}\Big) D + \tau^2\eta D,
+        \qquad D = D(N\eta)
 
     Parameters
     ----------
     decay : Decay
         Eigenvalues of the features' covariance.
     sample_size : float
-        N, at least 1 and at most 1e100; a float because asymptotics need N beyond every
-        whole-number type.
+        N.
     step_size : array_like, shape (...)
-        η, at least 1e-100 and at most 1e10; may be empty.
+        η; may be empty.
     noise_multiplier : float
-        τ, at least 0 and at most 1e50; 0 gives the bound without privacy.
-    target_norm : float
-        B, a bound on ‖w_0 - w*‖, at least 0 and at most 1e50.
-    label_noise_std : float
-        σ_ζ, at least 0 and at most 1e50.
-    residual_scale : float
-        l, the largest residual estimate, at least 0 and at most 1e50.
+        τ; 0 gives the bound without privacy.
 
     Source
     ------
-    anon2024, Corollary 4.3, which prints L² for l².
+    anon2024, Corollary 4.3.
     """
-    _, eta, dimension, bias, variance = _nonprivate(
-        decay, sample_size, step_size, target_norm, label_noise_std
-    )
-    scale = _private_scale(noise_multiplier, residual_scale)
-    with np.errstate(over="ignore"):
-        private = (scale * eta) * (scale * dimension)
-    return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
+    return _bound(decay, sample_size, step_size, noise_multiplier, designed=False)
 
 
 def designed_bound(
-    decay: Decay,
-    *,
-    sample_size: float,
-    step_size: ArrayLike,
-    noise_multiplier: float,
-    target_norm: float = 1.0,
-    label_noise_std: float = 1.0,
-    residual_scale: float = 1.0,
+    decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
     r"""Bound for Σ = H + I/(Nη), the population's version of the public-data design.
 
-    .. math:: \dots + l^2\tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
+    .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
     with the parameters, the bias and the variance of `identity_bound`.
 
@@ -274,15 +219,29 @@ def designed_bound(
     ------
     anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
     """
-    size, eta, dimension, bias, variance = _nonprivate(
-        decay, sample_size, step_size, target_norm, label_noise_std
-    )
-    scale = _private_scale(noise_multiplier, residual_scale)
-    with np.errstate(over="ignore"):
-        along = scale * eta * np.sqrt(decay.squared_trace)
-        across = scale * dimension
+    return _bound(decay, sample_size, step_size, noise_multiplier, designed=True)
+
+
+def _bound(
+    decay: Decay,
+    sample_size: float,
+    step_size: ArrayLike,
+    noise_multiplier: float,
+    *,
+    designed: bool,
+) -> BoundParts:
+    """Either bound, with products in an order in which none rounds to 0."""
+    size = require_number("sample_size", sample_size, least=1, most=1e100)
+    eta = require_real("step_size", step_size, least=1e-100, most=MOST)
+    tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
+    dimension = effective_dimension(decay, size * eta)
+    variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
+    if designed:
+        along, across = tau * eta * np.sqrt(decay.squared_trace), tau * dimension
         private = along * (along * dimension) + across * (across * (dimension / size))
-    return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
+    else:
+        private = (tau * eta) * (tau * dimension)
+    return BoundParts(1.0 / (size * eta), variance, private)
 
 
 def general_bound(
@@ -295,88 +254,88 @@ def general_bound(
     noise_multiplier: float,
     clip_norm: float,
     label_noise_std: float,
-    feature_scale: float = 1.0,
 ) -> BoundParts:
     r"""Bound for any Σ that shares H's eigenvectors, at the cutoff k ≥ 1 with the least sum.
 
     With Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞}, R = H_{0:k}^{-1} + N²η²H_{k:∞} and
-    Ḡ = ησ_z⁴ tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ,
+    Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ, and the scale σ_z of the features 1,
 
     .. math::
         \frac{\|w^*\|^2_{H_{0:k}^{-1}}}{\eta^2N^2} + \|w^*\|^2_{H_{k:\infty}}
-        + \frac{\sigma_z^4\|w^*\|_Q^2}{N\eta(1-\sigma_z^4\eta\operatorname{tr}H)}\Lambda
-        + \sigma_\zeta^2\sigma_z^4(1+\eta\langle Q, H\rangle)\Lambda
-        + \tau^2\sigma_z^4\eta\langle Q,\bar G\rangle\Lambda
+        + \frac{\|w^*\|_Q^2}{N\eta(1-\eta\operatorname{tr}H)}\Lambda
+        + \sigma_\zeta^2(1+\eta\langle Q, H\rangle)\Lambda
+        + \tau^2\eta\langle Q,\bar G\rangle\Lambda
         + \frac{\tau^2}{N}\langle R,\bar G\rangle
 
-    Infinite where σ_z⁴ η tr H ≥ 1, for which the theorem says nothing.
+    Infinite where η tr H ≥ 1, for which the theorem says nothing.
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, at least 1e-30 and at most 1e20, non-increasing.
+        λ, non-increasing.
     target : array_like, shape (d,)
-        w* in the eigenbasis, at least -1e20 and at most 1e20; the start is 0.
+        w* in the eigenbasis; the start is 0.
     covariance : array_like, shape (d,)
-        Diagonal of Σ in the eigenbasis, at least 1e-30 and at most 1e20.
+        Diagonal of Σ in the eigenbasis.
     sample_size : int
-        N, at most 1e15.
+        N.
     step_size : float
-        η, at least 1e-20 and at most 1e20.
+        η.
     noise_multiplier, clip_norm, label_noise_std : float
-        τ, ψ_max and σ_ζ, at least 0 and at most 1e20.
-    feature_scale : float
-        σ_z, at least 1e-10 and at most 1e10; the theorem's is that of the sub-Gaussian norm, 1
-        leaves constants out.
+        τ, ψ_max and σ_ζ; may be 0.
 
     Source
     ------
     anon2024, Theorem 4.2.
     """
-    scale = {"least": 1e-30, "most": 1e20}
-    lam = require_array("eigenvalues", eigenvalues, shape=(None,), **scale)
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
     if np.any(np.diff(lam) > 0):
         raise ValueError("eigenvalues must be non-increasing, got an increase")
-    start = require_array("target", target, shape=lam.shape, least=-1e20, most=1e20)
-    shape = require_array("covariance", covariance, shape=lam.shape, **scale)
+    start = require_array("target", target, shape=lam.shape, least=-MOST, most=MOST)
+    shape = require_array("covariance", covariance, shape=lam.shape, least=LEAST, most=MOST)
     size = require_count("sample_size", sample_size)
-    require_number("sample_size", size, most=1e15)
-    eta = require_number("step_size", step_size, least=1e-20, most=1e20)
-    tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e20)
-    psi2 = require_number("clip_norm", clip_norm, least=0, most=1e20) ** 2
-    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e20)
-    sigma4 = require_number("feature_scale", feature_scale, least=1e-10, most=1e10) ** 4
+    eta = require_scale("step_size", step_size)
+    tau, psi, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
+    )
     horizon = size * eta
-    margin = 1 - sigma4 * eta * np.sum(lam)
+    margin = 1 - eta * np.sum(lam)
     if margin <= 0:
         infinite = np.asarray(np.inf)
         return BoundParts(infinite, infinite, infinite)
-    start, unit = in_units(start)
     weight = start**2
     k = np.arange(1, lam.size + 1)
     # Against Q and R: sums over head and tail for every cutoff at once.
     q_of_q = k + horizon**2 * _tail(lam**2)
     spread = q_of_q / size
-    bias = _head(weight / lam) / horizon**2 + _tail(lam * weight)
-    q_of_target = _head(weight) + horizon * _tail(lam * weight)
-    bias += sigma4 * q_of_target / (horizon * margin) * spread
-    bias = from_units(bias, 2 * unit)
-    q_of_h = _head(lam) + horizon * _tail(lam**2)
-    variance = squared_times(zeta, sigma4 * (1 + eta * q_of_h) * spread)
-    along = eta * sigma4 * np.sum(lam * shape)
-    clipped = psi2 + psi2**2 + 1
-    q_of_g = along * q_of_q + clipped * (_head(shape) + horizon * _tail(lam * shape))
-    r_of_q = _head(1 / lam) + horizon**3 * _tail(lam**2)
-    r_of_g = along * r_of_q + clipped * (_head(shape / lam) + horizon**2 * _tail(lam * shape))
-    private = squared_times(tau, sigma4 * eta * q_of_g * spread + r_of_g / size)
+    bias = np.cumsum(weight / lam) / horizon**2 + _tail(lam * weight)
+    q_of_target = np.cumsum(weight) + horizon * _tail(lam * weight)
+    bias += q_of_target / (horizon * margin) * spread
+    q_of_h = np.cumsum(lam) + horizon * _tail(lam**2)
+    variance = zeta**2 * ((1 + eta * q_of_h) * spread)
+    along = eta * np.sum(lam * shape)
+    clipped = psi**2 + (psi**2) ** 2 + 1
+    q_of_g = along * q_of_q + clipped * (np.cumsum(shape) + horizon * _tail(lam * shape))
+    r_of_q = np.cumsum(1 / lam) + horizon**3 * _tail(lam**2)
+    r_of_g = along * r_of_q + clipped * (np.cumsum(shape / lam) + horizon**2 * _tail(lam * shape))
+    private = tau**2 * (eta * q_of_g * spread + r_of_g / size)
     best = int(np.argmin(bias + variance + private))
     return BoundParts(np.asarray(bias[best]), np.asarray(variance[best]), np.asarray(private[best]))
 
 
+def _tail(values: FloatArray) -> FloatArray:
+    """Sums of the entries after the first k, k from 1."""
+    sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
+    return sums
+
+
 def minimise_over_step_size(
-    bound: Callable[[FloatArray], ArrayLike], *, sample_size: float, largest: float = 1.0
+    bound: Callable[[FloatArray], ArrayLike], *, sample_size: float
 ) -> Minimum:
-    """Least value of a bound over step sizes between 1/N and `largest`.
+    """Least value of a bound over step sizes between 1/N and 1.
 
     The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
     logarithm, then two finer grids around the best.
@@ -386,9 +345,7 @@ def minimise_over_step_size(
     bound : callable
         From step sizes, shape (m,), to values, shape (m,), which may be infinite.
     sample_size : float
-        N, at least 1 and at most 1e100.
-    largest : float
-        Largest step size, at least 1/N and at most 1e10.
+        N.
 
     Examples
     --------
@@ -397,20 +354,19 @@ def minimise_over_step_size(
     1.0
     """
     require_callable("bound", bound)
-    size = require_number("sample_size", sample_size, least=1, most=1e100)
-    top = require_number("largest", largest, least=1 / size, most=1e10)
-    low, high = np.log(1 / size), np.log(top)
-    step, value = np.nan, np.inf
+    least = 1 / require_number("sample_size", sample_size, least=1, most=1e100)
+    low, high = np.log(least), 0.0
+    best = Minimum(np.nan, np.inf)
     for points in (600, 200, 200):
         grid = np.linspace(low, high, points)
         # Exponentials of the ends' logarithms may round to beyond the ends.
-        steps = np.clip(np.exp(grid), 1 / size, top)
+        steps = np.clip(np.exp(grid), least, 1.0)
         values = require_array("bound", bound(steps), shape=grid.shape, infinite=True)
         at = int(np.argmin(values))
-        if values[at] < value or np.isnan(step):
-            step, value = float(steps[at]), float(values[at])
+        if values[at] < best.value or np.isnan(best.step_size):
+            best = Minimum(float(steps[at]), float(values[at]))
         low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
-    return Minimum(step, value)
+    return best
 
 
 def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
@@ -421,10 +377,8 @@ def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
     sample_sizes, values : array_like, shape (m,)
         More than 0; at least two different sizes.
     """
-    sizes = require_real(
-        "sample_sizes", require_array("sample_sizes", sample_sizes, shape=(None,)), above=0
-    )
-    risks = require_real("values", require_array("values", values, shape=sizes.shape), above=0)
+    sizes = require_array("sample_sizes", sample_sizes, shape=(None,), above=0)
+    risks = require_array("values", values, shape=sizes.shape, above=0)
     logs = _log_ratios(sizes)
     if not np.any(logs):
         raise ValueError("sample_sizes must hold at least two sizes, got one")
@@ -435,96 +389,21 @@ def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
 def _log_ratios(values: FloatArray) -> FloatArray:
     """Logarithms of the values over the first, with the digits of small differences."""
     first = values[0]
-    near = np.abs(values / 2 - first / 2) < first / 4
+    near = np.abs(values - first) < first / 2
     ratios = np.log1p((np.where(near, values, first) - first) / first)
     return np.where(near, ratios, np.log(values) - np.log(first))
 
 
-def _nonprivate(
-    decay: Decay,
-    sample_size: float,
-    step_size: ArrayLike,
-    target_norm: float,
-    label_noise_std: float,
-) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
-    size = require_number("sample_size", sample_size, least=1, most=1e100)
-    eta = require_real("step_size", step_size, least=1e-100, most=1e10)
-    norm = require_number("target_norm", target_norm, least=0, most=1e50)
-    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e50)
-    dimension = effective_dimension(decay, size * eta)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # In an order in which nothing rounds to 0 but what is nothing.
-        bias = norm * (norm / (size * eta))
-        label = (zeta * dimension) * (zeta / size)
-        variance = label + (norm * (dimension / (size * eta))) * (norm / size)
-    require_answer("target_norm and step_size", np.asarray(bias + variance))
-    return size, eta, dimension, bias, variance
-
-
-def _private_scale(noise_multiplier: float, residual_scale: float) -> float:
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
-    return require_number("residual_scale", residual_scale, least=0, most=1e50) * multiplier
-
-
-def _head(values: FloatArray) -> FloatArray:
-    """Sums of the first k entries, k from 1."""
-    return np.cumsum(values)
-
-
-def _tail(values: FloatArray) -> FloatArray:
-    """Sums of the entries after the first k, k from 1."""
-    sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
-    return sums
-
-
 Number = TypeVar("Number", Fraction, float)
-
-
-@dataclass(frozen=True)
-class LinearFraction:
-    """Branch (a + b r) / (c + d r) of a rate, of whole numbers, d > 0, without a pole at r > 1.
-
-    Examples
-    --------
-    >>> LinearFraction(0, 1, 3, 1)(Fraction(2))
-    Fraction(2, 5)
-    """
-
-    a: int
-    b: int
-    c: int
-    d: int
-
-    def __call__(self, decay: Number) -> Number:
-        decay = _decay(decay)
-        return (self.a + self.b * decay) / (self.c + self.d * decay)
-
-    def crossings(self, other: LinearFraction) -> list[Fraction]:
-        """Rational r > 1 at which two branches agree, increasing."""
-        square = self.b * other.d - other.b * self.d
-        linear = self.a * other.d + self.b * other.c - other.a * self.d - other.b * self.c
-        constant = self.a * other.c - other.a * self.c
-        if square == 0:
-            roots = [Fraction(-constant, linear)] if linear else []
-        else:
-            discriminant = linear**2 - 4 * square * constant
-            root = isqrt(max(discriminant, 0))
-            if root**2 != discriminant:
-                return []
-            roots = [Fraction(-linear + sign * root, 2 * square) for sign in (-1, 1)]
-        return sorted({value for value in roots if value > 1})
-
-
-NON_PRIVATE = LinearFraction(0, 1, 1, 1)
-IDENTITY = LinearFraction(0, 1, 1, 2)
-DESIGNED_BRANCHES = (LinearFraction(0, 1, 3, 1), LinearFraction(0, 2, 1, 3))
-IDENTITY_THRESHOLD = LinearFraction(0, 1, 2, 2)
-DESIGNED_THRESHOLD_BRANCHES = (LinearFraction(1, 0, 1, 1), LinearFraction(-1, 1, 2, 2))
+# For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
+# Corollaries 4.4 and 4.6).
+EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 
 def nonprivate_exponent(decay: Number) -> Number:
     """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (anon2024, Table 1)."""
-    return NON_PRIVATE(decay)
+    r = _exact("decay", decay, above=1, most=MOST)
+    return r / (1 + r)
 
 
 def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
@@ -541,9 +420,8 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.4.
     """
-    decay, epsilon_power = _decay(decay), _power(epsilon_power)
-    best = nonprivate_exponent(decay)
-    return best - IDENTITY(decay) * max(0 * best, best - 2 * epsilon_power)
+    best, spared = nonprivate_exponent(decay), 2 * _exact("epsilon_power", epsilon_power)
+    return best - decay / (1 + 2 * decay) * max(0 * best, best - spared)
 
 
 def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
@@ -562,40 +440,25 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.6.
     """
-    decay, epsilon_power = _decay(decay), _power(epsilon_power)
-    best = nonprivate_exponent(decay)
-    first = decay / (3 + decay) * (2 / (1 + decay) - 2 * epsilon_power)
-    second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - 2 * epsilon_power)
+    best, spared = nonprivate_exponent(decay), 2 * _exact("epsilon_power", epsilon_power)
+    first = decay / (3 + decay) * (2 / (1 + decay) - spared)
+    second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - spared)
     return best - max(0 * best, first, second)
 
 
 def identity_threshold(decay: Number) -> Number:
     """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4)."""
-    return IDENTITY_THRESHOLD(decay)
+    return nonprivate_exponent(decay) / 2
 
 
 def designed_threshold(decay: Number) -> Number:
     """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6)."""
-    return max(branch(decay) for branch in DESIGNED_THRESHOLD_BRANCHES)
-
-
-def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | Fraction, ...]:
-    """Exponents for λ_i = e^-i: without privacy, Σ = I, the designed Σ.
-
-    Source
-    ------
-    anon2024, Corollaries 4.4 and 4.6, second parts.
-    """
-    epsilon_power = _power(epsilon_power)
-    shortfall: Number | Fraction = Fraction(1) - 2 * epsilon_power
-    if shortfall <= 0:
-        return Fraction(1), Fraction(1), Fraction(1)
-    # At ε of N^(-1/4) and less the term D³/N decides, as for a power law.
-    return Fraction(1), 1 - shortfall / 2, 1 - max(shortfall / 3, shortfall - 1)
+    r = _exact("decay", decay, above=1, most=MOST)
+    return max(1 / (1 + r), (r - 1) / (2 + 2 * r))
 
 
 def switch_points() -> dict[str, Fraction]:
-    """Decay exponents at which the rates change character, solved from the branches.
+    """Whole decay exponents at which the rates change character: two of them are equal.
 
     Returns
     -------
@@ -608,31 +471,20 @@ def switch_points() -> dict[str, Fraction]:
     ------
     anon2024, abstract and Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
     """
+
+    def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
+        return next(r for r in map(Fraction, range(2, 100)) if gap(r) == 0)
+
     return {
-        "better": _only(DESIGNED_BRANCHES[0].crossings(IDENTITY)),
-        "branch": _only(DESIGNED_BRANCHES[0].crossings(DESIGNED_BRANCHES[1])),
-        "threshold": _only(
-            DESIGNED_THRESHOLD_BRANCHES[0].crossings(DESIGNED_THRESHOLD_BRANCHES[1])
-        ),
-        "threshold_better": _only(DESIGNED_THRESHOLD_BRANCHES[0].crossings(IDENTITY_THRESHOLD)),
+        "better": first(lambda r: designed_exponent(r) - identity_exponent(r)),
+        "branch": first(lambda r: r / (3 + r) - 2 * r / (1 + 3 * r)),
+        "threshold": first(lambda r: 1 / (1 + r) - (r - 1) / (2 + 2 * r)),
+        "threshold_better": first(lambda r: designed_threshold(r) - identity_threshold(r)),
     }
 
 
-def _only(values: list[Fraction]) -> Fraction:
-    (value,) = values
-    return value
-
-
-def _decay(decay: Number) -> Number:
-    if not isinstance(decay, Fraction):
-        return require_number("decay", decay, above=1, most=1e100)
-    if decay <= 1:
-        raise ValueError(f"decay must be more than 1, got {decay}")
-    return decay
-
-
-def _power(power: Any) -> Any:
-    # Exact as they come; what is left must be a number of the machine.
-    if isinstance(power, Fraction) or type(power) is int:
-        return power
-    return require_number("epsilon_power", power, least=-1e100, most=1e100)
+def _exact(name: str, value: Any, **bounds: float) -> Any:
+    """A whole number or a fraction in range as it is, another number as a float."""
+    exact = isinstance(value, (int, Fraction))
+    number = require_number(name, float(value) if exact else value, **bounds)
+    return value if exact else number

@@ -17,8 +17,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.checks import FloatArray, require_array, require_count, require_number, require_real
-from privreg.units import ORDINARY, from_units, in_unit, in_units, squared_times
+from privreg.checks import (
+    MOST,
+    FloatArray,
+    require_array,
+    require_count,
+    require_real,
+    require_scale,
+)
 
 
 class RiskParts(NamedTuple):
@@ -26,12 +32,11 @@ class RiskParts(NamedTuple):
 
     bias: float
     label_noise: float
-    private: float
 
     @property
     def total(self) -> float:
         """Their sum."""
-        return self.bias + self.label_noise + self.private
+        return self.bias + self.label_noise
 
 
 def sgd_risk(
@@ -51,13 +56,13 @@ def sgd_risk(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ of the features' covariance, at least 0 and at most 1e50.
+        λ of the features' covariance, at least 0.
     target : array_like, shape (d,)
-        w* in the eigenbasis, at least -1e50 and at most 1e50; the start is 0.
+        w* in the eigenbasis; the start is 0.
     label_noise_std : float
-        σ_ζ, at least 0 and at most 1e50.
+        σ_ζ; may be 0.
     step_size : float
-        η, more than 0 and at most 1e50.
+        η.
     sample_size : int
         N.
 
@@ -66,27 +71,22 @@ def sgd_risk(
     anon2024, Lemma B.6 with equality, for Gaussian features.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    offset = require_array("target", target, shape=lam.shape, least=-1e50, most=1e50)
-    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e50)
-    lam, unit = in_units(lam)
-    offset, offset_unit = in_units(offset)
-    step, step_unit = in_unit(eta)
-    eta = float(from_units(eta, unit))
+    offset = require_array("target", target, shape=lam.shape, least=-MOST, most=MOST)
+    zeta = require_scale("label_noise_std", label_noise_std, zero=True)
     moments = np.stack([offset**2, np.zeros_like(lam)])
-    # Label noise of deviation 1, in units of the step.
-    source = np.stack([np.zeros_like(lam), step**2 * lam])
+    # Label noise of deviation 1.
+    source = np.stack([np.zeros_like(lam), eta**2 * lam])
     # E[S_t u_t] of the partial sums S_t, and E[S_t²], by direction.
     cross, squares = moments.copy(), moments.copy()
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(1, size):
-            moments = _transport(moments, lam, eta) + source
+            shrunk = (1 - 2 * eta * lam + 2 * (eta * lam) ** 2) * moments
+            moments = shrunk + eta**2 * lam * (moments @ lam)[..., None] + source
             cross = (1 - eta * lam) * cross + moments
             squares += 2 * cross - moments
         bias, label = squares @ lam / (2 * size**2)
-        bias = from_units(bias, unit + 2 * offset_unit)
-        label = squared_times(zeta, float(from_units(label, 2 * (unit + step_unit))))
-        bias, label = _finite_or_infinite(np.array([bias, label]))
-    return RiskParts(float(bias), float(label), 0.0)
+        bias, label = _finite_or_infinite(np.array([bias, zeta**2 * float(label)]))
+    return RiskParts(float(bias), float(label))
 
 
 def private_risk(
@@ -107,68 +107,56 @@ def private_risk(
     eigenvalues, step_size, sample_size
         As in `sgd_risk`.
     covariance : array_like, shape (d,)
-        Σ_ii in the eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
+        Σ_ii in the eigenbasis, at least 0; only the diagonal enters.
     noise_std : float
-        σ, noise multiplier times clip norm, at least 0 and at most 1e50.
+        σ, noise multiplier times clip norm; may be 0.
     decoder : array_like, shape (steps,), optional
-        β of Toeplitz-correlated noise, N - 1 coefficients or more, at least -1e50 and at most 1e50;
-        1, 0, 0, ... is independent noise. The tree by default.
+        β of Toeplitz-correlated noise, as in `toeplitz_factor`. The tree by default.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=1e50)
-    std = require_number("noise_std", noise_std, least=0, most=1e50)
-    steps = size - 1
-    total = 0.0
-    if decoder is not None:
-        beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
-        if beta.size < steps:
-            raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
-    # A direction without curvature has no risk, and its error may grow beyond all numbers.
-    curved = lam > 0
-    if steps == 0 or std == 0 or not np.any(curved):
+    shape, std = _noise(lam, covariance, noise_std)
+    beta = None if decoder is None else _decoder(decoder, size - 1)
+    if std == 0:
         return 0.0
-    if not np.all(curved):
-        lam, shape = lam[curved], shape[curved]
-    (lam, unit), (shape, shape_unit) = in_units(lam), in_units(shape)
-    (push, push_unit), (scale, scale_unit) = in_unit(eta), in_unit(std)
-    moved = lam, shape, float(from_units(eta, unit)), push
-    unit += shape_unit + 2 * (push_unit + scale_unit)
-    if decoder is not None:
-        beta, beta_unit = in_units(beta[:steps])
-        unit += 2 * beta_unit
-        total = float(np.sum(_finite_or_infinite(_impulse_risks(*moved, beta))))
+    if beta is not None:
+        total = float(np.sum(_finite_or_infinite(_impulse_risks(lam, shape, eta, beta))))
     else:
-        for height in range(steps.bit_length()):
+        total = 0.0
+        for height in range((size - 1).bit_length()):
             span = 1 << height
-            entries = np.arange(span, steps + 1, 2 * span)
+            entries = np.arange(span, size, 2 * span)
             # Added on entry, taken back `span` steps later.
             kicks = np.zeros(size - span)
             kicks[:1], kicks[span : span + 1] = 1.0, -1.0
-            risks = _finite_or_infinite(_impulse_risks(*moved, kicks))
+            risks = _finite_or_infinite(_impulse_risks(lam, shape, eta, kicks))
             total += float(np.sum(risks[size - entries - 1]))
-    return float(from_units(scale**2 * total / size**2, unit))
+    return std**2 * total / size**2
 
 
 def _setting(
     eigenvalues: ArrayLike, step_size: float, sample_size: int
 ) -> tuple[FloatArray, float, int]:
-    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
-    eta = require_number("step_size", step_size, above=0, most=1e50)
-    return lam, eta, require_count("sample_size", sample_size)
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    return lam, require_scale("step_size", step_size), require_count("sample_size", sample_size)
 
 
-def _transport(moments: FloatArray, lam: FloatArray, eta: float) -> FloatArray:
-    shrunk = (1 - 2 * eta * lam + 2 * (eta * lam) ** 2) * moments
-    return shrunk + eta**2 * lam * (moments @ lam)[..., None]
+def _noise(lam: FloatArray, covariance: ArrayLike, noise_std: float) -> tuple[FloatArray, float]:
+    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=MOST)
+    return shape, require_scale("noise_std", noise_std, zero=True)
+
+
+def _decoder(decoder: ArrayLike, steps: int) -> FloatArray:
+    beta = require_array("decoder", decoder, shape=(None,), least=-MOST, most=MOST)
+    if beta.size < steps:
+        raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    return beta[:steps]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _impulse_risks(
-    lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
-) -> FloatArray:
+def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
     """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
 
-    z of covariance diag(shape) is added -β_l times `push` in step l, where β are the kicks.
+    z of covariance diag(shape) is added -ηβ_l times in step l, where β are the kicks.
     """
     d = lam.size
     risks = np.zeros(kicks.size)
@@ -182,7 +170,7 @@ def _impulse_risks(
         decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
         coupling[i] = eta * rate
     for step in range(kicks.size):
-        moved = -push * kicks[step]
+        moved = -eta * kicks[step]
         total = 0.0
         for i in range(d):
             total += lam[i] * moments[i]
@@ -229,8 +217,7 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     ------
     anon2024, Algorithm 3 (derived); N (N - 1) / 2 at ηλ = 0 for a power of two.
     """
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    size = require_count("sample_size", sample_size)
+    x, size = _shrinkage(shrinkage, sample_size)
     total = np.zeros(x.shape)
     for height in range((size - 1).bit_length()):
         span = 1 << height
@@ -262,13 +249,12 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     >>> independent_factor([0.0, 1.0], sample_size=4)
     array([14.,  3.])
     """
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    steps = require_count("sample_size", sample_size) - 1
+    x, size = _shrinkage(shrinkage, sample_size)
     # Of the first n terms g_k = (1 - ρ^k)/(1 - ρ): their sum and the sum of their squares. The
     # last one and ρ^n are taken anew: products of a rounded ρ would drift over many steps.
     first, second = np.zeros((2, *x.shape))
     count = 0
-    for digit in f"{steps:b}":
+    for digit in f"{size - 1:b}":
         last, power = _geometric_sum(x, count), _power(x, count)
         second = second + count * last**2 + 2 * last * power * first + power**2 * second
         first = first + count * last + power * first
@@ -292,24 +278,19 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     shrinkage, sample_size
         As in `tree_factor`.
     decoder : array_like, shape (steps,)
-        β of `privreg.noise.toeplitz`, N - 1 coefficients or more, at least -1e50 and at most 1e50;
-        1, 0, 0, ... is `independent_factor`.
+        β of `privreg.noise.toeplitz`, N - 1 coefficients or more; 1, 0, 0, ... is
+        `independent_factor`.
 
     Source
     ------
     choquettechoo2024, equation (13), for the average of anon2024, Algorithm 1 (derived).
     """
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    steps = require_count("sample_size", sample_size) - 1
-    beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
-    if beta.size < steps:
-        raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
-    beta, unit = in_units(beta[:steps])
+    x, size = _shrinkage(shrinkage, sample_size)
     total, current = np.zeros(x.shape), np.zeros(x.shape)
-    for prefix in np.cumsum(beta):
+    for prefix in np.cumsum(_decoder(decoder, size - 1)):
         current = (1 - x) * current + prefix
         total += current**2
-    return from_units(total, 2 * unit)
+    return total
 
 
 def privacy_error(
@@ -326,37 +307,19 @@ def privacy_error(
     Parameters
     ----------
     factor : array_like, shape (d,)
-        V(ηλ_i) of the noise's correlation in time, at least 0 and at most 1e50.
-    eigenvalues : array_like, shape (d,)
-        λ, at least 0 and at most 1e50.
-    covariance : array_like, shape (d,)
-        Σ_ii in H's eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
-    step_size : float
-        η, more than 0 and at most 1e30.
-    sample_size : int
-        N.
-    noise_std : float
-        σ: standard deviation of the white noise in the norm of Σ, noise multiplier times clip norm;
-        at least 0 and at most 1e30.
+        V(ηλ_i) of the noise's correlation in time, at least 0.
+    eigenvalues, covariance, step_size, sample_size, noise_std
+        As in `private_risk`: λ, Σ_ii, η, N and σ.
     """
-    within = {"least": 0.0, "most": 1e50}
-    lam = require_array("eigenvalues", eigenvalues, shape=(None,), **within)
-    shape = require_array("covariance", covariance, shape=lam.shape, **within)
-    weight = require_array("factor", factor, shape=lam.shape, **within)
-    eta = require_number("step_size", step_size, above=0, most=1e30)
-    size = require_count("sample_size", sample_size)
-    std = require_number("noise_std", noise_std, least=0, most=1e30)
-    scale, total = std * eta / size, float(np.sum(lam * shape * weight))
-    if all(ORDINARY[0] <= part <= ORDINARY[1] for part in (scale, total)):
-        return 0.5 * scale**2 * total
-    # Mantissas and exponents apart: products of three numbers may round to 0.
-    parts, exponents = np.frexp([lam, shape, weight])
-    (std, std_unit), (eta, eta_unit) = np.frexp(std), np.frexp(eta)
-    products, powers = parts.prod(axis=0), exponents.sum(axis=0)
-    largest = int(np.max(powers[products > 0], initial=np.min(powers)))
-    total = float(np.sum(np.ldexp(products, powers - largest)))
-    unit = largest + 2 * int(std_unit + eta_unit)
-    return float(from_units(0.5 * (std * eta / size) ** 2 * total, unit))
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    shape, std = _noise(lam, covariance, noise_std)
+    weight = require_array("factor", factor, shape=lam.shape, least=0)
+    return 0.5 * (std * eta / size) ** 2 * float(np.sum(lam * shape * weight))
+
+
+def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]:
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    return x, require_count("sample_size", sample_size)
 
 
 def _log_contraction(x: FloatArray) -> FloatArray:

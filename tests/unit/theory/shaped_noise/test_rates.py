@@ -13,7 +13,6 @@ DECAYS = [Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), Fraction(8)]
 def test_constant_epsilon_gives_the_table(r):
     assert bounds.identity_exponent(r) == r / (1 + 2 * r)
     assert bounds.designed_exponent(r) == min(r / (3 + r), 2 * r / (1 + 3 * r))
-    assert bounds.designed_exponent(r) == min(branch(r) for branch in bounds.DESIGNED_BRANCHES)
 
 
 def test_a_power_of_epsilon_enters_as_its_square_in_the_bound():
@@ -33,7 +32,3 @@ def test_switch_points():
     below, above = Fraction(199, 100), Fraction(201, 100)
     assert bounds.designed_exponent(below) < bounds.identity_exponent(below)
     assert bounds.designed_exponent(above) > bounds.identity_exponent(above)
-
-
-def test_branches_that_never_meet_have_no_crossing():
-    assert bounds.NON_PRIVATE.crossings(bounds.IDENTITY) == []

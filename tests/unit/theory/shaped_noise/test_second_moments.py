@@ -44,7 +44,6 @@ def test_one_direction_in_closed_form():
     mean, square = eta * lam * target, eta**2 * (3 * lam**2 * target**2)
     assert parts.bias == pytest.approx(0.5 * lam * (square / 4 - mean * target + target**2))
     assert parts.label_noise == pytest.approx(0.5 * lam * eta**2 * lam * zeta**2 / 4)
-    assert parts.private == 0.0
 
 
 def test_risks_are_those_of_simulated_runs():

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from privreg.theory.shaped_noise.bounds import (
-    LinearFraction,
+    EXPONENTIAL_EXPONENTS,
     PowerLawDecay,
     designed_bound,
     designed_exponent,
     designed_threshold,
     effective_dimension,
-    exponential_exponents,
     fitted_exponent,
     general_bound,
     identity_bound,
@@ -138,21 +137,18 @@ def test_bounds_are_their_formulas_in_fractions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(4):
         decay = PowerLawDecay(1 + 10.0 ** rng.uniform(-1, 1))
-        size, eta = 10.0 ** rng.uniform(0, 12), 10.0 ** rng.uniform(-12, 2)
-        tau, norm, zeta, scale = 10.0 ** rng.uniform(-12, 12, 4)
+        size, eta = 10.0 ** rng.uniform(0, 100), 10.0 ** rng.uniform(-100, 2)
+        tau = 10.0 ** rng.uniform(-50, 50)
         given = {
             "sample_size": float(size),
             "step_size": float(eta),
             "noise_multiplier": float(tau),
-            "target_norm": float(norm),
-            "label_noise_std": float(zeta),
-            "residual_scale": float(scale),
         }
-        n, e, t, b, z, l2 = (mp.mpf(each) for each in given.values())
+        n, e, t = (mp.mpf(each) for each in given.values())
         with mp.workdps(40):
             dimension = mp.mpf(float(effective_dimension(decay, size * eta)))
-            bias, variance = b**2 / (n * e), (z**2 / n + b**2 / (n**2 * e)) * dimension
-            noise = (l2 * t) ** 2
+            bias, variance = 1 / (n * e), (1 / n + 1 / (n**2 * e)) * dimension
+            noise = t**2
             squares = mp.mpf(decay.squared_trace)
             flat = noise * e * dimension
             shaped = noise * (e**2 * squares * dimension + dimension**3 / n)
@@ -168,8 +164,7 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
     d = int(rng.integers(1, 6))
     lam = np.sort(10.0 ** rng.uniform(-6, 0, d))[::-1]
     shape, target = 10.0 ** rng.uniform(-4, 4, d), rng.standard_normal(d)
-    sigma = 10.0 ** rng.uniform(-0.5, 0.2)
-    eta = 10.0 ** rng.uniform(-6, -0.01) / (sigma**4 * lam.sum())
+    eta = 10.0 ** rng.uniform(-6, -0.01) / lam.sum()
     n = int(10 ** rng.uniform(0, 12))
     tau, psi, zeta = 10.0 ** rng.uniform(-4, 4, 3)
     found = general_bound(
@@ -181,9 +176,8 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
         noise_multiplier=tau,
         clip_norm=psi,
         label_noise_std=zeta,
-        feature_scale=sigma,
     )
-    h, s4 = np.diag(lam), sigma**4
+    h = np.diag(lam)
     best = None
     for k in range(1, d + 1):
         head = np.diag((np.arange(d) < k).astype(float))
@@ -191,40 +185,32 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
         spread = k / n + n * eta**2 * np.sum(lam[k:] ** 2)
         q = head + n * eta * h @ tail
         r = np.linalg.inv(h) @ head + (n * eta) ** 2 * h @ tail
-        g = eta * s4 * np.trace(h @ np.diag(shape)) * q
+        g = eta * np.trace(h @ np.diag(shape)) * q
         g = g + (psi**2 + psi**4 + 1) * np.diag(shape)
         bias = target @ np.linalg.inv(h) @ head @ target / (eta * n) ** 2
         bias += target @ h @ tail @ target
-        margin = 1 - s4 * eta * lam.sum()
-        bias += s4 * (target @ q @ target) / (n * eta * margin) * spread
-        variance = zeta**2 * s4 * (1 + eta * np.trace(q @ h)) * spread
-        private = tau**2 * (s4 * eta * np.trace(q @ g) * spread + np.trace(r @ g) / n)
+        margin = 1 - eta * lam.sum()
+        bias += (target @ q @ target) / (n * eta * margin) * spread
+        variance = zeta**2 * (1 + eta * np.trace(q @ h)) * spread
+        private = tau**2 * (eta * np.trace(q @ g) * spread + np.trace(r @ g) / n)
         if best is None or bias + variance + private < sum(best):
             best = (bias, variance, private)
     np.testing.assert_allclose(np.array(found, dtype=float), best, rtol=1e-9)
 
 
-def test_the_general_bound_is_infinite_where_the_theorem_is_silent() -> None:
-    settings = {"sample_size": 10, "step_size": 0.5, "noise_multiplier": 0.0, "clip_norm": 1.0}
-    found = general_bound(
-        [1.0, 1.0], target=[1.0, 0.0], covariance=[1.0, 1.0], label_noise_std=1.0, **settings
-    )
-    assert found.total == np.inf
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_best_step_size_is_that_of_a_finer_grid(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    size, largest = 10.0 ** rng.uniform(0, 12), 10.0 ** rng.uniform(0, 5)
-    centre = np.exp(rng.uniform(np.log(1 / size) - 2, np.log(largest) + 2))
+    size = 10.0 ** rng.uniform(0, 100)
+    centre = np.exp(rng.uniform(np.log(1 / size) - 2, 2))
 
     def bound(eta: np.ndarray) -> np.ndarray:
         return eta / centre + centre / eta
 
-    best = minimise_over_step_size(bound, sample_size=size, largest=largest)
-    inside = np.clip(centre, 1 / size, largest)
+    best = minimise_over_step_size(bound, sample_size=size)
+    inside = np.clip(centre, 1 / size, 1)
     assert best.value == pytest.approx(float(bound(inside)), rel=1e-6)
-    assert 1 / size * (1 - 1e-12) <= best.step_size <= largest * (1 + 1e-12)
+    assert 1 / size * (1 - 1e-12) <= best.step_size <= 1 + 1e-12
     power, sizes = rng.uniform(-3, 3), 10.0 ** rng.uniform(0, 12, 5)
     assert fitted_exponent(sizes, 7 * sizes**-power) == pytest.approx(power, abs=1e-10)
 
@@ -279,27 +265,12 @@ def test_rates_are_slopes_of_the_balanced_bounds(seed: int) -> None:
             less = threshold - Fraction(1, 10**6)
             assert exponent(r, epsilon_power=less) < nonprivate_exponent(r)
         for found, function in zip(
-            exponential_exponents(epsilon_power=p)[1:],
-            (identity_exponent, designed_exponent),
+            EXPONENTIAL_EXPONENTS,
+            (nonprivate_exponent, identity_exponent, designed_exponent),
             strict=True,
         ):
-            far = function(Fraction(10**12), epsilon_power=p)
-            assert abs(found - far) < Fraction(1, 10**10) * (1 + abs(p))
+            assert abs(found - function(Fraction(10**12))) < Fraction(1, 10**10)
         for function in (identity_exponent, designed_exponent):
             assert float(function(float(r), epsilon_power=float(p))) == pytest.approx(
                 float(function(r, epsilon_power=p)), rel=1e-12, abs=1e-12
             )
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_branches_cross_where_their_difference_changes_sign(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    for _ in range(10):
-        d, e = rng.integers(1, 9, 2).tolist()
-        a, b, f, g = rng.integers(-9, 10, 4).tolist()
-        one = LinearFraction(a, b, int(rng.integers(-d, 9)), d)
-        other = LinearFraction(f, g, int(rng.integers(-e, 9)), e)
-        for root in one.crossings(other):
-            assert one(root) == other(root)
-        r = Fraction(int(rng.integers(1001, 9000)), 1000)
-        assert one(float(r)) == pytest.approx(float(one(r)), rel=1e-9, abs=1e-9)

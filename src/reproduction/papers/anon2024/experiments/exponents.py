@@ -165,7 +165,7 @@ def budgets(parameters: Parameters, algorithm: str, decay: float) -> dict:
     exponential_gap="distance of fit and Table 1",
 )
 def exponential(parameters: Parameters, algorithm: str) -> dict:
-    printed = float(bounds.exponential_exponents()[METHODS.index(algorithm)])
+    printed = float(bounds.EXPONENTIAL_EXPONENTS[METHODS.index(algorithm)])
     fitted, gap = parameters.fit(algorithm), abs(parameters.fit(algorithm) - printed)
     return {"exponential": printed, "exponential_fitted": fitted, "exponential_gap": gap}
 
