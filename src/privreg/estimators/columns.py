@@ -15,22 +15,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.checks import (
-    Immutable,
-    frozen,
-    places,
-    require_number,
-    require_real,
-    require_unmasked,
-    short,
-)
+from privreg.checks import LEAST, MOST, places, require_real, require_unmasked, short
 
 FloatArray = NDArray[np.float64]
-LARGEST, NARROWEST = 1e15, 1e-15
 
 
 @dataclass(frozen=True)
-class Frame(Immutable):
+class Frame:
     r"""Units in which every feature and label lies in [-1, 1].
 
     .. math::
@@ -44,10 +35,6 @@ class Frame(Immutable):
     features: FloatArray
     label: FloatArray
     intercept: bool
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "features", frozen(self.features))
-        object.__setattr__(self, "label", frozen(self.label))
 
     @property
     def dimension(self) -> int:
@@ -129,7 +116,7 @@ class Frame(Immutable):
 
 
 def declared(
-    name: str, bounds: Any, *, columns: int, names: Sequence[str] | None = None
+    name: str, bounds: Any, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
     """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
     if isinstance(bounds, Mapping) and bounds:
@@ -167,20 +154,16 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     require_unmasked(name, bounds)
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be numbers, got {bounds.dtype}")
-    ends = [require_real(name, end, least=-LARGEST, most=LARGEST) for end in bounds]
+    ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
             raise ValueError(f"{name} must hold numbers or {columns} each, got shape {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
-    _require_width(name, pairs)
-    return pairs
-
-
-def _require_width(name: str, pairs: FloatArray) -> None:
-    narrow = pairs[:, 1] - pairs[:, 0] < NARROWEST
+    narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):
         found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
         raise ValueError(f"{name} must have low less than high, got {found}")
+    return pairs
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:
@@ -224,12 +207,6 @@ class Numbers:
     name: str
     low: float
     high: float
-
-    def __post_init__(self) -> None:
-        low = require_number("low", self.low, least=-LARGEST, most=LARGEST)
-        high = require_number("high", self.high, least=-LARGEST, most=LARGEST)
-        if not low < high:
-            raise ValueError(f"high must be more than low, got {low:g} and {high:g}")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ units of the label at features of 0, is left to the table.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,14 +256,15 @@ def as_text(parts: Sequence[Part]) -> str:
     return "\n".join(lines)
 
 
-def as_html(parts: Sequence[Part], pictures: dict[str, str]) -> str:
-    """A page of its own; a picture stands between the table of its part and the sentences."""
+def as_html(parts: Sequence[Part], picture: str) -> str:
+    """A page of its own, with the picture below the first table."""
     found = [OPENING]
     for title, head, rows, sentences in parts:
         found.append(f"<h3>{escape(title)}</h3>")
         if head is not None:
             found.append(html_table(head, rows))
-        found.append(pictures.get(title, ""))
+            found.append(picture)
+            picture = ""
         if sentences:
             listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
             found.append(f"<ul>{listed}</ul>")
@@ -285,7 +287,6 @@ def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None
 SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
 LEGEND = ("sampling", "private noise, and what else the interval allows for")
 CHANGE = "change of the label over the feature's declared bounds"
-COLUMNS = "minmax(7em, 22%) 1fr"
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
@@ -390,30 +391,17 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label, with its interval.
+    """A slope as a change of the label, with its interval and that which sampling alone gives.
 
-    `sampling` is the half-width that sampling alone would give, `noise` the share of the variance
-    that private noise adds, NaN where it is not known.
+    `noise` is the share of the variance that private noise adds, NaN where it is not known.
     """
 
     name: str
     estimate: float
     lower: float
     upper: float
-    sampling: float
+    inner: tuple[float, float]
     noise: float
-
-    @property
-    def known(self) -> bool:
-        """Whether the interval is finite."""
-        return bool(np.isfinite(self.upper))
-
-    @property
-    def inner(self) -> tuple[float, float]:
-        """Ends of the interval that sampling alone would give, within the whole one."""
-        return max(self.estimate - self.sampling, self.lower), min(
-            self.estimate + self.sampling, self.upper
-        )
 
 
 def slope_bars(
@@ -426,166 +414,77 @@ def slope_bars(
     columns = np.stack([intervals.centre, intervals.lower, intervals.upper, sampling])
     scaled = (columns[:, : len(bounds)] * width).T.tolist()
     return [
-        Bar(name, estimate, lower, upper, sampling, float(noise))
-        for name, (estimate, lower, upper, sampling), noise in zip(
+        Bar(printable(name), at, low, high, (max(at - own, low), min(at + own, high)), float(noise))
+        for name, (at, low, high, own), noise in zip(
             names, scaled, intervals.privacy_share, strict=False
         )
     ]
 
 
-def html_slopes(bars: Sequence[Bar]) -> str:
-    """The bars in HTML, without script or image, as wide as the page."""
-    low, high = _reach(bars)
-
-    def place(value: float) -> float:
-        return 100 * (value - low) / (high - low)
-
-    def span(start: float, end: float, colour: str, height: str) -> str:
-        left, right = place(start), place(end)
-        return (
-            f'<span style="position:absolute;left:{left:.2f}%;width:{right - left:.2f}%;'
-            f'top:calc(50% - {height} / 2);height:{height};background:{colour}"></span>'
-        )
-
-    rows = []
-    for bar in bars:
-        inside = [_line(place(0.0))]
-        if bar.known:
-            inside.append(span(bar.lower, bar.upper, WHOLE, "10px"))
-            inside.append(span(*bar.inner, SAMPLING, "4px"))
-            inside.append(
-                f'<span style="position:absolute;left:calc({place(bar.estimate):.2f}% - 1px);'
-                f'top:calc(50% - 8px);width:2px;height:16px;background:{MARK}"></span>'
-            )
-            words = f"{bar.estimate:.4g}, from {bar.lower:.4g} to {bar.upper:.4g}"
-            if not np.isnan(bar.noise):
-                words += f", {100 * bar.noise:.0f} % of the variance by private noise"
-        else:
-            words = f"{bar.estimate:.4g}, no interval"
-            inside.append(
-                '<span style="position:absolute;left:.3em;padding:0 .3em;background:#fff;'
-                'color:#666">no interval</span>'
-            )
-        rows.append(_row(bar.name, words, "".join(inside), _parts(bar)))
-    scale = "".join(f"<span>{each}</span>" for each in (f"{low:.4g}", CHANGE, f"{high:.4g}"))
-    legend = "".join(
-        f'<span style="display:inline-block;margin-right:1.5em"><span style="display:inline-block;'
-        f'width:1.5em;height:{height};background:{colour};margin-right:.4em;vertical-align:middle">'
-        f"</span>{words}</span>"
-        for words, colour, height in zip(LEGEND, (SAMPLING, WHOLE), ("4px", "10px"), strict=True)
-    )
-    return (
-        f'<div style="margin:.8em 0">{"".join(rows)}'
-        f'<div style="display:grid;grid-template-columns:{COLUMNS} 18%;gap:0 1em;color:#444;'
-        'font-size:.85em"><span></span><span style="display:flex;justify-content:space-between;'
-        f'gap:.5em;text-align:center">{scale}</span><span>share of variance</span></div>'
-        f'<div style="font-size:.85em;color:#444;margin-top:.4em">{legend}</div></div>'
-    )
-
-
-def html_budget(spending: Sequence[tuple[str, Budget]]) -> str:
-    """Shares of ρ as bars."""
-    rows = []
-    for what, share in _shares(spending):
-        inside = (
-            f'<span style="position:absolute;left:0;top:calc(50% - 5px);height:10px;'
-            f'width:{85 * share:.2f}%;background:{SAMPLING}"></span>'
-            f'<span style="position:absolute;left:calc({85 * share:.2f}% + .4em)">'
-            f"{100 * share:.1f} %</span>"
-        )
-        rows.append(_row(what, f"{100 * share:.1f} %", inside))
-    return f'<div style="margin:.8em 0">{"".join(rows)}</div>'
-
-
-def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
-    """The bars on Matplotlib axes."""
-    _require_axes(axes)
+def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequence[Any]) -> None:
+    """Draw the bars, and shares of ρ, on two Matplotlib axes."""
+    slopes, budget = axes
+    for each in axes:
+        if not hasattr(each, "plot") or not hasattr(each, "barh"):
+            raise ValueError(f"axes must be Matplotlib's, got {sort(each)}")
     places = np.arange(len(bars))[::-1]
+    beside = slopes.get_yaxis_transform()
     for place, bar in zip(places, bars, strict=True):
-        if not bar.known:
-            note = axes.get_yaxis_transform()
-            words = axes.text(0.02, place, "no interval", color="0.4", va="center", transform=note)
+        if not np.isfinite(bar.upper):
+            words = slopes.text(
+                0.02, place, "no interval", color="0.4", va="center", transform=beside
+            )
             words.set_backgroundcolor("white")
             continue
-        axes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
-        axes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)
-        axes.plot([bar.estimate], [place], "|", color=MARK, markersize=12, markeredgewidth=1.5)
+        slopes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
+        slopes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)
+        slopes.plot([bar.estimate], [place], "|", color=MARK, markersize=12, markeredgewidth=1.5)
         if not np.isnan(bar.noise):
             share = f"{100 * bar.noise:.0f} % noise"
-            axes.text(1.01, place, share, va="center", transform=axes.get_yaxis_transform())
-    for words, colour, width in zip(LEGEND, (SAMPLING, WHOLE), (3, 7), strict=True):
-        axes.plot([], [], color=colour, linewidth=width, label=words)
-    axes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
-    axes.set_yticks(places, [bar.name for bar in bars])
-    axes.set_ylim(-0.6, len(bars) - 0.4)
-    axes.set_xlabel(CHANGE)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
+            slopes.text(1.01, place, share, va="center", transform=beside)
+    for label, colour, width in zip(LEGEND, (SAMPLING, WHOLE), (3, 7), strict=True):
+        slopes.plot([], [], color=colour, linewidth=width, label=label)
+    slopes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
+    # A dollar in a name begins no formula.
+    slopes.set_yticks(places, [bar.name for bar in bars], parse_math=False)
+    slopes.set_ylim(-0.6, len(bars) - 0.4)
+    slopes.set_xlabel(CHANGE)
+    slopes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
+    whole = sum(each.rho for _, each in spending)
+    places = np.arange(len(spending))[::-1]
+    shares = [100 * each.rho / whole for _, each in spending]
+    budget.barh(places, shares, color=SAMPLING, height=0.6)
+    budget.set_yticks(places, [what for what, _ in spending])
+    budget.set_xlabel("% of ρ")
 
 
-def draw_budget(spending: Sequence[tuple[str, Budget]], axes: Any) -> None:
-    """Shares of ρ on Matplotlib axes."""
-    _require_axes(axes)
-    shares = _shares(spending)
-    places = np.arange(len(shares))[::-1]
-    axes.barh(places, [100 * share for _, share in shares], color=SAMPLING, height=0.6)
-    axes.set_yticks(places, [what for what, _ in shares])
-    axes.set_xlabel("% of ρ")
-
-
-def _require_axes(axes: Any) -> None:
-    if not hasattr(axes, "plot") or not hasattr(axes, "barh"):
-        raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")
-
-
-def new_axes(bars: int, spent: int) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure of pyplot."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError(
-            "a plot needs Matplotlib, which is not installed: pip install matplotlib, or "
-            "take report('html'), which has the same pictures"
-        ) from None
+def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
+    if figure is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError(
+                "a plot needs Matplotlib, which is not installed: pip install matplotlib"
+            ) from None
+        figure = pyplot.figure
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
-    _, axes = pyplot.subplots(
-        2, 1, figsize=(7, sum(heights)), height_ratios=heights, layout="constrained"
-    )
-    return axes
+    found = figure(figsize=(7, sum(heights)), layout="constrained")
+    return found.subplots(2, 1, height_ratios=heights)
 
 
-def _reach(bars: Sequence[Bar]) -> tuple[float, float]:
-    ends = [0.0, *(each for bar in bars if bar.known for each in (bar.lower, bar.upper))]
-    low, high = min(ends), max(ends)
-    return (low, high) if high > low else (-1.0, 1.0)
-
-
-def _shares(spending: Sequence[tuple[str, Budget]]) -> list[tuple[str, float]]:
-    whole = sum(budget.rho for _, budget in spending)
-    return [(what, budget.rho / whole) for what, budget in spending]
-
-
-def _line(left: float) -> str:
-    return (
-        f'<span style="position:absolute;left:{left:.2f}%;top:0;bottom:0;'
-        'border-left:1px solid #bbb"></span>'
-    )
-
-
-def _parts(bar: Bar) -> str:
-    """A variance in its parts, sampling first."""
-    if not bar.known or np.isnan(bar.noise):
-        return "<span></span>"
-    return (
-        f'<span style="display:flex;height:10px;background:{WHOLE}">'
-        f'<span style="width:{100 - 100 * bar.noise:.1f}%;background:{SAMPLING}"></span></span>'
-    )
-
-
-def _row(name: str, words: str, inside: str, beside: str = "") -> str:
-    columns = f"{COLUMNS} 18%" if beside else COLUMNS
-    return (
-        f'<div style="display:grid;grid-template-columns:{columns};align-items:center;'
-        f'gap:0 1em"><span style="overflow-wrap:break-word;min-width:0">{escape(name)}</span>'
-        f'<span role="img" aria-label="{escape(name)}: {escape(words)}" style="position:relative;'
-        f'display:block;height:1.5em">{inside}</span>{beside}</div>'
-    )
+def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
+    """What `draw` draws as an SVG element for a page; empty without Matplotlib."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        return ""
+    written, unstated = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    # Equal fits have equal pages.
+    with rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"}):
+        axes = new_axes(len(bars), len(spending), Figure)
+        draw(bars, spending, axes)
+        axes[0].figure.savefig(written, format="svg", metadata=unstated)
+    text = written.getvalue()
+    return text[text.index("<svg") :]

@@ -189,7 +189,11 @@ def _keep_whole(
     kept: NDArray[np.uint8],
     whole: NDArray[np.bool_],
 ) -> int:
-    """Copy whole lines of `data` to `kept`, say which they are, and return their bytes."""
+    """Copy whole lines of `data` to `kept`, say which they are, and return their bytes.
+
+    By hand, since Arrow reads on where a line's quote stays open, whatever it does with invalid
+    rows, so that one record would take others with it.
+    """
     size = line = begin = 0
     found, place, sound = 1, START, True
     # Continuation bytes that are due, and the range of the next.
