@@ -8,6 +8,7 @@ units of the label at features of 0, is left to the table.
 from __future__ import annotations
 
 import html
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -481,8 +482,9 @@ def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
     except ImportError:
         return ""
     written, unstated = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    # Equal fits have equal pages.
-    with rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"}):
+    # Equal fits have equal pages; that a font lacks a letter of a name is no reason to have none.
+    equal = rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"})
+    with equal, warnings.catch_warnings(action="ignore"):
         axes = new_axes(len(bars), len(spending), Figure)
         draw(bars, spending, axes)
         axes[0].figure.savefig(written, format="svg", metadata=unstated)

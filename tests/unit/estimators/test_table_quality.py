@@ -11,7 +11,7 @@ import pytest
 from relations import EVERY, REPLACE
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.command_line.fit import as_json
+from privreg.command_line.tables import fit_as_json as as_json
 from privreg.estimators import linear_regression
 from privreg.estimators.columns import Categories, Frame, Numbers
 from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality, require_share
