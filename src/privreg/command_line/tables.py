@@ -89,24 +89,12 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_label(parser: argparse.ArgumentParser) -> None:
-    """Add the label's column."""
-    add = parser.add_argument
-    add("--label", required=True, metavar="COLUMN", help="column of the label")
-
-
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Add the number of readers."""
-    add = parser.add_argument
-    add("--threads", type=int, default=2, help="threads that read the table (default 2)")
-
-
 def open_stated(options: argparse.Namespace) -> Any:
     """The table of `add_table`."""
     from privreg.estimators.tables import open_table
 
-    stated = {} if options.separator is None else {"separator": options.separator}
-    return open_table(options.table, **stated)
+    separator = "," if options.separator is None else options.separator
+    return open_table(options.table, separator=separator)
 
 
 class Watched:
@@ -167,7 +155,7 @@ BLANK = ["FIRST", "SECOND"]
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg bounds`."""
     add_table(parser)
-    add_label(parser)
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
 
 
 def bounds(options: argparse.Namespace) -> str:
@@ -391,7 +379,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg fit`."""
     add = parser.add_argument
     add_table(parser)
-    add_label(parser)
+    add("--label", required=True, metavar="COLUMN", help="column of the label")
     add(
         "--bounds",
         type=Path,
@@ -434,7 +422,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add(
         "--report", type=Path, metavar="FILE", help="new file for the report with pictures, as HTML"
     )
-    add_threads(parser)
+    add("--threads", type=int, default=2, help="threads that read the table (default 2)")
 
 
 def fit(options: argparse.Namespace) -> None:
@@ -541,7 +529,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="new file for the score as JSON; its budget is written before noise is drawn",
     )
-    add_threads(parser)
+    add("--threads", type=int, default=2, help="threads that read the table (default 2)")
 
 
 def score(options: argparse.Namespace) -> None:

@@ -1,7 +1,8 @@
-"""Declared columns of a table, each encoded cell by cell with the casts of Arrow.
+"""Columns of a table: declared bounds, the units that they make, cells of files, refused arrays.
 
-A cell's features depend on the cell, on its column's type, which is the file's, and on what was
-declared. What has none is missing: nothing is guessed for it.
+Cells of a file are encoded with the casts of Arrow. Their features depend on the cell, on its
+column's type, which is the file's, and on what was declared. What has none is missing: nothing is
+guessed for it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from privreg.checks import LEAST, MOST, places, require_real, require_unmasked, short
+from privreg.checks import (
+    LEAST,
+    MOST,
+    MOST_COLUMNS,
+    places,
+    require_real,
+    require_unmasked,
+    short,
+    sort,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -196,32 +208,19 @@ class Cells(NamedTuple):
     missing: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
 class Numbers:
     """A column of numbers with its bounds.
 
     Integers, decimals and floats are numbers, and so are texts such as `-1.5`, `2e3` and `inf`,
-    with blanks around them. Null, NaN and any other text are missing.
+    with blanks around them. Null, NaN and any other text are missing. `names` and `bounds` are
+    those of the features that a column makes; it `clips` if cells can lie outside its bounds.
     """
 
-    name: str
-    low: float
-    high: float
+    clips = True
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that it makes."""
-        return (self.name,)
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the features that it makes."""
-        return [(self.low, self.high)]
-
-    @property
-    def clips(self) -> bool:
-        """Whether a cell can lie outside its bounds."""
-        return True
+    def __init__(self, name: str, low: float, high: float) -> None:
+        self.name, self.low, self.high = name, low, high
+        self.names, self.bounds = [name], [(low, high)]
 
     def require_type(self, kind: Any) -> None:
         """An error unless cells of the Arrow type can be numbers."""
@@ -255,7 +254,6 @@ class Numbers:
         return "write the column as numbers"
 
 
-@dataclass(frozen=True)
 class Categories:
     """A column of declared categories: one feature of zeros and ones for each but the first.
 
@@ -263,30 +261,17 @@ class Categories:
     and `true`. Null and what was not declared are missing.
     """
 
-    name: str
-    categories: tuple[str, ...]
+    clips = False
 
-    def __post_init__(self) -> None:
-        if len(set(self.categories)) < max(2, len(self.categories)):
+    def __init__(self, name: str, categories: tuple[str, ...]) -> None:
+        if len(set(categories)) < max(2, len(categories)):
             raise ValueError(
-                f"categories of {self.name!r} must be two or more different texts, "
-                f"got {short(self.categories)}"
+                f"categories of {name!r} must be two or more different texts, "
+                f"got {short(categories)}"
             )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that it makes."""
-        return tuple(f"{self.name}={each}" for each in self.categories[1:])
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the features that it makes."""
-        return [(0.0, 1.0)] * (len(self.categories) - 1)
-
-    @property
-    def clips(self) -> bool:
-        """Whether a cell can lie outside its bounds."""
-        return False
+        self.name, self.categories = name, categories
+        self.names = [f"{name}={each}" for each in categories[1:]]
+        self.bounds = [(0.0, 1.0)] * len(self.names)
 
     def require_type(self, kind: Any) -> None:
         """An error unless cells of the Arrow type can be the categories, each of them."""
@@ -449,3 +434,98 @@ def _category(name: str, value: Any) -> str:
         f"categories of {name!r} must be texts, integers or truth values, got a "
         f"{type(value).__name__}"
     )
+
+
+T = TypeVar("T")
+# Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
+NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
+
+
+def unquoted(call: Callable[[], T], **data: Any) -> T:
+    """Result of a call of scikit-learn; where it refuses the data, an error that quotes no cell.
+
+    Where all cells are finite numbers, what it says is of shapes and names alone.
+    """
+    for name, value in data.items():
+        require_unmasked(name, value)
+    found: Any = None
+    error: Exception | None = None
+    try:
+        found = call()
+    except (TypeError, ValueError, OverflowError) as refusal:
+        error = refusal
+    faults = [_faults(name, value, cells=error is not None) for name, value in data.items()]
+    text = "; ".join(filter(None, faults))
+    if error is None and not text:
+        return found
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    if text:
+        # Words that scikit-learn's checks of estimators look for.
+        argument = ": argument must be a string or a real number" if kind is TypeError else ""
+        numbers = ": Complex data not supported" if "complex" in text else ""
+        text = f"finite numbers without NaN{argument}, got {text}{numbers}"
+    else:
+        text = f"what scikit-learn takes: {error}"
+    # Outside the handler, so that the error does not carry the one with the values.
+    raise kind(f"{' and '.join(data)} must be {text}")
+
+
+def _faults(name: str, value: Any, *, cells: bool) -> str:
+    """Types that are no numbers and, where cells are asked for, places of no finite numbers."""
+    if value is None or issparse(value):
+        return ""
+    framed = hasattr(value, "columns")
+    kinds: Any = getattr(value, "dtypes", getattr(getattr(value, "schema", None), "types", None))
+    if kinds is None:
+        kinds = getattr(value, "dtype", getattr(value, "type", np.dtype(object)))
+    texts = [getattr(each, "name", str(each)).lower() for each in (kinds if framed else [kinds])]
+    wrong = {k: {text} for k, text in enumerate(texts) if not NUMERIC.match(text)}
+    table = np.zeros(0)
+    if cells or "object" in texts:
+        try:
+            table = np.asarray(value, dtype=object)
+        except (TypeError, ValueError):
+            return sort(value)
+        columns = table.T if framed else [table.ravel()]
+        for k in [k for k, text in enumerate(texts) if text == "object"]:
+            wrong[k] = {kind.__name__ for kind in set(map(type, columns[k])) if not _is_real(kind)}
+    found = []
+    if any(wrong.values()):
+        words = sorted({re.sub(r"\W.*|\d+", "", text) for own in wrong.values() for text in own})
+        where = _columns(value, [k for k, own in wrong.items() if own])
+        found.append(f"{' and '.join(words)} in {name}{where}")
+    if cells and name == "X" and table.ndim < 2:
+        found.append(f"{table.ndim} dimensions: Reshape your data to rows and columns")
+    elif cells and table.size:
+        try:
+            bad: Any = ~np.isfinite(table.astype(np.float64))
+        except (TypeError, ValueError, OverflowError):
+            bad = ~np.frompyfunc(_is_number, 1, 1)(table).astype(bool)
+        if framed and np.any(bad):
+            where = _columns(value, np.flatnonzero(bad.any(axis=0)))
+            found.append(f"{places(bad.any(axis=1))} of {name}{where}")
+        elif np.any(bad):
+            found.append(f"{places(bad)} of {name}")
+    return "; ".join(found)
+
+
+def _columns(value: Any, at: Sequence[int] | NDArray[np.intp]) -> str:
+    # The columns of an Arrow table are its cells.
+    arrow = hasattr(value, "column_names") and not hasattr(value, "dtypes")
+    named = value.column_names if arrow else getattr(value, "columns", None)
+    if named is None:
+        return ""
+    listed = ", ".join(short(named[place]) for place in at[:MOST_COLUMNS])
+    return f", columns {listed}{', ...' if len(at) > MOST_COLUMNS else ''}"
+
+
+def _is_real(kind: type) -> bool:
+    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
+    return numbers and not issubclass(kind, np.timedelta64)
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except (TypeError, ValueError, OverflowError):
+        return False

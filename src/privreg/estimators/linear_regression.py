@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from math import inf
-from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from privreg.algorithms.adassp import Bounds
-from privreg.algorithms.records import Persons, require_groups
-from privreg.algorithms.samples import ArraySamples, Samples, WeightedSamples, weight_roots
-from privreg.algorithms.whitened_descent import private_count, require_budget
 from privreg.checks import (
     MOST,
-    MOST_COLUMNS,
-    places,
     require_answer,
     require_choice,
     require_count,
@@ -38,39 +28,27 @@ from privreg.checks import (
     require_instance,
     require_real,
     require_scale,
-    require_unmasked,
-    short,
-    sort,
 )
-from privreg.estimators.columns import Frame, Numbers, declared, table_columns
+from privreg.estimators.columns import Frame, Numbers, declared, table_columns, unquoted
 from privreg.estimators.odometer import Odometer, PrivacyStatement
-from privreg.estimators.outlook import FIT_TARGETS, FitTarget, Outlook, foreseen, hopeless
-from privreg.estimators.report import (
-    READING,
-    Part,
-    PredictionIntervals,
-    Summary,
-    as_html,
-    as_text,
-    coefficient_rows,
-    draw,
-    drawn,
-    new_axes,
-    quality_part,
-    slope_bars,
-    target_sentences,
-    weight_sentences,
-)
-from privreg.estimators.table_quality import WEIGHTS, TableQuality, private_quality, require_share
-from privreg.estimators.tables import Table, TableSamples, open_table
-from privreg.inference.population_intervals import (
-    CoefficientCovariance,
-    CoefficientIntervals,
-    Target,
-)
-from privreg.methods.method import Declared, Fitted, Method, require_method
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Secret, Seeded
+
+if TYPE_CHECKING:
+    # Numba and the methods are imported by the first fit, so that this module loads as quickly as
+    # scikit-learn.
+    from privreg.algorithms.records import Persons
+    from privreg.algorithms.samples import ArraySamples, Samples
+    from privreg.estimators.outlook import FitTarget, Outlook
+    from privreg.estimators.report import Part, PredictionIntervals, Summary
+    from privreg.estimators.table_quality import TableQuality
+    from privreg.estimators.tables import Table
+    from privreg.inference.population_intervals import (
+        CoefficientCovariance,
+        CoefficientIntervals,
+        Target,
+    )
+    from privreg.methods.method import Fitted, Method
 
 FloatArray = NDArray[np.float64]
 COUNT_SHARE = 0.01
@@ -281,6 +259,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         >>> model.confidence_intervals(0.999999).covers([2.0, 3.0]).tolist()
         [True, True]
         """
+        from privreg.algorithms.records import require_groups
+        from privreg.algorithms.samples import ArraySamples, WeightedSamples, weight_roots
+        from privreg.estimators.table_quality import private_quality, require_share
+
         found = self._unfitted()
         found.weight_bound_ = self._require_settings(groups, sample_weight)
         share = require_share(quality_share)
@@ -356,6 +338,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         workers send are exact sums over records, which are not private: the guarantee is for what
         this process releases, and workers, their logs and the network are trusted as it is.
         """
+        from privreg.estimators.table_quality import (
+            TableQuality,
+            private_quality,
+            require_share,
+        )
+        from privreg.estimators.tables import Table, TableSamples, open_table
+
         found = self._unfitted()
         if weight is not None:
             require_instance("weight", weight, str)
@@ -411,7 +400,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # Under add-remove the number of rows is private: no table is refused for it.
         least = 0 if self._budget().neighbours is Neighbours.ADD_REMOVE else 1
         options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
-        features, labels = _unquoted(lambda: validate_data(self, X, y, **options), X=X, y=y)
+        features, labels = unquoted(lambda: validate_data(self, X, y, **options), X=X, y=y)
         return features, np.asarray(labels, dtype=np.float64)
 
     def _run(
@@ -426,6 +415,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         threads: int = 1,
     ) -> Self:
         """Draw noise, after the odometer has counted the whole budget, and set attributes."""
+        from privreg.algorithms.adassp import Bounds
+        from privreg.algorithms.whitened_descent import private_count
+        from privreg.estimators.outlook import foreseen, hopeless
+        from privreg.estimators.table_quality import WEIGHTS
+        from privreg.methods.method import Declared
+
         if self.random_state is None and vars(self).get("_siblings", [0])[0] > 1:
             ungrouped = self.unit is None and persons is None
             for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
@@ -505,6 +500,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self, groups: ArrayLike | None = None, weights: ArrayLike | str | None = None
     ) -> float | None:
         """The bound of the weights; all settings are looked at before a row is or noise drawn."""
+        from privreg.algorithms.whitened_descent import require_budget
+        from privreg.estimators.outlook import FIT_TARGETS
+        from privreg.methods.method import require_method
+
         if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
@@ -582,7 +581,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         predicted = self.predict(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = _unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
+            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
         return float(require_answer("y", np.asarray(found)))
 
     def confidence_intervals(
@@ -680,12 +679,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         >>> columns["name"], [p < 0.001 for p in columns["p_value"][:2]]
         (['x0', 'x1', '(intercept)'], [True, True])
         """
+        from privreg.estimators.report import READING, Summary, target_sentences, weight_sentences
+
         check_is_fitted(self)
+        fit, bound = self._fitted, self.weight_bound_
         names, intervals = self._names(), self.confidence_intervals(level, target)
-        records = getattr(self._fitted, "sample_size", None)
+        records = getattr(fit, "sample_size", None)
         counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
         unit = f"{self.privacy_.unit.title()}s"
-        weighted = "" if self.weight_bound_ is None else "weighted "
+        weighted = "" if bound is None else "weighted "
         facts = (
             ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
@@ -693,7 +695,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ("Coefficients", str(len(names))),
             *self.privacy_.facts,
         )
-        return Summary(tuple(names), intervals, facts, tuple(self._notes(intervals, names)))
+        notes = (
+            *(f"Warning: {each}." for each in self.warnings_),
+            *([] if bound is None else weight_sentences(fit, bound)),
+            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
+            *READING,
+        )
+        return Summary(tuple(names), intervals, facts, notes)
 
     def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
         """Mean prediction and interval for a new observation, at public rows as of `intervals_at`.
@@ -710,6 +718,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         records: where the errors' size depends on the features, rows of large errors are covered
         less, others more.
         """
+        from privreg.estimators.report import PredictionIntervals
+
         means = self.intervals_at(X, level)
         if self.privacy_.unit == "person":
             raise ValueError(
@@ -746,6 +756,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         sequence of two matplotlib.axes.Axes
             The figure is `axes[0].figure`.
         """
+        from privreg.estimators.report import draw, new_axes, slope_bars
+
         check_is_fitted(self)
         bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
         spending = self.privacy_.spending
@@ -758,10 +770,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         As text, or as a page of HTML, with the pictures of `plot` where Matplotlib is installed.
         """
+        from privreg.estimators import report
+
         check_is_fitted(self)
         require_choice("format", format, ("text", "html"))
-        names, intervals = self._names(), self.confidence_intervals(level)
-        privacy, settings, bounds = self.privacy_, self.settings_, self.feature_bounds_
+        found, privacy, settings = self.summary(level), self.privacy_, self.settings_
         whole = privacy.with_secret_noise.rho
         spending: list[tuple[str, ...]] = [
             (what, f"{budget.rho:.4g}", f"{100 * budget.rho / whole:.1f} %")
@@ -771,36 +784,29 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
             f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
         ]
-        pairs = zip(["label", *names], [self.label_bounds_, *bounds], strict=False)
+        bounds = [self.label_bounds_, *self.feature_bounds_]
+        pairs = zip(["label", *found.names], bounds, strict=False)
         chosen = [
             f"{settings.name.replace('_', ' ')}: {settings}",
             *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
         ]
         parts: list[Part] = [
-            ("Coefficients", *coefficient_rows(names, intervals), self._notes(intervals, names)),
+            ("Coefficients", *found.table, list(found.notes)),
             ("Predicted before the fit", None, [], self.outlook_.sentences),
-            *([] if self.quality_ is None else [quality_part(self.quality_)]),
+            *([] if self.quality_ is None else [report.quality_part(self.quality_)]),
             ("Privacy", None, [], guarantee),
             ("Spent on", ("", "rho", "share"), spending, []),
             ("Assumed", None, [], list(privacy.assumptions)),
             ("Chosen without the data", None, [], chosen),
         ]
         if format == "text":
-            return as_text(parts)
-        return as_html(parts, drawn(slope_bars(names, intervals, bounds), privacy.spending))
-
-    def _notes(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
-        fit, bound = self._fitted, self.weight_bound_
-        return [
-            *(f"Warning: {each}." for each in self.warnings_),
-            *([] if bound is None else weight_sentences(fit, bound)),
-            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
-            *READING,
-        ]
+            return report.as_text(parts)
+        bars = report.slope_bars(found.names, found.intervals, self.feature_bounds_)
+        return report.as_html(parts, report.drawn(bars, privacy.spending))
 
     def _rows(self, X: Any) -> FloatArray:
         options: Any = {"dtype": np.float64, "reset": False}
-        return np.asarray(_unquoted(lambda: validate_data(self, X, **options), X=X))
+        return np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
 
     def _frame(self) -> Frame:
         return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
@@ -841,102 +847,7 @@ def _require_weights(sample_weight: Any, rows: int) -> FloatArray:
     """A finite weight of each row, whatever its sign; an error quotes none of them."""
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
     check = partial(check_array, sample_weight, input_name="sample_weight", **options)
-    found = np.asarray(_unquoted(check, sample_weight=sample_weight))
+    found = np.asarray(unquoted(check, sample_weight=sample_weight))
     if found.shape != (rows,):
         raise ValueError(f"sample_weight must have shape ({rows},), got {found.shape}")
     return found
-
-
-T = TypeVar("T")
-# Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
-NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
-
-
-def _unquoted(call: Callable[[], T], **data: Any) -> T:
-    """Result of a call of scikit-learn; where it refuses the data, an error that quotes no cell.
-
-    Where all cells are finite numbers, what it says is of shapes and names alone.
-    """
-    for name, value in data.items():
-        require_unmasked(name, value)
-    found: Any = None
-    error: Exception | None = None
-    try:
-        found = call()
-    except (TypeError, ValueError, OverflowError) as refusal:
-        error = refusal
-    faults = [_faults(name, value, cells=error is not None) for name, value in data.items()]
-    text = "; ".join(filter(None, faults))
-    if error is None and not text:
-        return found
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    if text:
-        # Words that scikit-learn's checks of estimators look for.
-        argument = ": argument must be a string or a real number" if kind is TypeError else ""
-        numbers = ": Complex data not supported" if "complex" in text else ""
-        text = f"finite numbers without NaN{argument}, got {text}{numbers}"
-    else:
-        text = f"what scikit-learn takes: {error}"
-    # Outside the handler, so that the error does not carry the one with the values.
-    raise kind(f"{' and '.join(data)} must be {text}")
-
-
-def _faults(name: str, value: Any, *, cells: bool) -> str:
-    """Types that are no numbers and, where cells are asked for, places of no finite numbers."""
-    if value is None or issparse(value):
-        return ""
-    framed = hasattr(value, "columns")
-    kinds: Any = getattr(value, "dtypes", getattr(getattr(value, "schema", None), "types", None))
-    if kinds is None:
-        kinds = getattr(value, "dtype", getattr(value, "type", np.dtype(object)))
-    texts = [getattr(each, "name", str(each)).lower() for each in (kinds if framed else [kinds])]
-    wrong = {k: {text} for k, text in enumerate(texts) if not NUMERIC.match(text)}
-    table = np.zeros(0)
-    if cells or "object" in texts:
-        try:
-            table = np.asarray(value, dtype=object)
-        except (TypeError, ValueError):
-            return sort(value)
-        columns = table.T if framed else [table.ravel()]
-        for k in [k for k, text in enumerate(texts) if text == "object"]:
-            wrong[k] = {kind.__name__ for kind in set(map(type, columns[k])) if not _is_real(kind)}
-    found = []
-    if any(wrong.values()):
-        words = sorted({re.sub(r"\W.*|\d+", "", text) for own in wrong.values() for text in own})
-        where = _columns(value, [k for k, own in wrong.items() if own])
-        found.append(f"{' and '.join(words)} in {name}{where}")
-    if cells and name == "X" and table.ndim < 2:
-        found.append(f"{table.ndim} dimensions: Reshape your data to rows and columns")
-    elif cells and table.size:
-        try:
-            bad: Any = ~np.isfinite(table.astype(np.float64))
-        except (TypeError, ValueError, OverflowError):
-            bad = ~np.frompyfunc(_is_number, 1, 1)(table).astype(bool)
-        if framed and np.any(bad):
-            where = _columns(value, np.flatnonzero(bad.any(axis=0)))
-            found.append(f"{places(bad.any(axis=1))} of {name}{where}")
-        elif np.any(bad):
-            found.append(f"{places(bad)} of {name}")
-    return "; ".join(found)
-
-
-def _columns(value: Any, at: Sequence[int] | NDArray[np.intp]) -> str:
-    # The columns of an Arrow table are its cells.
-    arrow = hasattr(value, "column_names") and not hasattr(value, "dtypes")
-    named = value.column_names if arrow else getattr(value, "columns", None)
-    if named is None:
-        return ""
-    listed = ", ".join(short(named[place]) for place in at[:MOST_COLUMNS])
-    return f", columns {listed}{', ...' if len(at) > MOST_COLUMNS else ''}"
-
-
-def _is_real(kind: type) -> bool:
-    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
-    return numbers and not issubclass(kind, np.timedelta64)
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))
-    except (TypeError, ValueError, OverflowError):
-        return False

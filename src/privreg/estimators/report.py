@@ -43,6 +43,22 @@ OPENING = (
 )
 
 
+READING = (
+    "Std. error: of the private fit, sampling and private noise together; by noise: the share of "
+    "its square that private noise adds.",
+    "P>|z| inverts the intervals, which also allow for bias and for what noise hides of the "
+    "standard error: it can be larger than z alone would give.",
+)
+SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
+LEGEND = ("sampling", "private noise, and what else the interval allows for")
+CHANGE = "change of the label over the feature's declared bounds"
+# Level of the test whether a robust fit would tell another story.
+ALARM = 0.05
+# Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
+LEAST_GAIN = 4.0
+GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
+
+
 @dataclass(frozen=True)
 class Summary:
     """Coefficients of a private fit with their standard errors, tests and intervals.
@@ -67,8 +83,58 @@ class Summary:
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """Columns of `to_frame`, by name, without pandas."""
-        return coefficient_columns(self.names, self.intervals)
+        """Estimates, errors, tests and intervals by coefficient, in full precision.
+
+        "standard_error" is that of the private fit, the root of the sum of the squares of
+        "sampling_error" and "privacy_error"; "p_value", of a coefficient of 0, inverts the
+        interval; "z" is NaN and "reason" says why where the interval is infinite.
+        """
+        found = self.intervals
+        unknown = np.full(found.centre.size, np.nan)
+        # A standard error that noise hides is not one to divide by.
+        known = np.isfinite(found.half_width) & (found.standard_error > 0)
+        numbers = {
+            "estimate": found.centre,
+            "standard_error": found.standard_error,
+            "sampling_error": found.sampling_error,
+            "privacy_error": unknown if found.privacy_error is None else found.privacy_error,
+            "z": np.divide(found.centre, found.standard_error, out=unknown.copy(), where=known),
+            "p_value": found.p_values(),
+            "lower": found.lower,
+            "upper": found.upper,
+        }
+        return {
+            "name": list(self.names),
+            **{name: values.tolist() for name, values in numbers.items()},
+            "reason": list(found.reasons) or [""] * len(self.names),
+        }
+
+    @property
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Head and rows of the printed table."""
+        columns, level = self.columns, self.intervals.level
+        head = ("", "estimate", "std. error", "by noise", "z", "P>|z|")
+        rows: list[tuple[str, ...]] = [
+            (
+                name,
+                f"{estimate:.5g}",
+                f"{error:.3g}",
+                "" if np.isnan(share) else f"{100 * share:.0f} %",
+                "" if np.isnan(z) else f"{z:.2f}",
+                "<0.001" if p < 0.0005 else f"{p:.3f}",
+                f"{lower:.5g}",
+                f"{upper:.5g}",
+            )
+            for name, estimate, error, share, z, p, lower, upper in zip(
+                columns["name"],
+                columns["estimate"],
+                columns["standard_error"],
+                self.intervals.privacy_share,
+                *(columns[name] for name in ("z", "p_value", "lower", "upper")),
+                strict=True,
+            )
+        ]
+        return (*head, f"[{(1 - level) / 2:.4g}", f"{(1 + level) / 2:.4g}]"), rows
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame with the coefficients' names as its index."""
@@ -76,8 +142,7 @@ class Summary:
         return data_frame(columns, index=columns.pop("name"))
 
     def __str__(self) -> str:
-        head, rows = coefficient_rows(self.names, self.intervals)
-        table = text_table(head, rows)
+        table = text_table(*self.table)
         width = max(WIDTH, len(table[0]))
         lines = ["Private linear regression".center(width).rstrip(), "=" * width]
         half = (len(self.facts) + 1) // 2
@@ -89,14 +154,7 @@ class Summary:
         return "\n".join([*lines, *(f"- {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        head, rows = coefficient_rows(self.names, self.intervals)
-        facts = "".join(
-            f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
-            f'<td style="{NUMBER}">{escape(value)}</td></tr>'
-            for name, value in self.facts
-        )
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<table>{facts}</table>{html_table(head, rows)}<ul>{notes}</ul>"
+        return html_table(None, self.facts) + html_table(*self.table) + html_list(self.notes)
 
 
 @dataclass(frozen=True)
@@ -137,77 +195,6 @@ class PredictionIntervals:
         return data_frame(self.columns)
 
 
-def coefficient_columns(
-    names: Sequence[str], intervals: CoefficientIntervals
-) -> dict[str, list[Any]]:
-    """Estimates, errors, tests and intervals by coefficient, in full precision.
-
-    "standard_error" is that of the private fit, the root of the sum of the squares of
-    "sampling_error" and "privacy_error"; "p_value", of a coefficient of 0, inverts the interval;
-    "z" is NaN and "reason" says why where the interval is infinite.
-    """
-    size = intervals.centre.size
-    unknown = np.full(size, np.nan)
-    # A standard error that noise hides is not one to divide by.
-    known = np.isfinite(intervals.half_width) & (intervals.standard_error > 0)
-    z = np.full(size, np.nan)
-    np.divide(intervals.centre, intervals.standard_error, out=z, where=known)
-    private = unknown if intervals.privacy_error is None else intervals.privacy_error
-    numbers = {
-        "estimate": intervals.centre,
-        "standard_error": intervals.standard_error,
-        "sampling_error": intervals.sampling_error,
-        "privacy_error": private,
-        "z": z,
-        "p_value": intervals.p_values(),
-        "lower": intervals.lower,
-        "upper": intervals.upper,
-    }
-    return {
-        "name": list(names),
-        **{name: values.tolist() for name, values in numbers.items()},
-        "reason": list(intervals.reasons) or [""] * size,
-    }
-
-
-def coefficient_rows(
-    names: Sequence[str], intervals: CoefficientIntervals
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the printed table of coefficients."""
-    columns = coefficient_columns(names, intervals)
-    ends = ((1 - intervals.level) / 2, (1 + intervals.level) / 2)
-    head: tuple[str, ...] = (
-        *("", "estimate", "std. error", "by noise", "z", "P>|z|"),
-        *(f"[{ends[0]:.4g}", f"{ends[1]:.4g}]"),
-    )
-    rows: list[tuple[str, ...]] = [
-        (
-            columns["name"][k],
-            f"{columns['estimate'][k]:.5g}",
-            f"{columns['standard_error'][k]:.3g}",
-            "" if np.isnan(share) else f"{100 * share:.0f} %",
-            "" if np.isnan(columns["z"][k]) else f"{columns['z'][k]:.2f}",
-            _p_value(columns["p_value"][k]),
-            f"{columns['lower'][k]:.5g}",
-            f"{columns['upper'][k]:.5g}",
-        )
-        for k, share in enumerate(intervals.privacy_share)
-    ]
-    return head, rows
-
-
-READING = (
-    "Std. error: of the private fit, sampling and private noise together; by noise: the share of "
-    "its square that private noise adds.",
-    "P>|z| inverts the intervals, which also allow for bias and for what noise hides of the "
-    "standard error: it can be larger than z alone would give.",
-)
-
-
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.0005 else f"{value:.3f}"
-
-
 def printable(text: str) -> str:
     """A text with its control characters written out, which a column's name may hold."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
@@ -231,13 +218,17 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def html_list(sentences: Sequence[str]) -> str:
+    """Sentences as a list; nothing for none."""
+    listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{listed}</ul>" if listed else ""
+
+
+def html_table(head: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
     """A table that scrolls by itself where the page is narrower."""
-    cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head)
-    found = [
-        f'<div style="overflow-x:auto"><table style="{TABLE}"><thead><tr>{cells}</tr></thead>'
-        "<tbody>"
-    ]
+    cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head or ())
+    named = f"<thead><tr>{cells}</tr></thead>" if cells else ""
+    found = [f'<div style="overflow-x:auto"><table style="{TABLE}">{named}<tbody>']
     for row in rows:
         inside = "".join(f'<td style="{NUMBER}">{escape(cell)}</td>' for cell in row[1:])
         name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
@@ -263,14 +254,10 @@ def as_html(parts: Sequence[Part], picture: str) -> str:
     for title, head, rows, sentences in parts:
         found.append(f"<h3>{escape(title)}</h3>")
         if head is not None:
-            found.append(html_table(head, rows))
-            found.append(picture)
+            found += [html_table(head, rows), picture]
             picture = ""
-        if sentences:
-            listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-            found.append(f"<ul>{listed}</ul>")
-    found.append("</section>")
-    return "\n".join(filter(None, found))
+        found.append(html_list(sentences))
+    return "\n".join(filter(None, [*found, "</section>"]))
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None = None) -> Any:
@@ -283,16 +270,6 @@ def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None
             "take `columns`, which has the same numbers"
         ) from None
     return DataFrame(dict(columns), index=None if index is None else list(index))
-
-
-SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
-LEGEND = ("sampling", "private noise, and what else the interval allows for")
-CHANGE = "change of the label over the feature's declared bounds"
-# Level of the test whether a robust fit would tell another story.
-ALARM = 0.05
-# Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
-LEAST_GAIN = 4.0
-GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 
 
 def quality_part(quality: TableQuality) -> Part:

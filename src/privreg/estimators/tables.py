@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from weakref import finalize
 
 import numpy as np
@@ -56,7 +56,22 @@ START, PLAIN, QUOTED, CLOSED = range(4)
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
-@dataclass(frozen=True)
+@runtime_checkable
+class Table(Protocol):
+    """Named columns of declared types with a known number of rows."""
+
+    @property
+    def schema(self) -> Any:
+        """The `pyarrow.Schema` of all columns, which is public."""
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
+
+
 class CSVTable:
     r"""A CSV file in UTF-8 with a header line; it is one part.
 
@@ -65,21 +80,15 @@ class CSVTable:
     nothing may follow that; elsewhere `"` is a character like others.
     """
 
-    path: Path
-    separator: str = ","
-    schema: Any = field(init=False, repr=False)
-    row_count: int = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, path: Path, separator: str = ",") -> None:
         import pyarrow as pa
 
-        blocks = _blocks(self.path)
+        self.path, self.separator = path, separator
+        blocks = _blocks(path)
         first = next(blocks, b"")
-        header = first[: first.find(b"\n") + 1]
-        names = _header(header, self.separator, self.path.name)
-        object.__setattr__(self, "schema", pa.schema([(name, pa.string()) for name in names]))
-        count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
-        object.__setattr__(self, "row_count", count)
+        names = _header(first[: first.find(b"\n") + 1], separator, path.name)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.row_count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """One reader, of record batches of the named columns."""
@@ -252,23 +261,6 @@ BUFFER = 2**16
 MOST_BYTES, MOST_TIMES = 2**28, 20
 
 
-@runtime_checkable
-class Table(Protocol):
-    """Named columns of declared types with a known number of rows."""
-
-    @property
-    def schema(self) -> Any:
-        """The `pyarrow.Schema` of all columns, which is public."""
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows."""
-
-    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
-
-
-@dataclass(frozen=True)
 class ParquetTable:
     """A Parquet file; its row groups are the parts, read in parallel.
 
@@ -277,19 +269,13 @@ class ParquetTable:
     than 256 MiB that is twenty times what it takes in the file is refused.
     """
 
-    path: Path
-    schema: Any = field(init=False, repr=False)
-    row_count: int = field(init=False)
-    groups: int = field(init=False, repr=False)
-    _metadata: Any = field(init=False, repr=False, compare=False)
-    _sound: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
-
-    def __post_init__(self) -> None:
-        with _parquet(self.path) as file:
-            object.__setattr__(self, "schema", file.schema_arrow)
-            object.__setattr__(self, "row_count", int(file.metadata.num_rows))
-            object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
-            object.__setattr__(self, "_metadata", file.metadata)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _parquet(path) as file:
+            self.schema, self._metadata = file.schema_arrow, file.metadata
+        self.row_count = int(self._metadata.num_rows)
+        self.groups = int(self._metadata.num_row_groups)
+        self._sound: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # Of many row groups it is long, and a worker that is sent one part reads it once.
@@ -300,7 +286,7 @@ class ParquetTable:
         chosen = tuple(names)
         if self._metadata is not None and chosen != self._sound:
             self._require_readable(chosen)
-            object.__setattr__(self, "_sound", chosen)
+            self._sound = chosen
         return [partial(self._read, group, chosen) for group in range(self.groups)]
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
@@ -346,25 +332,15 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
         raise ValueError(f"table must be a sound Parquet file, got {path.name!r}") from None
 
 
-@dataclass(frozen=True)
 class FolderTable:
     """Tables one after the other, such as the files of a folder; their parts are the parts.
 
     The columns that are used have one type in all of them; the others may differ.
     """
 
-    names: tuple[str, ...]
-    tables: tuple[Table, ...]
-
-    @property
-    def schema(self) -> Any:
-        """Schema of the first."""
-        return self.tables[0].schema
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows of all."""
-        return sum(each.row_count for each in self.tables)
+    def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
+        self.names, self.tables, self.schema = names, tables, tables[0].schema
+        self.row_count = sum(each.row_count for each in tables)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """Readers of the parts of each."""
@@ -383,8 +359,7 @@ class FolderTable:
         return [part for table in self.tables for part in table.parts(names)]
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(NamedTuple):
     """A table's schema and number of rows, without its rows."""
 
     schema: Any
@@ -422,8 +397,8 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
                 "table must be a folder of .parquet or of .csv files, not both and in no "
                 f"subfolders, got {str(path)!r}"
             )
-        names = tuple(each.name for each in found)
-        return FolderTable(names, tuple(open_table(each, separator=separator) for each in found))
+        names = [each.name for each in found]
+        return FolderTable(names, [open_table(each, separator=separator) for each in found])
     if not path.is_file():
         raise ValueError(f"table must be a file or a folder, got {str(path)!r}")
     ending = require_choice("table's ending", _ending(path), ENDINGS)
@@ -501,7 +476,7 @@ class TableSamples:
             if name in (self.label, *(each.name for each in self.features)):
                 raise ValueError(f"weight must be no feature and not the label, got {name!r}")
         # The readers look at the columns before any is read.
-        self.parts()
+        self._encoders()
         for column in self.columns:
             column.require_type(self.table.schema.field(column.name).type)
 
@@ -531,19 +506,16 @@ class TableSamples:
         return self.frame.dimension
 
     def chunks(self) -> Iterator[Chunk]:
-        for part in self.parts():
+        for part in self._encoders():
             # Of a weighted table a part has the roots of its weights as well.
-            yield from (Chunk(*chunk[:3]) for chunk in part())
-
-    def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
-        """Readers of consecutive parts of the rows, for several threads or workers."""
-        return [partial(self._chunks, part) for part in self._encoders()]
+            yield from (Chunk(*chunk[:3]) for chunk in self._chunks(part))
 
     def each_part(
         self, task: Callable[[Iterator[Chunk]], Any], *, threads: int = 1
     ) -> Iterator[Any]:
         """Results of a task for each part, in their order."""
-        return self._each(task, self.parts(), threads)
+        readers = [partial(self._chunks, part) for part in self._encoders()]
+        return self._each(task, readers, threads)
 
     def counts(self, *, threads: int = 1) -> Counts:
         """Missing and clipped cells of each column, (columns, 2), in one pass. Not private."""
@@ -595,7 +567,7 @@ class TableSamples:
             raise ValueError(f"table must have {self.sample_size} rows in its parts, got others")
 
     def _each(
-        self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
+        self, task: Callable[[Any], Any], readers: Sequence[Callable[[], Any]], threads: int
     ) -> Iterator[Any]:
         if self.executor is not None:
             # As bytes: tasks are closures, which executors differ in, and are alike for all parts.
