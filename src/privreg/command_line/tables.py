@@ -25,7 +25,12 @@ from typing import Any, NamedTuple, Self
 import yaml
 
 from privreg.checks import require_choice, require_number, require_scale
-from privreg.estimators.odometer import Odometer, PrivacyStatement, read_statement
+from privreg.estimators.odometer import (
+    UNREADABLE,
+    Odometer,
+    PrivacyStatement,
+    read_statement,
+)
 from privreg.privacy.budget import Budget, Neighbours
 
 # Seconds before the first line of progress, and between two.
@@ -610,7 +615,7 @@ def _read_fit(path: Path) -> _Fit:
         weight = found["declared"].get("weight")
         if weight is not None:
             weight = str(weight["column"]), require_scale("bound", weight["bound"])
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+    except UNREADABLE:
         unfinished = isinstance(found, dict) and "unfinished" in found
         raise ValueError(
             f"--fit must be a file of `privreg fit --output` of this version, got {str(path)!r}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -32,7 +31,6 @@ from privreg.checks import (
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
 class Frame:
     r"""Units in which every feature and label lies in [-1, 1].
 
@@ -44,32 +42,25 @@ class Frame:
     first. Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped.
     """
 
-    features: FloatArray
-    label: FloatArray
-    intercept: bool
-
-    @property
-    def dimension(self) -> int:
-        """Number of columns of the mapped rows."""
-        return len(self.features) + self.intercept
-
-    @property
-    def feature_norm(self) -> float:
-        """Largest length of a mapped row."""
-        return float(np.sqrt(self.dimension))
+    def __init__(self, features: FloatArray, label: FloatArray, intercept: bool) -> None:
+        self.features, self.label, self.intercept = features, label, intercept
+        # Number of columns of the mapped rows, and the largest length of a row.
+        self.dimension = len(features) + intercept
+        self.feature_norm = float(np.sqrt(self.dimension))
+        self._centre, self._half = _scale(features, intercept)
+        self._label_centre, self._label_half = _scale(label, intercept)
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
         """Mapped rows (n, dimension) of features (n, p), of which none may be missing."""
         low, high = self.features.T
-        centre, half = _scale(self.features, self.intercept)
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
         order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
         mapped = np.empty((len(features), self.dimension), order=order)
         inside = mapped[:, int(self.intercept) :]
         np.clip(features, low, high, out=inside)
         _require_present("features", inside)
-        inside -= centre
-        inside *= 1 / half
+        inside -= self._centre
+        inside *= 1 / self._half
         np.clip(inside, -1, 1, out=inside)
         if self.intercept:
             mapped[:, 0] = 1
@@ -85,12 +76,11 @@ class Frame:
         if self.intercept:
             mapped[:, 0] = ~absent
         low, high = self.features.T
-        centre, half = _scale(self.features, self.intercept)
         for k, values in enumerate(columns):
             inside = mapped[:, k + self.intercept]
             np.clip(values, low[k], high[k], out=inside)
-            inside -= centre[k]
-            inside *= 1 / half[k]
+            inside -= self._centre[k]
+            inside *= 1 / self._half[k]
             np.clip(inside, -1, 1, out=inside)
             if some:
                 inside[absent] = 0
@@ -99,32 +89,28 @@ class Frame:
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Mapped labels (n,), of which none may be missing."""
-        centre, half = _scale(self.label, self.intercept)
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
-        return np.clip((clipped - centre) / half, -1, 1)
+        return np.clip((clipped - self._label_centre) / self._label_half, -1, 1)
 
     def features_of(self, rows: FloatArray) -> FloatArray:
         """Features (n, p) of mapped rows (n, p), without the column of ones."""
-        centre, half = _scale(self.features, self.intercept)
-        return np.asarray(centre + half * rows)
+        return np.asarray(self._centre + self._half * rows)
 
     def labels_of(self, values: FloatArray) -> FloatArray:
         """Labels of mapped values, of any shape."""
-        centre, half = _scale(self.label, self.intercept)
-        return np.asarray(centre + half * values)
+        return np.asarray(self._label_centre + self._label_half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
-        centre, half = _scale(self.features, self.intercept)
-        label_centre, label_half = _scale(self.label, self.intercept)
+        half, label_half = self._half, self._label_half
         slopes = np.diag(label_half / half)
         if not self.intercept:
             return slopes, np.zeros(len(slopes))
         matrix = np.zeros((self.dimension, self.dimension))
         matrix[:-1, 1:] = slopes
-        matrix[-1] = np.concatenate([[label_half], -label_half * centre / half])
-        return matrix, np.append(np.zeros(len(slopes)), label_centre)
+        matrix[-1] = np.concatenate([[label_half], -label_half * self._centre / half])
+        return matrix, np.append(np.zeros(len(slopes)), self._label_centre)
 
 
 def declared(
@@ -174,7 +160,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):
         found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
-        raise ValueError(f"{name} must have low less than high, got {found}")
+        raise ValueError(f"{name} must have low less than high, by {LEAST:g} or more, got {found}")
     return pairs
 
 

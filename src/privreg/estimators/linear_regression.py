@@ -32,7 +32,7 @@ from privreg.checks import (
 from privreg.estimators.columns import Frame, Numbers, declared, table_columns, unquoted
 from privreg.estimators.odometer import Odometer, PrivacyStatement
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Secret, Seeded
+from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
 
 if TYPE_CHECKING:
     # Numba and the methods are imported by the first fit, so that this module loads as quickly as
@@ -264,14 +264,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.table_quality import private_quality, require_share
 
         found = self._unfitted()
-        found.weight_bound_ = self._require_settings(groups, sample_weight)
+        found.weight_bound_ = found._require_settings(groups, sample_weight)
         share = require_share(quality_share)
-        features, labels = found._numbers(X, y)
+        # Under add-remove the number of rows is private: no table is refused for it.
+        least = 0 if found._budget().neighbours is Neighbours.ADD_REMOVE else 1
+        options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
+        features, labels = unquoted(lambda: validate_data(found, X, y, **options), X=X, y=y)
+        labels = np.asarray(labels, dtype=np.float64)
         persons = None if groups is None else require_groups(groups, len(labels))
         names = getattr(found, "feature_names_in_", None)
         p = features.shape[1]
-        found.feature_bounds_ = declared("feature_bounds", self.feature_bounds, p, names)
-        found.label_bounds_ = declared("label_bounds", self.label_bounds, 1)[0]
+        found.feature_bounds_ = declared("feature_bounds", found.feature_bounds, p, names)
+        found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
         rows, values = frame.rows(features), frame.labels(labels)
         samples: ArraySamples
@@ -348,19 +352,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found = self._unfitted()
         if weight is not None:
             require_instance("weight", weight, str)
-        found.weight_bound_ = bound = self._require_settings(weights=weight)
+        found.weight_bound_ = bound = found._require_settings(weights=weight)
         require_count("threads", threads)
         share = require_share(quality_share)
         source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(self.feature_bounds, label, tuple(source.schema.names))
+        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names))
         names = [name for column in columns for name in column.names]
         found.n_features_in_, found.feature_names_in_ = len(names), np.array(names, dtype=object)
         found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
-        found.label_bounds_ = declared("label_bounds", self.label_bounds, 1)[0]
+        found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
         weighing = None if bound is None else Numbers(weight or "", 0.0, bound)
         samples = TableSamples(source, columns, label, frame, executor, weighing)
-        if not source.row_count and self._budget().neighbours is not Neighbours.ADD_REMOVE:
+        if not source.row_count and found._budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
         here = executor is None
         rows, counts = samples.hold(most=HELD_NUMBERS) if here else (samples, None)
@@ -396,13 +400,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 warnings.warn(text, UserWarning, stacklevel=3)
         return self
 
-    def _numbers(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        # Under add-remove the number of rows is private: no table is refused for it.
-        least = 0 if self._budget().neighbours is Neighbours.ADD_REMOVE else 1
-        options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
-        features, labels = unquoted(lambda: validate_data(self, X, y, **options), X=X, y=y)
-        return features, np.asarray(labels, dtype=np.float64)
-
     def _run(
         self,
         samples: Samples,
@@ -425,7 +422,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ungrouped = self.unit is None and persons is None
             for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
                 warnings.warn(text, UserWarning, stacklevel=3)
-        budget, source = self._budget(), self._source()
+        budget, seed = self._budget(), self.random_state
+        source = SECRET if seed is None else Seeded(int(seed))
         gaussian = self.settings is None or self.settings.gaussian_dp
         # A method that only adds Gaussian noise may spend more.
         budget = left = budget.gaussian() if gaussian else budget
@@ -493,9 +491,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             return Budget.approximate(self.epsilon, self.delta)
         return self.budget  # type: ignore[return-value]
 
-    def _source(self) -> Secret | Seeded:
-        return SECRET if self.random_state is None else Seeded(int(self.random_state))
-
     def _require_settings(
         self, groups: ArrayLike | None = None, weights: ArrayLike | str | None = None
     ) -> float | None:
@@ -532,8 +527,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if self.random_state is not None:
             require_count("random_state", self.random_state, least=0, most=inf)
         bound = self.weight_bound
-        if bound is not None:
-            bound = require_scale("weight_bound", bound)
+        bound = None if bound is None else require_scale("weight_bound", bound)
         if weights is None:
             return None
         if bound is None:
@@ -551,7 +545,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         found = super().__sklearn_clone__()
-        # Clones of a clone count with it. A pickle keeps the count, for a grid's processes.
+        # Clones of a clone count with it, and a grid's processes are sent the count.
         siblings = vars(self).get("_siblings")
         found._siblings = _clones.setdefault(self, [0]) if siblings is None else siblings
         found._siblings[0] += 1
