@@ -17,7 +17,7 @@ from typing import Any
 
 from privreg.checks import require_count
 from privreg.command_line import tables
-from privreg.command_line.tables import add_budget, as_json, budget_of, shown
+from privreg.command_line.tables import add_budget, adder, as_json, budget_of, shown
 from privreg.version import __version__
 
 # Features of a problem: as many numbers are held.
@@ -72,47 +72,27 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS
 
     group = parser.add_argument_group("the problem")
-    add = group.add_argument
-    add("--sample-size", type=int, required=True, metavar="N", help="number of records")
-    spectrum = group.add_mutually_exclusive_group(required=True)
-    spectrum.add_argument("--dimension", type=int, metavar="P", help="features of variance 1")
-    spectrum.add_argument(
-        "--eigenvalues", metavar="A,B,...", help="eigenvalues of the features' second moment"
+    add = adder(group)
+    add("--sample-size N", "number of records", int, required=True)
+    spectrum = adder(group.add_mutually_exclusive_group(required=True))
+    spectrum("--dimension P", "features of variance 1", int)
+    spectrum("--eigenvalues A,B,...", "eigenvalues of the features' second moment")
+    add("--signal NORM", "norm of the coefficients, or a range of it as LOW:HIGH (default 1)")
+    add(
+        "--label-noise-std STD",
+        "standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)",
     )
     add(
-        "--signal",
-        default="1",
-        metavar="NORM",
-        help="norm of the coefficients, or a range of it as LOW:HIGH (default 1)",
-    )
-    add(
-        "--label-noise-std",
-        default="1",
-        metavar="STD",
-        help="standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)",
-    )
-    add(
-        "--label-noise-law",
-        nargs="+",
-        default=["gaussian"],
-        metavar="LAW[:MISFIT]",
-        help=f"law of the label noise: {', '.join(LABEL_NOISE_LAWS)} (default gaussian). MISFIT, "
+        "--label-noise-law LAW[:MISFIT]",
+        f"law of the label noise: {', '.join(LABEL_NOISE_LAWS)} (default gaussian). MISFIT, "
         "from 0 to 1 (default 0), says how much of what clipping takes away the features explain. "
         "Name several where the law is not known: gaussian student_t3:0.3",
+        nargs="+",
+        default=["gaussian"],
     )
-    add(
-        "--feature-law",
-        choices=FEATURE_LAWS,
-        default="gaussian",
-        help="law of the features (default gaussian)",
-    )
-    add("--feature-norm", type=float, metavar="NORM", help="declared bound on a row's norm")
-    add(
-        "--label-bound",
-        type=float,
-        metavar="SIZE",
-        help="declared bound on a label's absolute value",
-    )
+    add("--feature-law", "law of the features (default gaussian)", choices=FEATURE_LAWS)
+    add("--feature-norm NORM", "declared bound on a row's norm", float)
+    add("--label-bound SIZE", "declared bound on a label's absolute value", float)
 
 
 def problems_of(options: argparse.Namespace) -> tuple[Any, ...]:
@@ -177,28 +157,22 @@ def _numbers(name: str, text: str, separator: str) -> list[float]:
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg predict`."""
-    add = parser.add_argument
     from privreg import planning
 
     add_problem(parser)
     add_budget(parser)
+    add, names = adder(parser), list(planning.by_name())
+    listed = f"method to predict: {', '.join(names)}"
+    add("--method METHOD", listed, choices=names, required=True)
     add(
-        "--method",
-        choices=list(planning.by_name()),
-        metavar="METHOD",
-        required=True,
-        help=f"method to predict: {', '.join(planning.by_name())}",
-    )
-    add(
-        "--set",
+        "--set NAME=VALUE",
+        "settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
+        "clip_constant and its schedule: initial and exponent, or numerator and offset",
         dest="settings",
         nargs="*",
         default=[],
-        metavar="NAME=VALUE",
-        help="settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
-        "clip_constant and its schedule: initial and exponent, or numerator and offset",
     )
-    add("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def predict(options: argparse.Namespace) -> str:
@@ -248,39 +222,22 @@ def _prediction(problem: Any, found: Any) -> str:
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg plan`."""
-    add = parser.add_argument
     from privreg import planning
 
     add_problem(parser)
     add_budget(parser, required=False)
-    target = parser.add_mutually_exclusive_group()
-    target.add_argument(
-        "--target-risk",
-        type=float,
-        metavar="RISK",
-        help="find the least budget for this mean excess risk",
+    add, target = adder(parser), adder(parser.add_mutually_exclusive_group())
+    target("--target-risk RISK", "find the least budget for this mean excess risk", float)
+    target(
+        "--target-length LENGTH", "find the least budget for 95 %% intervals of this length", float
     )
-    target.add_argument(
-        "--target-length",
-        type=float,
-        metavar="LENGTH",
-        help="find the least budget for 95 %% intervals of this length",
-    )
-    add(
-        "--methods",
-        nargs="+",
-        choices=list(planning.searched()),
-        metavar="METHOD",
-        help=f"methods to compare (default all): {', '.join(planning.searched())}",
-    )
-    add(
-        "--objective",
-        choices=planning.OBJECTIVES,
-        default="excess_risk",
-        help="what the plan minimises at a budget (default excess_risk)",
-    )
-    add("--figure", type=Path, metavar="FILE", help="draw the methods' predicted errors")
-    add("--json", action="store_true", help="print JSON")
+    names = list(planning.searched())
+    listed = f"methods to compare (default all): {', '.join(names)}"
+    add("--methods METHOD", listed, choices=names, nargs="+")
+    least = "what the plan minimises at a budget (default excess_risk)"
+    add("--objective", least, choices=planning.OBJECTIVES)
+    add("--figure FILE", "draw the methods' predicted errors", Path)
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def plan(options: argparse.Namespace) -> str:

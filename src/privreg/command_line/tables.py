@@ -57,20 +57,35 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
+def adder(to: Any) -> Callable[..., None]:
+    """A function that adds options to a parser or a group.
+
+    It takes `--name METAVAR`, the help, whose "(default X)" at the end states the default, and the
+    type.
+    """
+
+    def add(usage: str, help: str, kind: Callable[[str], Any] = str, **settings: Any) -> None:
+        name, _, metavar = usage.partition(" ")
+        stated = re.search(r"\(default ([^)]+)\)$", help)
+        default = kind(stated[1]) if stated else None
+        settings = {"default": default, "metavar": metavar or None, **settings}
+        to.add_argument(name, type=kind, help=help, **settings)
+
+    return add
+
+
 def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add a zCDP budget, or ε and δ."""
     group = parser.add_argument_group("the budget")
-    add = group.add_argument
-    stated = group.add_mutually_exclusive_group(required=required)
-    stated.add_argument("--rho", type=float, help="budget as rho of rho-zCDP")
-    stated.add_argument("--epsilon", type=float, help="budget as epsilon of (epsilon, delta)-DP")
-    add("--delta", type=float, default=1e-6, help="delta of --epsilon (default 1e-6)")
+    add, stated = adder(group), adder(group.add_mutually_exclusive_group(required=required))
+    stated("--rho", "budget as rho of rho-zCDP", float)
+    stated("--epsilon", "budget as epsilon of (epsilon, delta)-DP", float)
+    add("--delta", "delta of --epsilon (default 1e-6)", float)
     add(
         "--neighbours",
-        choices=[each.value for each in Neighbours],
-        default=Neighbours.REPLACE_ONE.value,
-        help="how neighbouring data sets differ: one record replaced by another, added or removed, "
+        "how neighbouring data sets differ: one record replaced by another, added or removed, "
         "or blanked (default replace-one)",
+        choices=[each.value for each in Neighbours],
     )
 
 
@@ -84,13 +99,12 @@ def budget_of(options: argparse.Namespace) -> Budget:
 
 def add_table(parser: argparse.ArgumentParser) -> None:
     """Add a table in files."""
-    add = parser.add_argument
-    add("table", type=Path, help="a .csv or .parquet file, or a folder of them")
+    add = adder(parser)
+    add("table", "a .csv or .parquet file, or a folder of them", Path)
     add(
-        "--separator",
-        type=lambda text: text.replace("\\t", "\t"),
-        metavar="CHARACTER",
-        help=r"character between the cells of a CSV file, \t for a tab (a comma if none is given)",
+        "--separator CHARACTER",
+        r"character between the cells of a CSV file, \t for a tab (a comma if none is given)",
+        lambda text: text.replace("\\t", "\t"),
     )
 
 
@@ -160,7 +174,7 @@ BLANK = ["FIRST", "SECOND"]
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg bounds`."""
     add_table(parser)
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
+    adder(parser)("--label COLUMN", "column of the label", required=True)
 
 
 def bounds(options: argparse.Namespace) -> str:
@@ -382,52 +396,41 @@ def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg fit`."""
-    add = parser.add_argument
+    add = adder(parser)
     add_table(parser)
-    add("--label", required=True, metavar="COLUMN", help="column of the label")
+    add("--label COLUMN", "column of the label", required=True)
     add(
-        "--bounds",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="YAML or JSON: for the label and each feature [low, high], or of a feature "
+        "--bounds FILE",
+        "YAML or JSON: for the label and each feature [low, high], or of a feature "
         "{categories: [first, second]}, from public knowledge. Numbers outside are clipped; a "
         "record of an undeclared category counts as absent. `privreg bounds` writes a template",
+        Path,
+        required=True,
     )
     add(
         "--target",
-        default="least_squares",
-        help="least_squares, or robust: shorter intervals, right where errors are symmetric given "
+        "least_squares, or robust: shorter intervals, right where errors are symmetric given "
         "the features or independent of them (default least_squares)",
     )
-    add("--weight", metavar="COLUMN", help="column of the records' weights, such as a survey's")
+    add("--weight COLUMN", "column of the records' weights, such as a survey's")
     add(
-        "--weight-bound",
-        type=float,
-        metavar="W",
-        help="largest weight, from public knowledge; needed with --weight. Larger weights are "
+        "--weight-bound W",
+        "largest weight, from public knowledge; needed with --weight. Larger weights are "
         "clipped to it, negative ones to 0",
+        float,
     )
     add_budget(parser)
     add(
-        "--quality-share",
-        type=float,
-        default=0.01,
-        metavar="SHARE",
-        help="share of the budget that counts incomplete and clipped records (default 0.01)",
+        "--quality-share SHARE",
+        "share of the budget that counts incomplete and clipped records (default 0.01)",
+        float,
     )
-    add("--no-intercept", action="store_true", help="fit no intercept")
-    add("--level", type=float, default=0.95, help="coverage of the intervals (default 0.95)")
-    add(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="new file for the fit as JSON; its budget is written before noise is drawn",
-    )
-    add(
-        "--report", type=Path, metavar="FILE", help="new file for the report with pictures, as HTML"
-    )
-    add("--threads", type=int, default=2, help="threads that read the table (default 2)")
+    parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
+    add("--level", "coverage of the intervals (default 0.95)", float)
+    written = "its budget is written before noise is drawn"
+    add("--output FILE", f"new file for the fit as JSON; {written}", Path)
+    add("--report FILE", "new file for the report with pictures, as HTML", Path)
+    add("--threads", "threads that read the table (default 2)", int)
 
 
 def fit(options: argparse.Namespace) -> None:
@@ -517,24 +520,19 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 
 def add_score(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg score`."""
-    add = parser.add_argument
+    add = adder(parser)
     add_table(parser)
     add(
-        "--fit",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="file that `privreg fit --output` wrote; the score of a weighted fit is weighted, by "
+        "--fit FILE",
+        "file that `privreg fit --output` wrote; the score of a weighted fit is weighted, by "
         "the same column and bound",
+        Path,
+        required=True,
     )
     add_budget(parser)
-    add(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="new file for the score as JSON; its budget is written before noise is drawn",
-    )
-    add("--threads", type=int, default=2, help="threads that read the table (default 2)")
+    written = "its budget is written before noise is drawn"
+    add("--output FILE", f"new file for the score as JSON; {written}", Path)
+    add("--threads", "threads that read the table (default 2)", int)
 
 
 def score(options: argparse.Namespace) -> None:
@@ -654,14 +652,10 @@ def _scored(score: Any, weight: tuple[str, float] | None, privacy: PrivacyStatem
 
 def add_odometer(parser: argparse.ArgumentParser) -> None:
     """Add the options of `privreg odometer`."""
-    add = parser.add_argument
-    add(
-        "fits",
-        type=Path,
-        nargs="+",
-        help="files that --output of `privreg fit` or `privreg score` wrote",
-    )
-    add("--delta", type=float, default=1e-6, help="delta at which epsilon is stated (default 1e-6)")
+    add = adder(parser)
+    files = "files that --output of `privreg fit` or `privreg score` wrote"
+    add("fits", files, Path, nargs="+")
+    add("--delta", "delta at which epsilon is stated (default 1e-6)", float)
 
 
 def odometer(options: argparse.Namespace) -> str:

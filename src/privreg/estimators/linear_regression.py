@@ -350,8 +350,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.tables import Table, TableSamples, open_table
 
         found = self._unfitted()
-        if weight is not None:
-            require_instance("weight", weight, str)
         found.weight_bound_ = bound = found._require_settings(weights=weight)
         require_count("threads", threads)
         share = require_share(quality_share)
@@ -362,7 +360,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
-        weighing = None if bound is None else Numbers(weight or "", 0.0, bound)
+        weighing = None if weight is None or bound is None else Numbers(weight, 0.0, bound)
         samples = TableSamples(source, columns, label, frame, executor, weighing)
         if not source.row_count and found._budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
@@ -658,20 +656,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         p-value inverts the intervals: it is below α where the interval of level 1 - α leaves 0 out,
         and 1 where the interval is infinite. `level` and `target` are as for
         `confidence_intervals`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from privreg import Budget, PrivateLinearRegression
-        >>> rng = np.random.default_rng(0)
-        >>> features = rng.uniform(0, 10, (5_000, 2))
-        >>> labels = 3 + features @ [2.0, -1.0] + rng.normal(0, 2, 5_000)
-        >>> model = PrivateLinearRegression(
-        ...     Budget.approximate(4.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40)
-        ... ).fit(features, labels)
-        >>> columns = model.summary().columns
-        >>> columns["name"], [p < 0.001 for p in columns["p_value"][:2]]
-        (['x0', 'x1', '(intercept)'], [True, True])
         """
         from privreg.estimators.report import READING, Summary, target_sentences, weight_sentences
 

@@ -466,4 +466,4 @@ def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
         draw(bars, spending, axes)
         axes[0].figure.savefig(written, format="svg", metadata=unstated)
     text = written.getvalue()
-    return text[text.index("<svg") :]
+    return f'<div style="overflow-x:auto">{text[text.index("<svg") :]}</div>'
