@@ -378,7 +378,7 @@ def _write(path: Path, text: str) -> None:
 
 def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any]:
     """Privacy statement in plain types, as `privreg odometer` reads it."""
-    plain: dict[str, Any] = _finite(
+    return _finite(
         {
             "seeded": privacy.seeded,
             "epsilon": privacy.epsilon(delta),
@@ -391,7 +391,6 @@ def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any
             "assumptions": list(privacy.assumptions),
         }
     )
-    return plain
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
@@ -498,7 +497,7 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             "clipped": quality.clipped,
             "noise_standard_deviation": quality.noise_std,
         }
-    plain: dict[str, Any] = _finite(
+    return _finite(
         {
             "coefficients": [
                 dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
@@ -515,7 +514,6 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             "privacy": privacy_as_json(model.privacy_, delta=delta),
         }
     )
-    return plain
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:

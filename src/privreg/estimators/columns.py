@@ -483,6 +483,7 @@ def _faults(name: str, value: Any, *, cells: bool) -> str:
     if cells and name == "X" and table.ndim < 2:
         found.append(f"{table.ndim} dimensions: Reshape your data to rows and columns")
     elif cells and table.size:
+        table = np.atleast_1d(table)
         try:
             bad: Any = ~np.isfinite(table.astype(np.float64))
         except (TypeError, ValueError, OverflowError):

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -407,21 +408,25 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
             raise ValueError(f"axes must be Matplotlib's, got {sort(each)}")
     places = np.arange(len(bars))[::-1]
     beside = slopes.get_yaxis_transform()
+    known = [(place, bar) for place, bar in zip(places, bars, strict=True) if isfinite(bar.upper)]
+    at = [place for place, _ in known]
+    for label, colour, width, order, ends in (
+        (LEGEND[0], SAMPLING, 3, 2, [bar.inner for _, bar in known]),
+        (LEGEND[1], WHOLE, 7, 1, [(bar.lower, bar.upper) for _, bar in known]),
+    ):
+        low, high = np.reshape(ends, (-1, 2)).T
+        slopes.hlines(at, low, high, colour, linewidth=width, label=label, zorder=order)
+    estimates = [bar.estimate for _, bar in known]
+    slopes.plot(estimates, at, "|", color=MARK, markersize=12, markeredgewidth=1.5, zorder=3)
     for place, bar in zip(places, bars, strict=True):
-        if not np.isfinite(bar.upper):
+        if not isfinite(bar.upper):
             words = slopes.text(
                 0.02, place, "no interval", color="0.4", va="center", transform=beside
             )
             words.set_backgroundcolor("white")
-            continue
-        slopes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
-        slopes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)
-        slopes.plot([bar.estimate], [place], "|", color=MARK, markersize=12, markeredgewidth=1.5)
-        if not np.isnan(bar.noise):
+        elif not np.isnan(bar.noise):
             share = f"{100 * bar.noise:.0f} % noise"
             slopes.text(1.01, place, share, va="center", transform=beside)
-    for label, colour, width in zip(LEGEND, (SAMPLING, WHOLE), (3, 7), strict=True):
-        slopes.plot([], [], color=colour, linewidth=width, label=label)
     slopes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
     # A dollar in a name begins no formula.
     slopes.set_yticks(places, [bar.name for bar in bars], parse_math=False)
@@ -452,7 +457,7 @@ def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) ->
 
 
 def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
-    """What `draw` draws as an SVG element for a page; empty without Matplotlib."""
+    """The picture of `draw` as an SVG element for a page; empty without Matplotlib."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure

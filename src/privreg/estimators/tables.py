@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -442,7 +441,6 @@ class _ParsedTable:
             yield pa.record_batch([pa.array(block[int(each)]) for each in names], names=list(names))
 
 
-@dataclass(frozen=True)
 class TableSamples:
     """Rows of a table in a frame, as `Samples` that are read at each pass.
 
@@ -460,50 +458,40 @@ class TableSamples:
     """
 
     _norms_are_own: ClassVar[bool] = True
-    table: Table
-    features: tuple[Numbers | Categories, ...]
-    label: str
-    frame: Frame
-    executor: Executor | None = field(default=None, repr=False)
-    weight: Numbers | None = None
 
-    def __post_init__(self) -> None:
-        if self.executor is not None:
-            require_instance("executor", self.executor, Executor)
-        if self.weight is not None:
-            name = self.weight.name
-            require_column("weight", name, self.table.schema.names)
-            if name in (self.label, *(each.name for each in self.features)):
-                raise ValueError(f"weight must be no feature and not the label, got {name!r}")
+    def __init__(
+        self,
+        table: Table,
+        features: Sequence[Numbers | Categories],
+        label: str,
+        frame: Frame,
+        executor: Executor | None = None,
+        weight: Numbers | None = None,
+    ) -> None:
+        if executor is not None:
+            require_instance("executor", executor, Executor)
+        if weight is not None:
+            require_column("weight", weight.name, table.schema.names)
+            if weight.name in (label, *(each.name for each in features)):
+                raise ValueError(
+                    f"weight must be no feature and not the label, got {weight.name!r}"
+                )
+        self.table, self.features, self.label, self.frame = table, features, label, frame
+        self.executor, self.weight, self.weighted = executor, weight, weight is not None
+        self.sample_size, self.dimension = table.row_count, frame.dimension
+        # The columns that are used.
+        self.columns = [*features, Numbers(label, *map(float, frame.label))]
+        self.columns += [] if weight is None else [weight]
         # The readers look at the columns before any is read.
         self._encoders()
         for column in self.columns:
-            column.require_type(self.table.schema.field(column.name).type)
+            column.require_type(table.schema.field(column.name).type)
 
     def __reduce__(self) -> tuple[Any, ...]:
         table = self.table
         if self.executor is not None:
             table = Unread(table.schema, table.row_count)
         return TableSamples, (table, self.features, self.label, self.frame, None, self.weight)
-
-    @property
-    def columns(self) -> tuple[Numbers | Categories, ...]:
-        """The columns that are used: features, label, and the weight if there is one."""
-        label = Numbers(self.label, *map(float, self.frame.label))
-        return (*self.features, label, *([] if self.weight is None else [self.weight]))
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have been multiplied by the roots of their weights."""
-        return self.weight is not None
-
-    @property
-    def sample_size(self) -> int:
-        return self.table.row_count
-
-    @property
-    def dimension(self) -> int:
-        return self.frame.dimension
 
     def chunks(self) -> Iterator[Chunk]:
         for part in self._encoders():
@@ -553,7 +541,7 @@ class TableSamples:
         )
         table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
         weight = columns[-1] if self.weighted else None
-        return TableSamples(table, tuple(columns[:p]), str(p), self.frame, weight=weight), counts
+        return TableSamples(table, columns[:p], str(p), self.frame, weight=weight), counts
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
         """Cells of all rows, of which there must be as many as the table says."""

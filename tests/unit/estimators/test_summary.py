@@ -147,7 +147,7 @@ def test_plots_are_drawn_on_given_axes(model):
     assert [each.get_text() for each in slopes.get_yticklabels()] == ["x0", "x1", "x2"]
     assert sum(patch.get_width() for patch in budget.patches) == pytest.approx(100)
     found = model.confidence_intervals()
-    ends = slopes.get_lines()[0].get_xdata()
+    ends = slopes.collections[1].get_segments()[0][:, 0]
     np.testing.assert_allclose(ends, [8 * found.lower[0], 8 * found.upper[0]])
     for call, message in (
         (lambda: model.plot((1, 2)), "axes must be Matplotlib's"),
