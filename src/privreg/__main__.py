@@ -3,25 +3,9 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import TextIOWrapper
 
 from privreg.command_line.main import main
-
-
-@contextmanager
-def kept_modules() -> Iterator[None]:
-    """Spare a short process most of its garbage collection, and a shell's date.
-
-    Nearly all that a start allocates are modules, which stay: to look for garbage among them time
-    and again, and once more at the end, takes a third of it. One of them, NumPy's f2py, cannot be
-    imported where `SOURCE_DATE_EPOCH` is no number. Nothing that is written here has a date.
-    """
-    os.environ.pop("SOURCE_DATE_EPOCH", None)
-    gc.set_threshold(100_000)
-    yield
-    gc.freeze()
 
 
 def run() -> int:
@@ -29,8 +13,14 @@ def run() -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # A report with letters that a terminal does not have is paid for, too.
         sys.stdout.reconfigure(errors="backslashreplace")
-    with kept_modules():
-        return main()
+    # NumPy's f2py cannot be imported where a shell's date is no number; nothing written has a date.
+    os.environ.pop("SOURCE_DATE_EPOCH", None)
+    # Nearly all that a start allocates are modules, which stay: to look for garbage among them
+    # takes a third of it.
+    gc.set_threshold(100_000)
+    status = main()
+    gc.freeze()
+    return status
 
 
 if __name__ == "__main__":

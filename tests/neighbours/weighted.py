@@ -76,7 +76,7 @@ def estimated(pair, *, intercept, target):
             settings=settings,
             random_state=3,
         )
-        counted = "privreg.estimators.linear_regression.private_count"
+        counted = "privreg.algorithms.whitened_descent.private_count"
         with (
             patch.object(module, "SplitBudget", lambda total, rng: Watched(total, rng, transcript)),
             patch(counted, lambda _, *, budget, rng: Release(3.0, budget)),

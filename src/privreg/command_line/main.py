@@ -1,22 +1,27 @@
-"""`privreg COMMAND …`: what a user asks on the command line.
+"""`privreg COMMAND …`: the commands of a user, and those that need no table: predict and plan.
 
-A command is a module beside this one with `SUMMARY`, `add_arguments(parser)` and `run(options)`,
-which returns the text to print, or prints it.
+A command of `COMMANDS` adds its options to a parser, and runs with them: it prints, or returns the
+text to print. What few commands need is imported by them, so that `--help` is quick.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
+from privreg.checks import require_count
+from privreg.command_line import tables
+from privreg.command_line.tables import add_budget, adder, as_json, budget_of, shown
 from privreg.version import __version__
 
-COMMANDS = ("predict", "plan", "bounds", "fit", "score", "odometer")
+# Features of a problem: as many numbers are held.
+MOST_FEATURES = 10_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,8 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    # Imported for the command that is asked for alone, so that `--help` is quick.
-    wanted = [name for name in COMMANDS if words[:1] == [name]] or COMMANDS
     parser = argparse.ArgumentParser(
         prog="privreg",
         description="Private linear regression: predict and plan a run before it is made, and fit.",
@@ -40,12 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"privreg {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in wanted:
-        module = importlib.import_module(f"privreg.command_line.{name}")
-        added = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
-        module.add_arguments(added)
-        added.set_defaults(run=module.run)
+    for name, (summary, add_options, _) in COMMANDS.items():
+        added = commands.add_parser(name, help=summary, description=summary)
+        if words[:1] == [name]:
+            add_options(added)
     options = parser.parse_args(words)
+    _, _, run = COMMANDS[options.command]
 
     def say(text: Any, *_: object, **__: object) -> None:
         print(f"privreg {options.command}: {shown(str(text))}", file=sys.stderr)
@@ -55,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
-            if text := options.run(options):
+            if text := run(options):
                 print(shown(text, "\n"), flush=True)
         except (ValueError, OSError, ImportError) as error:
             # Notes say what a fit that failed has spent.
@@ -64,12 +67,248 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def shown(text: str, kept: str = "") -> str:
-    """A text in which characters that a terminal obeys are escaped, but those that are kept."""
-    return "".join(
-        each if each.isprintable() or each in kept else repr(each)[1:-1] for each in text
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Add sizes, scales and the features' law."""
+    from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS
+
+    group = parser.add_argument_group("the problem")
+    add = adder(group)
+    add("--sample-size N", "number of records", int, required=True)
+    spectrum = adder(group.add_mutually_exclusive_group(required=True))
+    spectrum("--dimension P", "features of variance 1", int)
+    spectrum("--eigenvalues A,B,...", "eigenvalues of the features' second moment")
+    add("--signal NORM", "norm of the coefficients, or a range of it as LOW:HIGH (default 1)")
+    add(
+        "--label-noise-std STD",
+        "standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)",
+    )
+    add(
+        "--label-noise-law LAW[:MISFIT]",
+        f"law of the label noise: {', '.join(LABEL_NOISE_LAWS)} (default gaussian). MISFIT, "
+        "from 0 to 1 (default 0), says how much of what clipping takes away the features explain. "
+        "Name several where the law is not known: gaussian student_t3:0.3",
+        nargs="+",
+        default=["gaussian"],
+    )
+    add("--feature-law", "law of the features (default gaussian)", choices=FEATURE_LAWS)
+    add("--feature-norm NORM", "declared bound on a row's norm", float)
+    add("--label-bound SIZE", "declared bound on a label's absolute value", float)
+
+
+def problems_of(options: argparse.Namespace) -> tuple[Any, ...]:
+    """Problems at the ends of the stated ranges."""
+    import numpy as np
+
+    from privreg.methods.problem import Problem
+
+    signals = _range("--signal", options.signal)
+    noises = _range("--label-noise-std", options.label_noise_std)
+    if options.eigenvalues is None:
+        values = np.ones(require_count("--dimension", options.dimension, most=MOST_FEATURES))
+        if options.feature_law == "one_hot":
+            values /= options.dimension
+    else:
+        values = np.array(_numbers("--eigenvalues", options.eigenvalues, ","))
+    stated = {name: getattr(options, name) for name in ("feature_norm", "label_bound")}
+    # One declared bound for all, from the largest stated label.
+    largest = Problem(
+        options.sample_size,
+        values,
+        signal=signals[-1],
+        label_noise_std=noises[-1],
+        feature_law=options.feature_law,
+        **{name: bound for name, bound in stated.items() if bound is not None},
+    )
+    return largest.over(
+        signal=[signal / signals[-1] if signals[-1] else 1.0 for signal in signals],
+        label_noise_std=[noise / noises[-1] for noise in noises],
+        noise_shapes=[_shape(text) for text in options.label_noise_law],
     )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _range(name: str, text: str) -> list[float]:
+    ends = _numbers(name, text, ":")
+    if len(ends) > 2 or ends != sorted(ends):
+        raise ValueError(f"{name} must be a number or LOW:HIGH, got {text}")
+    return sorted(set(ends))
+
+
+def _shape(text: str) -> tuple[str, float]:
+    from privreg.methods.problem import LABEL_NOISE_LAWS
+
+    law, colon, misfit = text.partition(":")
+    if law not in LABEL_NOISE_LAWS:
+        raise ValueError(
+            f"--label-noise-law must be {', '.join(LABEL_NOISE_LAWS)} or one of them with "
+            f":MISFIT, got {text}"
+        )
+    try:
+        return law, float(misfit) if colon else 0.0
+    except ValueError:
+        raise ValueError(f"--label-noise-law must be LAW:MISFIT, got {text}") from None
+
+
+def _numbers(name: str, text: str, separator: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(separator)]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers with {separator!r} between, got {text}") from None
+
+
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `privreg predict`."""
+    from privreg import planning
+
+    add_problem(parser)
+    add_budget(parser)
+    add, names = adder(parser), list(planning.by_name())
+    listed = f"method to predict: {', '.join(names)}"
+    add("--method METHOD", listed, choices=names, required=True)
+    add(
+        "--set NAME=VALUE",
+        "settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
+        "clip_constant and its schedule: initial and exponent, or numerator and offset",
+        dest="settings",
+        nargs="*",
+        default=[],
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def predict(options: argparse.Namespace) -> str:
+    """The predictions, a problem each."""
+    from privreg import planning
+
+    budget, problems = budget_of(options), problems_of(options)
+    values: dict[str, float] = {}
+    for word in options.settings:
+        key, equals, number = word.partition("=")
+        try:
+            values[key] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ValueError(f"--set must be NAME=VALUE with a number, got {word}")
+    method = planning.by_name()[options.method].from_numbers(values, problems[0], budget)
+    found = [method.predict(problem, budget) for problem in problems]
+    if options.json:
+        plain = [
+            {**asdict(each), "regime": str(each.regime), "holds": each.holds} for each in found
+        ]
+        return as_json(plain, indent=1)
+    return "\n\n".join(
+        _prediction(problem, each) for problem, each in zip(problems, found, strict=True)
+    )
+
+
+def _prediction(problem: Any, found: Any) -> str:
+    lines = [
+        f"n = {problem.sample_size:,}, p = {problem.dimension}, "
+        f"excess risk of predicting the mean {problem.null_risk:.4g}, "
+        f"label noise {problem.label_noise_std:.4g} ({problem.label_noise_law}, "
+        f"misfit {problem.misfit:g})",
+        f"excess risk      {found.excess_risk:.4g} ± {found.excess_risk_std:.2g} over runs",
+        f"parameter error  {found.parameter_error:.4g} (squared)",
+        f"95 % interval    {found.interval_length:.4g} long",
+        f"theory           {found.regime}: {found.reason}",
+    ]
+    lines += [f"warning          {each}" for each in found.warnings]
+    if not found.holds:
+        lines.append("These numbers are not to be relied on.")
+    elif not found.beats_the_mean:
+        lines.append("The fit will not be better than predicting the mean.")
+    return "\n".join(lines)
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `privreg plan`."""
+    from privreg import planning
+
+    add_problem(parser)
+    add_budget(parser, required=False)
+    add, target = adder(parser), adder(parser.add_mutually_exclusive_group())
+    target("--target-risk RISK", "find the least budget for this mean excess risk", float)
+    target(
+        "--target-length LENGTH", "find the least budget for 95 %% intervals of this length", float
+    )
+    names = list(planning.searched())
+    listed = f"methods to compare (default all): {', '.join(names)}"
+    add("--methods METHOD", listed, choices=names, nargs="+")
+    least = "what the plan minimises at a budget (default excess_risk)"
+    add("--objective", least, choices=planning.OBJECTIVES)
+    add("--figure FILE", "draw the methods' predicted errors", Path)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def plan(options: argparse.Namespace) -> str:
+    """The plan, also drawn where a figure is named."""
+    from privreg import planning
+
+    problems = problems_of(options)
+    stated = options.rho is not None or options.epsilon is not None
+    target = options.target_risk is not None or options.target_length is not None
+    if stated == target:
+        raise ValueError(
+            "one of --rho, --epsilon, --target-risk and --target-length must be given, "
+            f"got {'a budget and a target' if stated else 'none'}"
+        )
+    if target:
+        found = planning.least_budget(
+            problems,
+            target_risk=options.target_risk,
+            target_length=options.target_length,
+            neighbours=options.neighbours,
+            methods=options.methods,
+        )
+    else:
+        found = planning.plan_run(
+            problems, budget_of(options), methods=options.methods, objective=options.objective
+        )
+    if options.figure is not None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError("--figure needs Matplotlib, which is not installed") from None
+        figure = Figure(figsize=(7, 3.5), layout="constrained")
+        planning.draw(found, figure.subplots())
+        figure.savefig(options.figure)
+    if options.json:
+        return as_json(planning.plain(found), indent=1)
+    budget = found.budget
+    return (
+        f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
+        f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}\n\n{found}"
+    )
+
+
+Options = Callable[[argparse.ArgumentParser], None]
+Run = Callable[[argparse.Namespace], str | None]
+# What a command does, its options, and its run.
+COMMANDS: dict[str, tuple[str, Options, Run]] = {
+    "predict": ("predict the error of a private run from its settings alone", add_predict, predict),
+    "plan": (
+        "find the best method and settings for a budget, or the least budget for a target",
+        add_plan,
+        plan,
+    ),
+    "bounds": (
+        "write a template of bounds from the header and the column types of a table alone",
+        tables.add_bounds,
+        tables.bounds,
+    ),
+    "fit": (
+        "fit a table in a file under a privacy budget, with intervals",
+        tables.add_fit,
+        tables.fit,
+    ),
+    "score": (
+        "score a fit on a table under a privacy budget: mean squared error and R²",
+        tables.add_score,
+        tables.score,
+    ),
+    "odometer": (
+        "add up what several fits of one table cost",
+        tables.add_odometer,
+        tables.odometer,
+    ),
+}

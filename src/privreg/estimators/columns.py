@@ -1,36 +1,37 @@
-"""Declared columns of a table, each encoded cell by cell with the casts of Arrow.
+"""Columns of a table: declared bounds, the units that they make, cells of files, refused arrays.
 
-A cell's features depend on the cell, on its column's type, which is the file's, and on what was
-declared. What has none is missing: nothing is guessed for it.
+Cells of a file are encoded with the casts of Arrow. Their features depend on the cell, on its
+column's type, which is the file's, and on what was declared. What has none is missing: nothing is
+guessed for it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from privreg.checks import (
-    Immutable,
-    frozen,
+    LEAST,
+    MOST,
+    MOST_COLUMNS,
     places,
-    require_number,
     require_real,
     require_unmasked,
     short,
+    sort,
 )
 
 FloatArray = NDArray[np.float64]
-LARGEST, NARROWEST = 1e15, 1e-15
 
 
-@dataclass(frozen=True)
-class Frame(Immutable):
+class Frame:
     r"""Units in which every feature and label lies in [-1, 1].
 
     .. math::
@@ -41,36 +42,25 @@ class Frame(Immutable):
     first. Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped.
     """
 
-    features: FloatArray
-    label: FloatArray
-    intercept: bool
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "features", frozen(self.features))
-        object.__setattr__(self, "label", frozen(self.label))
-
-    @property
-    def dimension(self) -> int:
-        """Number of columns of the mapped rows."""
-        return len(self.features) + self.intercept
-
-    @property
-    def feature_norm(self) -> float:
-        """Largest length of a mapped row."""
-        return float(np.sqrt(self.dimension))
+    def __init__(self, features: FloatArray, label: FloatArray, intercept: bool) -> None:
+        self.features, self.label, self.intercept = features, label, intercept
+        # Number of columns of the mapped rows, and the largest length of a row.
+        self.dimension = len(features) + intercept
+        self.feature_norm = float(np.sqrt(self.dimension))
+        self._centre, self._half = _scale(features, intercept)
+        self._label_centre, self._label_half = _scale(label, intercept)
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
         """Mapped rows (n, dimension) of features (n, p), of which none may be missing."""
         low, high = self.features.T
-        centre, half = _scale(self.features, self.intercept)
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
         order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
         mapped = np.empty((len(features), self.dimension), order=order)
         inside = mapped[:, int(self.intercept) :]
         np.clip(features, low, high, out=inside)
         _require_present("features", inside)
-        inside -= centre
-        inside *= 1 / half
+        inside -= self._centre
+        inside *= 1 / self._half
         np.clip(inside, -1, 1, out=inside)
         if self.intercept:
             mapped[:, 0] = 1
@@ -86,12 +76,11 @@ class Frame(Immutable):
         if self.intercept:
             mapped[:, 0] = ~absent
         low, high = self.features.T
-        centre, half = _scale(self.features, self.intercept)
         for k, values in enumerate(columns):
             inside = mapped[:, k + self.intercept]
             np.clip(values, low[k], high[k], out=inside)
-            inside -= centre[k]
-            inside *= 1 / half[k]
+            inside -= self._centre[k]
+            inside *= 1 / self._half[k]
             np.clip(inside, -1, 1, out=inside)
             if some:
                 inside[absent] = 0
@@ -100,36 +89,32 @@ class Frame(Immutable):
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Mapped labels (n,), of which none may be missing."""
-        centre, half = _scale(self.label, self.intercept)
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
-        return np.clip((clipped - centre) / half, -1, 1)
+        return np.clip((clipped - self._label_centre) / self._label_half, -1, 1)
 
     def features_of(self, rows: FloatArray) -> FloatArray:
         """Features (n, p) of mapped rows (n, p), without the column of ones."""
-        centre, half = _scale(self.features, self.intercept)
-        return np.asarray(centre + half * rows)
+        return np.asarray(self._centre + self._half * rows)
 
     def labels_of(self, values: FloatArray) -> FloatArray:
         """Labels of mapped values, of any shape."""
-        centre, half = _scale(self.label, self.intercept)
-        return np.asarray(centre + half * values)
+        return np.asarray(self._label_centre + self._label_half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
-        centre, half = _scale(self.features, self.intercept)
-        label_centre, label_half = _scale(self.label, self.intercept)
+        half, label_half = self._half, self._label_half
         slopes = np.diag(label_half / half)
         if not self.intercept:
             return slopes, np.zeros(len(slopes))
         matrix = np.zeros((self.dimension, self.dimension))
         matrix[:-1, 1:] = slopes
-        matrix[-1] = np.concatenate([[label_half], -label_half * centre / half])
-        return matrix, np.append(np.zeros(len(slopes)), label_centre)
+        matrix[-1] = np.concatenate([[label_half], -label_half * self._centre / half])
+        return matrix, np.append(np.zeros(len(slopes)), self._label_centre)
 
 
 def declared(
-    name: str, bounds: Any, *, columns: int, names: Sequence[str] | None = None
+    name: str, bounds: Any, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
     """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
     if isinstance(bounds, Mapping) and bounds:
@@ -167,20 +152,16 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     require_unmasked(name, bounds)
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be numbers, got {bounds.dtype}")
-    ends = [require_real(name, end, least=-LARGEST, most=LARGEST) for end in bounds]
+    ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
             raise ValueError(f"{name} must hold numbers or {columns} each, got shape {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
-    _require_width(name, pairs)
-    return pairs
-
-
-def _require_width(name: str, pairs: FloatArray) -> None:
-    narrow = pairs[:, 1] - pairs[:, 0] < NARROWEST
+    narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):
         found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
-        raise ValueError(f"{name} must have low less than high, got {found}")
+        raise ValueError(f"{name} must have low less than high, by {LEAST:g} or more, got {found}")
+    return pairs
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:
@@ -213,38 +194,19 @@ class Cells(NamedTuple):
     missing: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
 class Numbers:
     """A column of numbers with its bounds.
 
     Integers, decimals and floats are numbers, and so are texts such as `-1.5`, `2e3` and `inf`,
-    with blanks around them. Null, NaN and any other text are missing.
+    with blanks around them. Null, NaN and any other text are missing. `names` and `bounds` are
+    those of the features that a column makes; it `clips` if cells can lie outside its bounds.
     """
 
-    name: str
-    low: float
-    high: float
+    clips = True
 
-    def __post_init__(self) -> None:
-        low = require_number("low", self.low, least=-LARGEST, most=LARGEST)
-        high = require_number("high", self.high, least=-LARGEST, most=LARGEST)
-        if not low < high:
-            raise ValueError(f"high must be more than low, got {low:g} and {high:g}")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that it makes."""
-        return (self.name,)
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the features that it makes."""
-        return [(self.low, self.high)]
-
-    @property
-    def clips(self) -> bool:
-        """Whether a cell can lie outside its bounds."""
-        return True
+    def __init__(self, name: str, low: float, high: float) -> None:
+        self.name, self.low, self.high = name, low, high
+        self.names, self.bounds = [name], [(low, high)]
 
     def require_type(self, kind: Any) -> None:
         """An error unless cells of the Arrow type can be numbers."""
@@ -278,7 +240,6 @@ class Numbers:
         return "write the column as numbers"
 
 
-@dataclass(frozen=True)
 class Categories:
     """A column of declared categories: one feature of zeros and ones for each but the first.
 
@@ -286,30 +247,17 @@ class Categories:
     and `true`. Null and what was not declared are missing.
     """
 
-    name: str
-    categories: tuple[str, ...]
+    clips = False
 
-    def __post_init__(self) -> None:
-        if len(set(self.categories)) < max(2, len(self.categories)):
+    def __init__(self, name: str, categories: tuple[str, ...]) -> None:
+        if len(set(categories)) < max(2, len(categories)):
             raise ValueError(
-                f"categories of {self.name!r} must be two or more different texts, "
-                f"got {short(self.categories)}"
+                f"categories of {name!r} must be two or more different texts, "
+                f"got {short(categories)}"
             )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that it makes."""
-        return tuple(f"{self.name}={each}" for each in self.categories[1:])
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the features that it makes."""
-        return [(0.0, 1.0)] * (len(self.categories) - 1)
-
-    @property
-    def clips(self) -> bool:
-        """Whether a cell can lie outside its bounds."""
-        return False
+        self.name, self.categories = name, categories
+        self.names = [f"{name}={each}" for each in categories[1:]]
+        self.bounds = [(0.0, 1.0)] * len(self.names)
 
     def require_type(self, kind: Any) -> None:
         """An error unless cells of the Arrow type can be the categories, each of them."""
@@ -472,3 +420,99 @@ def _category(name: str, value: Any) -> str:
         f"categories of {name!r} must be texts, integers or truth values, got a "
         f"{type(value).__name__}"
     )
+
+
+T = TypeVar("T")
+# Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
+NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
+
+
+def unquoted(call: Callable[[], T], **data: Any) -> T:
+    """Result of a call of scikit-learn; where it refuses the data, an error that quotes no cell.
+
+    Where all cells are finite numbers, what it says is of shapes and names alone.
+    """
+    for name, value in data.items():
+        require_unmasked(name, value)
+    found: Any = None
+    error: Exception | None = None
+    try:
+        found = call()
+    except (TypeError, ValueError, OverflowError) as refusal:
+        error = refusal
+    faults = [_faults(name, value, cells=error is not None) for name, value in data.items()]
+    text = "; ".join(filter(None, faults))
+    if error is None and not text:
+        return found
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    if text:
+        # Words that scikit-learn's checks of estimators look for.
+        argument = ": argument must be a string or a real number" if kind is TypeError else ""
+        numbers = ": Complex data not supported" if "complex" in text else ""
+        text = f"finite numbers without NaN{argument}, got {text}{numbers}"
+    else:
+        text = f"what scikit-learn takes: {error}"
+    # Outside the handler, so that the error does not carry the one with the values.
+    raise kind(f"{' and '.join(data)} must be {text}")
+
+
+def _faults(name: str, value: Any, *, cells: bool) -> str:
+    """Types that are no numbers and, where cells are asked for, places of no finite numbers."""
+    if value is None or issparse(value):
+        return ""
+    framed = hasattr(value, "columns")
+    kinds: Any = getattr(value, "dtypes", getattr(getattr(value, "schema", None), "types", None))
+    if kinds is None:
+        kinds = getattr(value, "dtype", getattr(value, "type", np.dtype(object)))
+    texts = [getattr(each, "name", str(each)).lower() for each in (kinds if framed else [kinds])]
+    wrong = {k: {text} for k, text in enumerate(texts) if not NUMERIC.match(text)}
+    table = np.zeros(0)
+    if cells or "object" in texts:
+        try:
+            table = np.asarray(value, dtype=object)
+        except (TypeError, ValueError):
+            return sort(value)
+        columns = table.T if framed else [table.ravel()]
+        for k in [k for k, text in enumerate(texts) if text == "object"]:
+            wrong[k] = {kind.__name__ for kind in set(map(type, columns[k])) if not _is_real(kind)}
+    found = []
+    if any(wrong.values()):
+        words = sorted({re.sub(r"\W.*|\d+", "", text) for own in wrong.values() for text in own})
+        where = _columns(value, [k for k, own in wrong.items() if own])
+        found.append(f"{' and '.join(words)} in {name}{where}")
+    if cells and name == "X" and table.ndim < 2:
+        found.append(f"{table.ndim} dimensions: Reshape your data to rows and columns")
+    elif cells and table.size:
+        table = np.atleast_1d(table)
+        try:
+            bad: Any = ~np.isfinite(table.astype(np.float64))
+        except (TypeError, ValueError, OverflowError):
+            bad = ~np.frompyfunc(_is_number, 1, 1)(table).astype(bool)
+        if framed and np.any(bad):
+            where = _columns(value, np.flatnonzero(bad.any(axis=0)))
+            found.append(f"{places(bad.any(axis=1))} of {name}{where}")
+        elif np.any(bad):
+            found.append(f"{places(bad)} of {name}")
+    return "; ".join(found)
+
+
+def _columns(value: Any, at: Sequence[int] | NDArray[np.intp]) -> str:
+    # The columns of an Arrow table are its cells.
+    arrow = hasattr(value, "column_names") and not hasattr(value, "dtypes")
+    named = value.column_names if arrow else getattr(value, "columns", None)
+    if named is None:
+        return ""
+    listed = ", ".join(short(named[place]) for place in at[:MOST_COLUMNS])
+    return f", columns {listed}{', ...' if len(at) > MOST_COLUMNS else ''}"
+
+
+def _is_real(kind: type) -> bool:
+    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
+    return numbers and not issubclass(kind, np.timedelta64)
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(cell)))
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
-from functools import partial, wraps
+from functools import partial
 from math import inf
-from numbers import Real
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Literal, Self, TypeVar
-from warnings import warn
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,61 +19,46 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from privreg.algorithms.adassp import Bounds
-from privreg.algorithms.records import Persons, require_groups
-from privreg.algorithms.samples import ArraySamples, Samples, WeightedSamples, weight_roots
-from privreg.algorithms.whitened_descent import private_count, require_budget
 from privreg.checks import (
-    MOST_COLUMNS,
-    places,
+    MOST,
     require_answer,
-    require_array,
     require_choice,
     require_count,
     require_flag,
     require_instance,
-    require_number,
-    require_unmasked,
-    short,
+    require_real,
+    require_scale,
 )
-from privreg.estimators.columns import LARGEST, NARROWEST, Frame, Numbers, declared, table_columns
+from privreg.estimators.columns import Frame, Numbers, declared, table_columns, unquoted
 from privreg.estimators.odometer import Odometer, PrivacyStatement
-from privreg.estimators.outlook import FIT_TARGETS, FitTarget, Outlook, foreseen, hopeless
-from privreg.estimators.report import (
-    READING,
-    Part,
-    PredictionIntervals,
-    Summary,
-    as_html,
-    as_text,
-    coefficient_rows,
-    draw_budget,
-    draw_slopes,
-    html_budget,
-    html_slopes,
-    new_axes,
-    quality_part,
-    slope_bars,
-    target_sentences,
-    weight_sentences,
-)
-from privreg.estimators.table_quality import (
-    WEIGHTS,
-    TableQuality,
-    private_quality,
-    require_share,
-)
-from privreg.estimators.tables import Table, TableSamples, open_table
-from privreg.inference.population_intervals import (
-    CoefficientCovariance,
-    CoefficientIntervals,
-    Target,
-)
-from privreg.methods.method import Declared, Fitted, Method, require_method
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Secret, Seeded
+from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    # Numba and the methods are imported by the first fit, so that this module loads as quickly as
+    # scikit-learn.
+    from privreg.algorithms.records import Persons
+    from privreg.algorithms.samples import ArraySamples, Samples
+    from privreg.estimators.outlook import FitTarget, Outlook
+    from privreg.estimators.report import Part, PredictionIntervals, Summary
+    from privreg.estimators.table_quality import TableQuality
+    from privreg.estimators.tables import Table
+    from privreg.inference.population_intervals import (
+        CoefficientCovariance,
+        CoefficientIntervals,
+        Target,
+    )
+    from privreg.methods.method import Fitted, Method
+
+FloatArray = NDArray[np.float64]
+COUNT_SHARE = 0.01
+CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
+INPUTS = (
+    "inputs are functions of one record and of public values, which what a scaler learns from the "
+    "table is not"
+)
+# Numbers of a table that are held in memory rather than read at each pass.
+HELD_NUMBERS = 20_000_000
 CLONES = (
     "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
     "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
@@ -89,557 +69,11 @@ ROWS_OF_CLONES = (
     "cross-validation hands groups to its splitter alone. Declare unit='row', or unit='person' "
     "where persons have several rows"
 )
-# How many clones an estimator and its clones have, in this process and before it: beside the
-# objects, so that neither an original nor a clone differs from one that nobody cloned.
-_of_originals: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
-_of_clones: WeakKeyDictionary[Any, SimpleNamespace] = WeakKeyDictionary()
+# Number of clones of an estimator, beside it, so that cloning changes no original.
+_clones: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
 
 
-def related(estimator: Any, clone: Any) -> Any:
-    """The clone, counted with the estimator's other clones, or with those of its original."""
-    known = _of_clones.get(estimator)
-    own = SimpleNamespace(count=0)
-    clones = _of_originals.setdefault(estimator, own) if known is None else known
-    clones.count += 1
-    _of_clones[clone] = clones
-    return clone
-
-
-def clones_of(estimator: Any) -> int:
-    """Number of clones that it is one of; a meta-estimator of one fit makes one, and 0 is none."""
-    known = _of_clones.get(estimator)
-    return 0 if known is None else known.count
-
-
-def is_clone_of(estimator: Any, count: int) -> None:
-    """Take over the count of `clones_of` from the process that a pickle comes from."""
-    if count:
-        _of_clones[estimator] = SimpleNamespace(count=count)
-
-
-def whole(fit: Fit) -> Fit:
-    """A method that fits all attributes anew, or fails and leaves the object as it was.
-
-    It runs on a copy with the settings and no fitted attribute. The object takes the copy's
-    attributes over in one assignment, so that not even an interrupt mixes old and new, and warns.
-    """
-
-    @wraps(fit)
-    def fitted_whole(self: Any, *arguments: Any, **named: Any) -> Any:
-        attempt = object.__new__(type(self))
-        attempt.__dict__ = {
-            name: value for name, value in vars(self).items() if not _is_fitted(name)
-        }
-        is_clone_of(attempt, clones_of(self))
-        fit(attempt, *arguments, **named)
-        self.__dict__ = attempt.__dict__
-        # A filter that makes errors of them finds the object fitted.
-        with counted(self.privacy_.with_secret_noise, seeded=self.privacy_.seeded):
-            for text in self.warnings_:
-                warn(text, UserWarning, stacklevel=2)
-        return self
-
-    return fitted_whole  # type: ignore[return-value]
-
-
-@contextmanager
-def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
-    """Add to any error from here on that the budget counts as spent.
-
-    That a fit failed depends on its data and its noise as its result does, and is paid for by the
-    same budget.
-    """
-    try:
-        yield
-    except BaseException as error:
-        spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
-        error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
-        raise
-
-
-def _is_fitted(name: str) -> bool:
-    return name == "_fitted" or (name.endswith("_") and not name.startswith("__"))
-
-
-T = TypeVar("T")
-# What is passed on of scikit-learn's messages: sizes, types and names of columns.
-KNOWN = re.compile(
-    "|".join(
-        (
-            r"Found array with \d+ (sample|feature)\(s\) \(shape=\([\d, ]*\)\) while a minimum of "
-            r"\d+ is required( by \w+)?\.",
-            r"Found array with dim \d+",
-            r"Found input variables with inconsistent numbers of samples: \[[\d, ]+\]",
-            r"Input \w+ contains (NaN|infinity or a value too large for dtype\('float64'\))",
-            r"Complex data not supported",
-            r"Expected 2D array, got (1D|scalar) array instead",
-            r"Sparse data was passed for \w+, but dense data is required",
-            r"The feature names should match those that were passed during fit\.[\s\S]*",
-            r"X has \d+ features, but \w+ is expecting \d+ features as input",
-            r"argument must be a string or a (real )?number, not '\w+'",
-            r"requires y to be passed, but the target y is None",
-            r"y should be a 1d array, got an array of shape \([\d, ]*\) instead",
-            r"Expected unique column names, got:\n- .*",
-            r"Feature names are only supported if all input features have string names, but your "
-            r"input has \[[\w', ]*\] as feature name / column name types",
-            r"np\.matrix is not supported\. Please convert to a numpy array with np\.asarray",
-        )
-    )
-)
-# Of these there is more to say than where the cells are.
-RESHAPE = "Reshape your data to rows and columns"
-# Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
-NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
-
-
-def unquoted(call: Callable[[], T], **data: Any) -> T:
-    """Result of a call; where it refuses the data, an error that names and quotes none of them."""
-    try:
-        found = call()
-        message = _message("", data) if any(_types(*each) for each in data.items()) else ""
-        if not message:
-            return found
-        kind: type[Exception] = ValueError
-    except (TypeError, ValueError, OverflowError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        message = _message(str(error), data)
-    # Outside the handler, so that the error does not carry the one with the values.
-    raise kind(message)
-
-
-def _message(text: str, data: dict[str, Any]) -> str:
-    names = " and ".join(data)
-    faults = [fault for each in data.items() for fault in (*_types(*each), *_faults(*each))]
-    known = KNOWN.search(text)
-    if known is None:
-        found = "; ".join(faults) or ", ".join(type(value).__name__ for value in data.values())
-        return f"{names} must be finite numbers, got {found}"
-    says = known[0].rstrip(" \n") + (f". {RESHAPE}" if known[0].startswith("Expected 2D") else "")
-    says = says.replace(":\n-", "") if known[0].startswith("Expected unique") else says
-    where = (
-        f" ({'; '.join(faults)})" if faults and known[0].startswith(("Input", "argument")) else ""
-    )
-    return f"{names} must be what scikit-learn takes: {says}{where}"
-
-
-def _faults(name: str, value: Any) -> list[str]:
-    """Places of cells that are no finite numbers; none for what has no cells."""
-    try:
-        cells = np.asarray(value, dtype=object)
-    except (TypeError, ValueError):
-        return []
-    if cells.ndim not in (1, 2) or not cells.size:
-        return []
-    wrong = np.column_stack([_wrong(column) for column in np.atleast_2d(cells.T)])
-    if not np.any(wrong):
-        return []
-    if cells.ndim == 2 and _names(value) is not None:
-        rows = places(np.asarray(wrong.any(axis=1)))
-        return [f"{rows} of {name}{_columns(value, np.flatnonzero(wrong.any(axis=0)))}"]
-    return [f"{places(wrong if cells.ndim == 2 else wrong[:, 0])} of {name}"]
-
-
-def _types(name: str, value: Any) -> list[str]:
-    """Types of cells that are no numbers: those that columns have, or those of objects in them."""
-    found: Any = getattr(value, "dtypes", getattr(getattr(value, "schema", None), "types", None))
-    if found is None:
-        found = getattr(value, "dtype", getattr(value, "type", np.dtype(object)))
-    framed = hasattr(value, "columns")
-    texts = [getattr(each, "name", str(each)).lower() for each in (found if framed else [found])]
-    columns: Any = texts
-    if "object" in texts:
-        try:
-            cells = np.asarray(value, dtype=object)
-        except (TypeError, ValueError):
-            return []
-        columns = cells.T if framed else [cells.ravel()]
-    wrong = {}
-    for k, (text, column) in enumerate(zip(texts, columns, strict=True)):
-        kinds = {kind for kind in set(map(type, column)) if not _is_real(kind)}
-        listed = [kind.__name__ for kind in kinds] if text == "object" else [text]
-        wrong.update({k: listed} if listed and not NUMERIC.match(text) else {})
-    if not wrong:
-        return []
-    words = sorted({re.sub(r"\W.*|\d+", "", text) for own in wrong.values() for text in own})
-    return [f"{' and '.join(words)} in {name}{_columns(value, np.array(list(wrong)))}"]
-
-
-def _is_real(kind: type) -> bool:
-    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
-    return numbers and not issubclass(kind, np.timedelta64)
-
-
-def _names(value: Any) -> Any:
-    # The columns of an Arrow table are its cells.
-    arrow = hasattr(value, "column_names") and not hasattr(value, "dtypes")
-    return value.column_names if arrow else getattr(value, "columns", None)
-
-
-def _columns(value: Any, at: NDArray[np.intp]) -> str:
-    named = _names(value)
-    if named is None:
-        return ""
-    listed = ", ".join(short(named[place]) for place in at[:MOST_COLUMNS])
-    return f", columns {listed}{', ...' if at.size > MOST_COLUMNS else ''}"
-
-
-def _wrong(column: NDArray[Any]) -> NDArray[np.bool_]:
-    try:
-        return ~np.isfinite(column.astype(np.float64))
-    except (TypeError, ValueError, OverflowError):
-        return np.array([not _is_number(cell) for cell in column])
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-FloatArray = NDArray[np.float64]
-
-
-class FittedRegression(RegressorMixin, BaseEstimator):
-    """Answers of `PrivateLinearRegression`, all of them functions of what was released."""
-
-    fit_intercept: bool
-    coef_: FloatArray
-    intercept_: float
-    feature_bounds_: FloatArray
-    label_bounds_: FloatArray
-    n_features_in_: int
-    outlook_: Outlook
-    privacy_: PrivacyStatement
-    quality_: TableQuality | None
-    weight_bound_: float | None
-    settings_: Method
-    warnings_: list[str]
-    _fitted: Fitted
-
-    def predict(self, X: Any) -> FloatArray:
-        """Predicted labels, shape (n,), of features (n, p)."""
-        check_is_fitted(self)
-        features = self._rows(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
-
-    def score(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> float:
-        """R² of the predictions of these rows, as in scikit-learn. Not private.
-
-        Parameters
-        ----------
-        X : array_like or DataFrame, shape (n, p)
-        y, sample_weight : array_like, shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If R² is no number: of one row, or of labels beyond double precision.
-        """
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        for name, value in {"y": y, **weights}.items():
-            require_unmasked(name, value)
-        predicted = self.predict(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
-        return float(require_answer("y", np.asarray(found)))
-
-    def confidence_intervals(
-        self, level: float = 0.95, target: Target = "population"
-    ) -> CoefficientIntervals:
-        """Intervals for the coefficients, and after them for the intercept if there is one.
-
-        Parameters
-        ----------
-        level : float
-            Nominal coverage in (0, 1).
-        target : {"population", "empirical"}
-            Coefficients in the population that the records come from, or those of the same loss on
-            these records without noise; `least_squares_intervals` and, for a robust fit,
-            `population_intervals` say what is assumed.
-
-        Returns
-        -------
-        CoefficientIntervals
-            At no further cost. Infinite where none are known for the method, or for a reason that
-            `reasons` gives.
-        """
-        check_is_fitted(self)
-        return self._intervals(np.eye(self.n_features_in_ + self.fit_intercept), level, target)
-
-    def intervals_at(
-        self, X: Any = None, level: float = 0.95, target: Target = "population"
-    ) -> CoefficientIntervals:
-        """Intervals for β_0 + xᵀβ at given rows, which is no interval for a single label.
-
-        Parameters
-        ----------
-        X : array_like or DataFrame, shape (n, p), optional
-            Public rows, of up to 1e80 widths of the bounds; by default the private mean of the
-            features, by weight where records had weights, if the fit has an intercept and
-            releases it.
-        level, target
-            As for `confidence_intervals`.
-        """
-        check_is_fitted(self)
-        if X is None:
-            centre = getattr(self._fitted, "centre", None)
-            if centre is None:
-                raise ValueError(
-                    "X must be given for a fit without intercept or private mean, got None"
-                )
-            rows = self._frame().features_of(centre.value[None, 1:])
-        else:
-            rows = self._rows(X)
-            scale = np.ptp(self.feature_bounds_, axis=1) / 2 + np.ptp(self.label_bounds_)
-            require_array("X", rows / scale, shape=rows.shape, least=-1e80, most=1e80)
-        if self.fit_intercept:
-            rows = np.column_stack([rows, np.ones(len(rows))])
-        return self._intervals(rows, level, target)
-
-    def _intervals(self, rows: FloatArray, level: float, target: Target) -> CoefficientIntervals:
-        """For linear functionals of the coefficients and, after them, the intercept."""
-        matrix, offset = self._frame().functionals()
-        return self.settings_.intervals(
-            self._fitted,
-            level=level,
-            target=target,
-            functionals=rows @ matrix,
-            offset=rows @ offset,
-        )
-
-    def covariance(self, target: Target = "population") -> CoefficientCovariance:
-        """Covariance of the coefficients, and after them of the intercept if there is one.
-
-        Parameters
-        ----------
-        target : {"population", "empirical"}
-            As for `confidence_intervals`.
-
-        Returns
-        -------
-        CoefficientCovariance
-            `total`, and its parts `sampling` and `privacy`, in the units of the coefficients. The
-            roots of its diagonal are the standard errors of `confidence_intervals`. Of a linear
-            functional ask `intervals_at`, which looks at that one alone.
-
-        Guarantee
-        ---------
-        A function of what the fit released: no further cost.
-        """
-        check_is_fitted(self)
-        matrix, _ = self._frame().functionals()
-        return self.settings_.covariance(self._fitted, target=target, functionals=matrix)
-
-    def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
-        """Coefficients with standard errors, tests and intervals, as in statsmodels.
-
-        Parameters
-        ----------
-        level, target
-            As for `confidence_intervals`.
-
-        Returns
-        -------
-        Summary
-            To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. A p-value inverts
-            the intervals: it is below α where the interval of level 1 - α leaves 0 out, and 1 where
-            the interval is infinite.
-
-        Guarantee
-        ---------
-        A function of what the fit released and of what is public: no further cost.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from privreg import Budget, PrivateLinearRegression
-        >>> rng = np.random.default_rng(0)
-        >>> features = rng.uniform(0, 10, (5_000, 2))
-        >>> labels = 3 + features @ [2.0, -1.0] + rng.normal(0, 2, 5_000)
-        >>> model = PrivateLinearRegression(
-        ...     Budget.approximate(4.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40)
-        ... ).fit(features, labels)
-        >>> columns = model.summary().columns
-        >>> columns["name"], [p < 0.001 for p in columns["p_value"][:2]]
-        (['x0', 'x1', '(intercept)'], [True, True])
-        """
-        check_is_fitted(self)
-        names, intervals = self._names(), self.confidence_intervals(level, target)
-        notes = self._target_sentences(intervals, names)
-        records = getattr(self._fitted, "sample_size", None)
-        counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
-        unit = f"{self.privacy_.unit.title()}s"
-        weighted = "" if self.weight_bound_ is None else "weighted "
-        facts = (
-            ("Method", weighted + self.settings_.name.replace("_", " ")),
-            ("Target", target),
-            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
-            ("Coefficients", str(len(names))),
-            *self.privacy_.facts,
-        )
-        return Summary(tuple(names), intervals, facts, (*notes, *READING))
-
-    def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
-        """Mean prediction and interval for a new observation, at public rows.
-
-        Parameters
-        ----------
-        X : array_like or DataFrame, shape (n, p)
-            Public rows, as for `intervals_at`.
-        level : float
-            Nominal coverage in (0, 1).
-
-        Returns
-        -------
-        PredictionIntervals
-            `to_frame()` has the columns of statsmodels' `summary_frame`.
-
-        Raises
-        ------
-        ValueError
-            For a fit that releases no law of its residuals: of another method than least squares,
-            of persons, or with weights.
-
-        Guarantee
-        ---------
-        A function of what the fit released: no further cost.
-
-        Notes
-        -----
-        No law of the errors is assumed: half-widths come from the private histogram of the fit
-        (`inference.least_squares_intervals`). A new record of the same population, clipped to the
-        bounds as in the fit, lies inside with probability `level` or more. That is an average over
-        records: where the errors' size depends on the features, rows of large errors are covered
-        less, others more.
-        """
-        means = self.intervals_at(X, level)
-        if self.privacy_.unit == "person":
-            raise ValueError(
-                "groups must not have been given: of persons no law of a row's residual is released"
-            )
-        if self.weight_bound_ is not None:
-            raise ValueError(
-                "sample_weight must not have been given: with weights no law of a residual itself "
-                "is released"
-            )
-        frame = self._frame()
-        rows = frame.rows(np.asarray(self._rows(X)))
-        found = self.settings_.new_observations(self._fitted, rows, level=level)
-        ends = (found.centre - found.half_width, found.centre + found.half_width)
-        # Without an intercept the frame's labels go beyond their bounds, at either end.
-        lower, upper = (
-            np.clip(frame.labels_of(np.clip(end, -1.0, 1.0)), *self.label_bounds_) for end in ends
-        )
-        return PredictionIntervals(means, lower, upper, found.reason)
-
-    def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
-        """Slopes with their intervals, and where the budget went.
-
-        Parameters
-        ----------
-        axes : sequence of two matplotlib.axes.Axes, optional
-            For the slopes and the budget; those of a new figure of pyplot by default.
-        level : float
-            Nominal coverage of the intervals.
-
-        Returns
-        -------
-        sequence of two matplotlib.axes.Axes
-            The figure is `axes[0].figure`.
-
-        Raises
-        ------
-        ImportError
-            If Matplotlib is not installed and no axes are given.
-        """
-        check_is_fitted(self)
-        bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
-        spending = self.privacy_.spending
-        first, second = axes = new_axes(len(bars), len(spending)) if axes is None else axes
-        draw_slopes(bars, first)
-        draw_budget(spending, second)
-        return axes
-
-    def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
-        """Coefficients with their intervals, and the privacy that was spent.
-
-        Parameters
-        ----------
-        format : {"text", "html"}
-        level : float
-            Nominal coverage of the intervals.
-        """
-        check_is_fitted(self)
-        require_choice("format", format, ("text", "html"))
-        names, intervals = self._names(), self.confidence_intervals(level)
-        privacy, settings, bounds = self.privacy_, self.settings_, self.feature_bounds_
-        notes = [*self._target_sentences(intervals, names), *READING]
-        whole = privacy.with_secret_noise.rho
-        spending: list[tuple[str, ...]] = [
-            (what, f"{budget.rho:.4g}", f"{100 * budget.rho / whole:.1f} %")
-            for what, budget in privacy.spending
-        ]
-        guarantee = [
-            f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
-            f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
-        ]
-        pairs = zip(["label", *names], [self.label_bounds_, *bounds], strict=False)
-        chosen = [
-            f"{settings.name.replace('_', ' ')}: {settings}",
-            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
-        ]
-        parts: list[Part] = [
-            ("Coefficients", *coefficient_rows(names, intervals), notes),
-            ("Predicted before the fit", None, [], self.outlook_.sentences),
-            *([] if self.quality_ is None else [quality_part(self.quality_)]),
-            ("Privacy", None, [], guarantee),
-            ("Spent on", ("", "rho", "share"), spending, []),
-            ("Assumed", None, [], list(privacy.assumptions)),
-            ("Chosen without the data", None, [], chosen),
-        ]
-        if format == "text":
-            return as_text(parts)
-        pictures = {
-            "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
-            "Spent on": html_budget(privacy.spending),
-        }
-        return as_html(parts, pictures)
-
-    def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
-        fit, bound = self._fitted, self.weight_bound_
-        return [
-            *(f"Warning: {each}." for each in self.warnings_),
-            *([] if bound is None else weight_sentences(fit, bound)),
-            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
-        ]
-
-    def _rows(self, X: Any) -> FloatArray:
-        require_unmasked("X", X)
-        options = {"dtype": np.float64, "reset": False}
-        return np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
-
-    def _frame(self) -> Frame:
-        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
-
-    def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        listed = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
-        return [*map(str, listed), *(["(intercept)"] if self.fit_intercept else [])]
-
-
-COUNT_SHARE = 0.01
-CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
-INPUTS = (
-    "inputs are functions of one record and of public values, which what a scaler learns from the "
-    "table is not"
-)
-# Numbers of a table that are held in memory rather than read at each pass.
-HELD_NUMBERS = 20_000_000
-
-
-class PrivateLinearRegression(FittedRegression):
+class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     r"""Linear regression under differential privacy, with intervals that count all noise.
 
     .. math:: y \approx \beta_0 + x^\top\beta
@@ -658,13 +92,12 @@ class PrivateLinearRegression(FittedRegression):
         Unit of privacy: "person" refuses a fit without groups, "row" one with groups. By default
         groups decide, which cross-validation does not hand over.
     feature_bounds : (low, high) or mapping
-        Bounds of the features from public knowledge: two numbers for all, two arrays, or
-        {column: (low, high)} for a DataFrame or a table in a file.
+        Bounds of the features from public knowledge, at most 1e12 in size and at least 1e-12 apart:
+        two numbers for all, two arrays, or {column: (low, high)} for a DataFrame or a file.
     label_bounds : (low, high)
         Bounds of the label, likewise.
     weight_bound : float, optional
-        W, public: the largest weight of a record, in [1e-15, 1e15]; needed with weights, which are
-        clipped to [0, W].
+        W, public: the largest weight of a record, needed with weights, which are clipped to [0, W].
     fit_intercept : bool
         Whether to fit β_0.
     target : {"least_squares", "robust"}
@@ -681,6 +114,8 @@ class PrivateLinearRegression(FittedRegression):
     random_state : int, optional
         Seed of the noise, at least 0, for tests: such a fit is not private, and says so, since one
         who knows the seed can subtract the noise. By default the operating system's noise.
+    odometer : Odometer, optional
+        Counts the fit before noise is drawn, and refuses it beyond its limit.
 
     Attributes
     ----------
@@ -738,7 +173,18 @@ class PrivateLinearRegression(FittedRegression):
     (1.0, 'row')
     """
 
+    coef_: FloatArray
+    intercept_: float
+    feature_bounds_: FloatArray
+    label_bounds_: FloatArray
+    n_features_in_: int
+    outlook_: Outlook
+    privacy_: PrivacyStatement
     quality_: TableQuality | None
+    weight_bound_: float | None
+    settings_: Method
+    warnings_: list[str]
+    _fitted: Fitted
 
     def __init__(
         self,
@@ -771,7 +217,6 @@ class PrivateLinearRegression(FittedRegression):
         self.random_state = random_state
         self.odometer = odometer
 
-    @whole
     def fit(
         self,
         X: Any,
@@ -800,10 +245,6 @@ class PrivateLinearRegression(FittedRegression):
         quality_share : float
             As for `fit_table`, of clipped records alone; a person is one where any row is clipped.
 
-        Returns
-        -------
-        self
-
         Examples
         --------
         >>> import numpy as np
@@ -818,42 +259,46 @@ class PrivateLinearRegression(FittedRegression):
         >>> model.confidence_intervals(0.999999).covers([2.0, 3.0]).tolist()
         [True, True]
         """
-        self.weight_bound_ = self._require_settings(groups, sample_weight)
+        from privreg.algorithms.records import require_groups
+        from privreg.algorithms.samples import ArraySamples, WeightedSamples, weight_roots
+        from privreg.estimators.table_quality import private_quality, require_share
+
+        found = self._unfitted()
+        found.weight_bound_ = found._require_settings(groups, sample_weight)
         share = require_share(quality_share)
-        require_unmasked("X", X)
-        require_unmasked("y", y)
-        features, labels = unquoted(lambda: self._numbers(X, y), X=X, y=y)
+        # Under add-remove the number of rows is private: no table is refused for it.
+        least = 0 if found._budget().neighbours is Neighbours.ADD_REMOVE else 1
+        options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
+        features, labels = unquoted(lambda: validate_data(found, X, y, **options), X=X, y=y)
+        labels = np.asarray(labels, dtype=np.float64)
         persons = None if groups is None else require_groups(groups, len(labels))
-        names = getattr(self, "feature_names_in_", None)
-        self.feature_bounds_ = declared(
-            "feature_bounds", self.feature_bounds, columns=features.shape[1], names=names
-        )
-        self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
-        frame = self._frame()
+        names = getattr(found, "feature_names_in_", None)
+        p = features.shape[1]
+        found.feature_bounds_ = declared("feature_bounds", found.feature_bounds, p, names)
+        found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
+        frame = found._frame()
         rows, values = frame.rows(features), frame.labels(labels)
         samples: ArraySamples
-        columns, bounds = [*features.T, labels], [*self.feature_bounds_, self.label_bounds_]
-        if self.weight_bound_ is None:
+        columns, bounds = [*features.T, labels], [*found.feature_bounds_, found.label_bounds_]
+        if found.weight_bound_ is None:
             samples = ArraySamples(rows, values)
         else:
             weights = _require_weights(sample_weight, len(values))
-            columns, bounds = [*columns, weights], [*bounds, (0.0, self.weight_bound_)]
-            roots = weight_roots(weights, self.weight_bound_)
+            columns, bounds = [*columns, weights], [*bounds, (0.0, found.weight_bound_)]
+            roots = weight_roots(weights, found.weight_bound_)
             samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
-        records = len(labels) if persons is None else persons.count
         quality = None
         if share > 0:
-            own = self._names()[: features.shape[1]]
-            names = [*own, "(label)", "(weight)"][: len(columns)]
+            names = [*found._names()[:p], "(label)", "(weight)"][: len(columns)]
             if len(set(names)) < len(names):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
             counts = _clipped_counts(columns, bounds, persons)
             quality = partial(private_quality, counts, dict.fromkeys(names, True))
-        return self._fit(samples, frame, records, quality, share, persons=persons)
+        records = len(labels) if persons is None else persons.count
+        return self._take(found._run(samples, frame, records, quality, share, persons=persons))
 
-    @whole
     def fit_table(
         self,
         table: str | Path | Table,
@@ -865,6 +310,11 @@ class PrivateLinearRegression(FittedRegression):
         executor: Executor | None = None,
     ) -> Self:
         """Fit a file of any length in memory that does not grow with it.
+
+        The features are the columns that `feature_bounds` names, a mapping from each to (low, high)
+        or to {"categories": [...]}: one feature for each but the first. A record with a missing,
+        unreadable or undeclared value in one of them or in the label counts as absent; `inf` and
+        numbers outside their bounds are clipped to them.
 
         Parameters
         ----------
@@ -886,36 +336,33 @@ class PrivateLinearRegression(FittedRegression):
             the files under the same paths and have this version of the library. Sums are added in
             the order of the parts.
 
-        Returns
-        -------
-        self
-            The features are the columns that `feature_bounds` names, a mapping from each to
-            (low, high) or to {"categories": [...]}: one feature for each but the first.
-            A record with a missing, unreadable or undeclared value in one of them or in the label
-            counts as absent; `inf` and numbers outside their bounds are clipped to them.
-
         Guarantee
         ---------
         That of the class. All noise is drawn in this process, once, and none of it is sent. What
         workers send are exact sums over records, which are not private: the guarantee is for what
         this process releases, and workers, their logs and the network are trusted as it is.
         """
-        if weight is not None:
-            require_instance("weight", weight, str)
-        self.weight_bound_ = self._require_settings(weights=weight)
+        from privreg.estimators.table_quality import (
+            TableQuality,
+            private_quality,
+            require_share,
+        )
+        from privreg.estimators.tables import Table, TableSamples, open_table
+
+        found = self._unfitted()
+        found.weight_bound_ = bound = found._require_settings(weights=weight)
         require_count("threads", threads)
         share = require_share(quality_share)
         source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(self.feature_bounds, label, tuple(source.schema.names))
+        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names))
         names = [name for column in columns for name in column.names]
-        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-        self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
-        self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
-        frame = self._frame()
-        bound = self.weight_bound_
-        weighing = None if bound is None else Numbers(weight or "", 0.0, bound)
+        found.n_features_in_, found.feature_names_in_ = len(names), np.array(names, dtype=object)
+        found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
+        found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
+        frame = found._frame()
+        weighing = None if weight is None or bound is None else Numbers(weight, 0.0, bound)
         samples = TableSamples(source, columns, label, frame, executor, weighing)
-        if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
+        if not source.row_count and found._budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
         here = executor is None
         rows, counts = samples.hold(most=HELD_NUMBERS) if here else (samples, None)
@@ -924,20 +371,34 @@ class PrivateLinearRegression(FittedRegression):
             counts = samples.counts(threads=threads) if counts is None else counts
             bounded = {column.name: column.clips for column in samples.columns}
             quality = partial(private_quality, counts, bounded)
-        self._fit(rows, frame, source.row_count, quality, share, threads=threads)
+        found._run(rows, frame, source.row_count, quality, share, threads=threads)
         if quality is None:
-            self.quality_ = TableQuality({}, {}, 0.0)
+            found.quality_ = TableQuality({}, {}, 0.0)
+        return self._take(found)
+
+    def _unfitted(self) -> Self:
+        """A copy with the settings and no fitted attribute, on which a fit may fail."""
+        found = object.__new__(type(self))
+        found.__dict__ = {
+            name: value
+            for name, value in vars(self).items()
+            if name != "_fitted" and not name.endswith("_")
+        }
+        return found
+
+    def _take(self, found: Self) -> Self:
+        """Take a fit's attributes over and warn.
+
+        In one assignment: not even an interrupt mixes old attributes and new.
+        """
+        self.__dict__ = found.__dict__
+        # A filter that makes errors of warnings finds the object fitted.
+        with _counted(self.privacy_.with_secret_noise, seeded=self.privacy_.seeded):
+            for text in self.warnings_:
+                warnings.warn(text, UserWarning, stacklevel=3)
         return self
 
-    def _numbers(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        # Under add-remove the number of rows is private: no table is refused for it.
-        least = 0 if self._require_budget().neighbours is Neighbours.ADD_REMOVE else 1
-        features, labels = validate_data(
-            self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=least
-        )
-        return features, np.asarray(labels, dtype=np.float64)
-
-    def _fit(
+    def _run(
         self,
         samples: Samples,
         frame: Frame,
@@ -948,12 +409,19 @@ class PrivateLinearRegression(FittedRegression):
         persons: Persons | None = None,
         threads: int = 1,
     ) -> Self:
-        """Draw noise, of which the odometer counts the whole budget before, and set attributes."""
-        if self.random_state is None and clones_of(self) > 1:
+        """Draw noise, after the odometer has counted the whole budget, and set attributes."""
+        from privreg.algorithms.adassp import Bounds
+        from privreg.algorithms.whitened_descent import private_count
+        from privreg.estimators.outlook import foreseen, hopeless
+        from privreg.estimators.table_quality import WEIGHTS
+        from privreg.methods.method import Declared
+
+        if self.random_state is None and vars(self).get("_siblings", [0])[0] > 1:
             ungrouped = self.unit is None and persons is None
             for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
-                warnings.warn(text, UserWarning, stacklevel=4)
-        budget, source = self._require_budget(), self._source()
+                warnings.warn(text, UserWarning, stacklevel=3)
+        budget, seed = self._budget(), self.random_state
+        source = SECRET if seed is None else Seeded(int(seed))
         gaussian = self.settings is None or self.settings.gaussian_dp
         # A method that only adds Gaussian noise may spend more.
         budget = left = budget.gaussian() if gaussian else budget
@@ -966,7 +434,7 @@ class PrivateLinearRegression(FittedRegression):
         rng, count = source.generator(), float(records)
         spent: dict[str, Release[Any]] = {}
         self.quality_ = None
-        with counted(budget, seeded=seeded):
+        with _counted(budget, seeded=seeded):
             if budget.neighbours is Neighbours.ADD_REMOVE:
                 counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
                 count, left = counting.value, left.share(1 - COUNT_SHARE)
@@ -1016,21 +484,25 @@ class PrivateLinearRegression(FittedRegression):
             self.iterates_ = iterates
         return self
 
-    def _require_budget(self) -> Budget:
-        if (self.budget is None) == (self.epsilon is None):
-            raise ValueError(
-                "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
-                f"delta, got {'neither' if self.budget is None else 'both'}"
-            )
+    def _budget(self) -> Budget:
         if self.epsilon is not None:
-            return require_budget(Budget.approximate(self.epsilon, self.delta))
-        return require_budget(self.budget)  # type: ignore[arg-type]
+            return Budget.approximate(self.epsilon, self.delta)
+        return self.budget  # type: ignore[return-value]
 
     def _require_settings(
         self, groups: ArrayLike | None = None, weights: ArrayLike | str | None = None
     ) -> float | None:
         """The bound of the weights; all settings are looked at before a row is or noise drawn."""
-        self._require_budget()
+        from privreg.algorithms.whitened_descent import require_budget
+        from privreg.estimators.outlook import FIT_TARGETS
+        from privreg.methods.method import require_method
+
+        if (self.budget is None) == (self.epsilon is None):
+            raise ValueError(
+                "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
+                f"delta, got {'neither' if self.budget is None else 'both'}"
+            )
+        require_budget(self._budget())
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
         require_choice("target", self.target, FIT_TARGETS)
@@ -1046,14 +518,14 @@ class PrivateLinearRegression(FittedRegression):
                 raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
             require_method("settings", self.settings)
-            self.settings.require_relation(self._require_budget())
+            self.settings.require_relation(self._budget())
             self.settings.require_groups(groups)
         if self.odometer is not None:
             require_instance("odometer", self.odometer, Odometer)
-        self._source()
+        if self.random_state is not None:
+            require_count("random_state", self.random_state, least=0, most=inf)
         bound = self.weight_bound
-        if bound is not None:
-            bound = require_number("weight_bound", bound, least=NARROWEST, most=LARGEST)
+        bound = None if bound is None else require_scale("weight_bound", bound)
         if weights is None:
             return None
         if bound is None:
@@ -1069,22 +541,13 @@ class PrivateLinearRegression(FittedRegression):
             )
         return bound
 
-    def _source(self) -> Secret | Seeded:
-        if self.random_state is None:
-            return SECRET
-        return Seeded(require_count("random_state", self.random_state, least=0, most=inf))
-
     def __sklearn_clone__(self) -> Any:
-        return related(self, super().__sklearn_clone__())
-
-    def __getstate__(self) -> Any:
-        # A grid's processes are sent clones.
-        count = clones_of(self)
-        return {**super().__getstate__(), **({"_clones": count} if count else {})}
-
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__({name: value for name, value in state.items() if name != "_clones"})
-        is_clone_of(self, state.get("_clones", 0))
+        found = super().__sklearn_clone__()
+        # Clones of a clone count with it, and a grid's processes are sent the count.
+        siblings = vars(self).get("_siblings")
+        found._siblings = _clones.setdefault(self, [0]) if siblings is None else siblings
+        found._siblings[0] += 1
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -1092,6 +555,259 @@ class PrivateLinearRegression(FittedRegression):
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+    # Answers, functions of what was released and of what is public.
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted labels, shape (n,), of features (n, p)."""
+        check_is_fitted(self)
+        features = self._rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
+
+    def score(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predictions of these rows, as in scikit-learn. Not private.
+
+        An error for one row, whose R² is no number, or for labels beyond double precision.
+        """
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        predicted = self.predict(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
+        return float(require_answer("y", np.asarray(found)))
+
+    def confidence_intervals(
+        self, level: float = 0.95, target: Target = "population"
+    ) -> CoefficientIntervals:
+        """Intervals for the coefficients, and after them for the intercept if there is one.
+
+        At no further cost. Infinite where none are known for the method, or for a reason that
+        `reasons` gives.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage in (0, 1).
+        target : {"population", "empirical"}
+            Coefficients in the population that the records come from, or those of the same loss on
+            these records without noise; `least_squares_intervals` and, for a robust fit,
+            `population_intervals` say what is assumed.
+        """
+        check_is_fitted(self)
+        return self._intervals(np.eye(self.n_features_in_ + self.fit_intercept), level, target)
+
+    def intervals_at(
+        self, X: Any = None, level: float = 0.95, target: Target = "population"
+    ) -> CoefficientIntervals:
+        """Intervals for β_0 + xᵀβ at given rows, which is no interval for a single label.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p), optional
+            Public rows, of up to 1e12 widths of the bounds; by default the private mean of the
+            features, by weight where records had weights, if the fit has an intercept and
+            releases it.
+        level, target
+            As for `confidence_intervals`.
+        """
+        check_is_fitted(self)
+        if X is None:
+            centre = getattr(self._fitted, "centre", None)
+            if centre is None:
+                raise ValueError(
+                    "X must be given for a fit without intercept or private mean, got None"
+                )
+            rows = self._frame().features_of(centre.value[None, 1:])
+        else:
+            rows = self._rows(X)
+            scale = np.ptp(self.feature_bounds_, axis=1) / 2 + np.ptp(self.label_bounds_)
+            require_real("X", rows / scale, least=-MOST, most=MOST)
+        if self.fit_intercept:
+            rows = np.column_stack([rows, np.ones(len(rows))])
+        return self._intervals(rows, level, target)
+
+    def _intervals(self, rows: FloatArray, level: float, target: Target) -> CoefficientIntervals:
+        """For linear functionals of the coefficients and, after them, the intercept."""
+        matrix, offset = self._frame().functionals()
+        return self.settings_.intervals(
+            self._fitted,
+            level=level,
+            target=target,
+            functionals=rows @ matrix,
+            offset=rows @ offset,
+        )
+
+    def covariance(self, target: Target = "population") -> CoefficientCovariance:
+        """Covariance of the coefficients, and after them of the intercept if there is one.
+
+        `total`, and its parts `sampling` and `privacy`, in the units of the coefficients, at no
+        further cost. The roots of its diagonal are the standard errors of `confidence_intervals`,
+        whose `target` it takes. Of a linear functional ask `intervals_at`, which looks at that one
+        alone.
+        """
+        check_is_fitted(self)
+        matrix, _ = self._frame().functionals()
+        return self.settings_.covariance(self._fitted, target=target, functionals=matrix)
+
+    def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
+        """Coefficients with standard errors, tests and intervals, as in statsmodels.
+
+        To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. At no further cost. A
+        p-value inverts the intervals: it is below α where the interval of level 1 - α leaves 0 out,
+        and 1 where the interval is infinite. `level` and `target` are as for
+        `confidence_intervals`.
+        """
+        from privreg.estimators.report import READING, Summary, target_sentences, weight_sentences
+
+        check_is_fitted(self)
+        fit, bound = self._fitted, self.weight_bound_
+        names, intervals = self._names(), self.confidence_intervals(level, target)
+        records = getattr(fit, "sample_size", None)
+        counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
+        unit = f"{self.privacy_.unit.title()}s"
+        weighted = "" if bound is None else "weighted "
+        facts = (
+            ("Method", weighted + self.settings_.name.replace("_", " ")),
+            ("Target", target),
+            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
+            ("Coefficients", str(len(names))),
+            *self.privacy_.facts,
+        )
+        notes = (
+            *(f"Warning: {each}." for each in self.warnings_),
+            *([] if bound is None else weight_sentences(fit, bound)),
+            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
+            *READING,
+        )
+        return Summary(tuple(names), intervals, facts, notes)
+
+    def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
+        """Mean prediction and interval for a new observation, at public rows as of `intervals_at`.
+
+        At no further cost; `to_frame()` has the columns of statsmodels' `summary_frame`. An error
+        for a fit that releases no law of its residuals: of another method than least squares, of
+        persons, or with weights.
+
+        Notes
+        -----
+        No law of the errors is assumed: half-widths come from the private histogram of the fit
+        (`inference.least_squares_intervals`). A new record of the same population, clipped to the
+        bounds as in the fit, lies inside with probability `level` or more. That is an average over
+        records: where the errors' size depends on the features, rows of large errors are covered
+        less, others more.
+        """
+        from privreg.estimators.report import PredictionIntervals
+
+        means = self.intervals_at(X, level)
+        if self.privacy_.unit == "person":
+            raise ValueError(
+                "groups must not have been given: of persons no law of a row's residual is released"
+            )
+        if self.weight_bound_ is not None:
+            raise ValueError(
+                "sample_weight must not have been given: with weights no law of a residual itself "
+                "is released"
+            )
+        frame = self._frame()
+        found = self.settings_.new_observations(
+            self._fitted, frame.rows(self._rows(X)), level=level
+        )
+        ends = (found.centre - found.half_width, found.centre + found.half_width)
+        # Without an intercept the frame's labels go beyond their bounds, at either end.
+        lower, upper = (
+            np.clip(frame.labels_of(np.clip(end, -1.0, 1.0)), *self.label_bounds_) for end in ends
+        )
+        return PredictionIntervals(means, lower, upper, found.reason)
+
+    def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
+        """Slopes with their intervals, and where the budget went.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib.axes.Axes, optional
+            For the slopes and the budget; those of a new figure of pyplot by default.
+        level : float
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        sequence of two matplotlib.axes.Axes
+            The figure is `axes[0].figure`.
+        """
+        from privreg.estimators.report import draw, new_axes, slope_bars
+
+        check_is_fitted(self)
+        bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
+        spending = self.privacy_.spending
+        axes = new_axes(len(bars), len(spending)) if axes is None else axes
+        draw(bars, spending, axes)
+        return axes
+
+    def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
+        """Coefficients with intervals of a level, and the privacy that was spent.
+
+        As text, or as a page of HTML, with the pictures of `plot` where Matplotlib is installed.
+        """
+        from privreg.estimators import report
+
+        check_is_fitted(self)
+        require_choice("format", format, ("text", "html"))
+        found, privacy, settings = self.summary(level), self.privacy_, self.settings_
+        whole = privacy.with_secret_noise.rho
+        spending: list[tuple[str, ...]] = [
+            (what, f"{budget.rho:.4g}", f"{100 * budget.rho / whole:.1f} %")
+            for what, budget in privacy.spending
+        ]
+        guarantee = [
+            f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
+            f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
+        ]
+        bounds = [self.label_bounds_, *self.feature_bounds_]
+        pairs = zip(["label", *found.names], bounds, strict=False)
+        chosen = [
+            f"{settings.name.replace('_', ' ')}: {settings}",
+            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
+        ]
+        parts: list[Part] = [
+            ("Coefficients", *found.table, list(found.notes)),
+            ("Predicted before the fit", None, [], self.outlook_.sentences),
+            *([] if self.quality_ is None else [report.quality_part(self.quality_)]),
+            ("Privacy", None, [], guarantee),
+            ("Spent on", ("", "rho", "share"), spending, []),
+            ("Assumed", None, [], list(privacy.assumptions)),
+            ("Chosen without the data", None, [], chosen),
+        ]
+        if format == "text":
+            return report.as_text(parts)
+        bars = report.slope_bars(found.names, found.intervals, self.feature_bounds_)
+        return report.as_html(parts, report.drawn(bars, privacy.spending))
+
+    def _rows(self, X: Any) -> FloatArray:
+        options: Any = {"dtype": np.float64, "reset": False}
+        return np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
+
+    def _frame(self) -> Frame:
+        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        listed = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
+        return [*map(str, listed), *(["(intercept)"] if self.fit_intercept else [])]
+
+
+@contextmanager
+def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
+    """Add to any error from here on that the budget counts as spent.
+
+    That a fit failed depends on its data and its noise as its result does, and is paid for by the
+    same budget.
+    """
+    try:
+        yield
+    except BaseException as error:
+        spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
+        raise
 
 
 def _clipped_counts(
@@ -1107,14 +823,9 @@ def _clipped_counts(
 
 def _require_weights(sample_weight: Any, rows: int) -> FloatArray:
     """A finite weight of each row, whatever its sign; an error quotes none of them."""
-    require_unmasked("sample_weight", sample_weight)
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
-    found = np.asarray(
-        unquoted(
-            lambda: check_array(sample_weight, input_name="sample_weight", **options),
-            sample_weight=sample_weight,
-        )
-    )
+    check = partial(check_array, sample_weight, input_name="sample_weight", **options)
+    found = np.asarray(unquoted(check, sample_weight=sample_weight))
     if found.shape != (rows,):
         raise ValueError(f"sample_weight must have shape ({rows},), got {found.shape}")
     return found

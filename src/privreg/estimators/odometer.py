@@ -10,13 +10,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.checks import require_choice, require_instance, require_number
+from privreg.checks import require_choice, require_instance, require_number, require_scale
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import NOT_PRIVATE, Release
 
 # What a sum of shares may exceed the whole by, in rounding.
 ROUNDING = 1e-12
 DELTA = 1e-6
+# What a file that is no fit's raises where it is read.
+UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class PrivacyStatement:
         """Least ε known at δ: exact where the method only adds Gaussian noise."""
         return self._epsilon(self.budget, delta)
 
+    def _epsilon(self, budget: Budget, delta: float) -> float:
+        known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
+        return known(delta=delta)
+
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """ε, ρ and what they rest on, as names and words for a summary."""
@@ -87,10 +93,6 @@ class PrivacyStatement:
             f"{self.unit} ({known.neighbours.value})"
         )
         return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
-
-    def _epsilon(self, budget: Budget, delta: float) -> float:
-        known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
-        return known(delta=delta)
 
 
 class Odometer:
@@ -137,7 +139,7 @@ class Odometer:
     def __init__(self, limit: Budget | None = None) -> None:
         if limit is not None:
             require_instance("limit", limit, Budget)
-            require_number("limit: rho", limit.rho, above=0)
+            require_scale("limit: rho", limit.rho)
         self.limit = limit
         self._costs: list[PrivacyStatement] = []
         self._lock = Lock()
@@ -169,16 +171,13 @@ class Odometer:
     def add(self, fit: Any) -> None:
         """Count a fit that was made without this odometer, or another release.
 
+        Refused if it is seeded, of another relation or unit than those before, or beyond the limit.
+        Where the limit was stated as (ε, δ), all must be Gaussian DP or none.
+
         Parameters
         ----------
         fit : fitted estimator, PrivacyStatement, Release or path
             A path is that of a file that `privreg fit --output` wrote.
-
-        Raises
-        ------
-        ValueError
-            If it is seeded, of another relation or unit than those before, or beyond the limit.
-            Where the limit was stated as (ε, δ), all must be Gaussian DP or none.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):
@@ -196,7 +195,12 @@ class Odometer:
             )
         with self._lock:
             self._require_alike(cost)
-            self._require_left(cost)
+            most = self._most([*self._costs, cost])
+            if _sum([*self._costs, cost]) > most * (1 + ROUNDING):
+                raise ValueError(
+                    f"odometer must have rho = {cost.with_secret_noise.rho:.4g} left of its limit, "
+                    f"got {max(0.0, most - _sum(self._costs)):.4g} after {len(self._costs)} fits"
+                )
             self._costs.append(cost)
 
     def __repr__(self) -> str:
@@ -213,11 +217,9 @@ class Odometer:
         return _elsewhere, (self.limit, tuple(self._costs))
 
     def _require_alike(self, cost: PrivacyStatement) -> None:
-        relations = [each.with_secret_noise for each in self._costs[:1]]
-        relations += [] if self.limit is None else [self.limit]
         found = cost.with_secret_noise.neighbours
-        for each in relations:
-            if each.neighbours is not found:
+        for each in (self.limit, *(first.with_secret_noise for first in self._costs[:1])):
+            if each is not None and each.neighbours is not found:
                 raise ValueError(
                     f"neighbours must be {each.neighbours.value!r} in all fits, got {found.value!r}"
                 )
@@ -232,14 +234,6 @@ class Odometer:
                     f"fit must be of {kinds[first.gaussian_dp]} as those before under this limit, "
                     f"got {kinds[cost.gaussian_dp]}"
                 )
-
-    def _require_left(self, cost: PrivacyStatement) -> None:
-        most = self._most([*self._costs, cost])
-        if _sum([*self._costs, cost]) > most * (1 + ROUNDING):
-            raise ValueError(
-                f"odometer must have rho = {cost.with_secret_noise.rho:.4g} left of its limit, "
-                f"got {max(0.0, most - _sum(self._costs)):.4g} after {len(self._costs)} fits"
-            )
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
         """Limit of such fits in ρ: more where they only add Gaussian noise."""
@@ -271,15 +265,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
             seeded=seeded,
             gaussian_dp=seeded or found["mu"] is not None,
         )
-    except (
-        OSError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-    ):
+    except (OSError, *UNREADABLE):
         raise ValueError(
             f"fit must be a file of `privreg fit --output`, got {str(fit)!r}"
         ) from None

@@ -8,8 +8,11 @@ units of the label at features of 0, is left to the table.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +44,22 @@ OPENING = (
 )
 
 
+READING = (
+    "Std. error: of the private fit, sampling and private noise together; by noise: the share of "
+    "its square that private noise adds.",
+    "P>|z| inverts the intervals, which also allow for bias and for what noise hides of the "
+    "standard error: it can be larger than z alone would give.",
+)
+SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
+LEGEND = ("sampling", "private noise, and what else the interval allows for")
+CHANGE = "change of the label over the feature's declared bounds"
+# Level of the test whether a robust fit would tell another story.
+ALARM = 0.05
+# Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
+LEAST_GAIN = 4.0
+GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
+
+
 @dataclass(frozen=True)
 class Summary:
     """Coefficients of a private fit with their standard errors, tests and intervals.
@@ -65,8 +84,58 @@ class Summary:
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """Columns of `to_frame`, by name, without pandas."""
-        return coefficient_columns(self.names, self.intervals)
+        """Estimates, errors, tests and intervals by coefficient, in full precision.
+
+        "standard_error" is that of the private fit, the root of the sum of the squares of
+        "sampling_error" and "privacy_error"; "p_value", of a coefficient of 0, inverts the
+        interval; "z" is NaN and "reason" says why where the interval is infinite.
+        """
+        found = self.intervals
+        unknown = np.full(found.centre.size, np.nan)
+        # A standard error that noise hides is not one to divide by.
+        known = np.isfinite(found.half_width) & (found.standard_error > 0)
+        numbers = {
+            "estimate": found.centre,
+            "standard_error": found.standard_error,
+            "sampling_error": found.sampling_error,
+            "privacy_error": unknown if found.privacy_error is None else found.privacy_error,
+            "z": np.divide(found.centre, found.standard_error, out=unknown.copy(), where=known),
+            "p_value": found.p_values(),
+            "lower": found.lower,
+            "upper": found.upper,
+        }
+        return {
+            "name": list(self.names),
+            **{name: values.tolist() for name, values in numbers.items()},
+            "reason": list(found.reasons) or [""] * len(self.names),
+        }
+
+    @property
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Head and rows of the printed table."""
+        columns, level = self.columns, self.intervals.level
+        head = ("", "estimate", "std. error", "by noise", "z", "P>|z|")
+        rows: list[tuple[str, ...]] = [
+            (
+                name,
+                f"{estimate:.5g}",
+                f"{error:.3g}",
+                "" if np.isnan(share) else f"{100 * share:.0f} %",
+                "" if np.isnan(z) else f"{z:.2f}",
+                "<0.001" if p < 0.0005 else f"{p:.3f}",
+                f"{lower:.5g}",
+                f"{upper:.5g}",
+            )
+            for name, estimate, error, share, z, p, lower, upper in zip(
+                columns["name"],
+                columns["estimate"],
+                columns["standard_error"],
+                self.intervals.privacy_share,
+                *(columns[name] for name in ("z", "p_value", "lower", "upper")),
+                strict=True,
+            )
+        ]
+        return (*head, f"[{(1 - level) / 2:.4g}", f"{(1 + level) / 2:.4g}]"), rows
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame with the coefficients' names as its index."""
@@ -74,8 +143,7 @@ class Summary:
         return data_frame(columns, index=columns.pop("name"))
 
     def __str__(self) -> str:
-        head, rows = coefficient_rows(self.names, self.intervals)
-        table = text_table(head, rows)
+        table = text_table(*self.table)
         width = max(WIDTH, len(table[0]))
         lines = ["Private linear regression".center(width).rstrip(), "=" * width]
         half = (len(self.facts) + 1) // 2
@@ -87,14 +155,7 @@ class Summary:
         return "\n".join([*lines, *(f"- {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        head, rows = coefficient_rows(self.names, self.intervals)
-        facts = "".join(
-            f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
-            f'<td style="{NUMBER}">{escape(value)}</td></tr>'
-            for name, value in self.facts
-        )
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<table>{facts}</table>{html_table(head, rows)}<ul>{notes}</ul>"
+        return html_table(None, self.facts) + html_table(*self.table) + html_list(self.notes)
 
 
 @dataclass(frozen=True)
@@ -135,77 +196,6 @@ class PredictionIntervals:
         return data_frame(self.columns)
 
 
-def coefficient_columns(
-    names: Sequence[str], intervals: CoefficientIntervals
-) -> dict[str, list[Any]]:
-    """Estimates, errors, tests and intervals by coefficient, in full precision.
-
-    "standard_error" is that of the private fit, the root of the sum of the squares of
-    "sampling_error" and "privacy_error"; "p_value", of a coefficient of 0, inverts the interval;
-    "z" is NaN and "reason" says why where the interval is infinite.
-    """
-    size = intervals.centre.size
-    unknown = np.full(size, np.nan)
-    # A standard error that noise hides is not one to divide by.
-    known = np.isfinite(intervals.half_width) & (intervals.standard_error > 0)
-    z = np.full(size, np.nan)
-    np.divide(intervals.centre, intervals.standard_error, out=z, where=known)
-    private = unknown if intervals.privacy_error is None else intervals.privacy_error
-    numbers = {
-        "estimate": intervals.centre,
-        "standard_error": intervals.standard_error,
-        "sampling_error": intervals.sampling_error,
-        "privacy_error": private,
-        "z": z,
-        "p_value": intervals.p_values(),
-        "lower": intervals.lower,
-        "upper": intervals.upper,
-    }
-    return {
-        "name": list(names),
-        **{name: values.tolist() for name, values in numbers.items()},
-        "reason": list(intervals.reasons) or [""] * size,
-    }
-
-
-def coefficient_rows(
-    names: Sequence[str], intervals: CoefficientIntervals
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the printed table of coefficients."""
-    columns = coefficient_columns(names, intervals)
-    ends = ((1 - intervals.level) / 2, (1 + intervals.level) / 2)
-    head: tuple[str, ...] = (
-        *("", "estimate", "std. error", "by noise", "z", "P>|z|"),
-        *(f"[{ends[0]:.4g}", f"{ends[1]:.4g}]"),
-    )
-    rows: list[tuple[str, ...]] = [
-        (
-            columns["name"][k],
-            f"{columns['estimate'][k]:.5g}",
-            f"{columns['standard_error'][k]:.3g}",
-            "" if np.isnan(share) else f"{100 * share:.0f} %",
-            "" if np.isnan(columns["z"][k]) else f"{columns['z'][k]:.2f}",
-            _p_value(columns["p_value"][k]),
-            f"{columns['lower'][k]:.5g}",
-            f"{columns['upper'][k]:.5g}",
-        )
-        for k, share in enumerate(intervals.privacy_share)
-    ]
-    return head, rows
-
-
-READING = (
-    "Std. error: of the private fit, sampling and private noise together; by noise: the share of "
-    "its square that private noise adds.",
-    "P>|z| inverts the intervals, which also allow for bias and for what noise hides of the "
-    "standard error: it can be larger than z alone would give.",
-)
-
-
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.0005 else f"{value:.3f}"
-
-
 def printable(text: str) -> str:
     """A text with its control characters written out, which a column's name may hold."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
@@ -229,13 +219,17 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def html_list(sentences: Sequence[str]) -> str:
+    """Sentences as a list; nothing for none."""
+    listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{listed}</ul>" if listed else ""
+
+
+def html_table(head: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
     """A table that scrolls by itself where the page is narrower."""
-    cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head)
-    found = [
-        f'<div style="overflow-x:auto"><table style="{TABLE}"><thead><tr>{cells}</tr></thead>'
-        "<tbody>"
-    ]
+    cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head or ())
+    named = f"<thead><tr>{cells}</tr></thead>" if cells else ""
+    found = [f'<div style="overflow-x:auto"><table style="{TABLE}">{named}<tbody>']
     for row in rows:
         inside = "".join(f'<td style="{NUMBER}">{escape(cell)}</td>' for cell in row[1:])
         name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
@@ -255,19 +249,16 @@ def as_text(parts: Sequence[Part]) -> str:
     return "\n".join(lines)
 
 
-def as_html(parts: Sequence[Part], pictures: dict[str, str]) -> str:
-    """A page of its own; a picture stands between the table of its part and the sentences."""
+def as_html(parts: Sequence[Part], picture: str) -> str:
+    """A page of its own, with the picture below the first table."""
     found = [OPENING]
     for title, head, rows, sentences in parts:
         found.append(f"<h3>{escape(title)}</h3>")
         if head is not None:
-            found.append(html_table(head, rows))
-        found.append(pictures.get(title, ""))
-        if sentences:
-            listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-            found.append(f"<ul>{listed}</ul>")
-    found.append("</section>")
-    return "\n".join(filter(None, found))
+            found += [html_table(head, rows), picture]
+            picture = ""
+        found.append(html_list(sentences))
+    return "\n".join(filter(None, [*found, "</section>"]))
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None = None) -> Any:
@@ -280,17 +271,6 @@ def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None
             "take `columns`, which has the same numbers"
         ) from None
     return DataFrame(dict(columns), index=None if index is None else list(index))
-
-
-SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
-LEGEND = ("sampling", "private noise, and what else the interval allows for")
-CHANGE = "change of the label over the feature's declared bounds"
-COLUMNS = "minmax(7em, 22%) 1fr"
-# Level of the test whether a robust fit would tell another story.
-ALARM = 0.05
-# Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
-LEAST_GAIN = 4.0
-GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 
 
 def quality_part(quality: TableQuality) -> Part:
@@ -390,30 +370,17 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label, with its interval.
+    """A slope as a change of the label, with its interval and that which sampling alone gives.
 
-    `sampling` is the half-width that sampling alone would give, `noise` the share of the variance
-    that private noise adds, NaN where it is not known.
+    `noise` is the share of the variance that private noise adds, NaN where it is not known.
     """
 
     name: str
     estimate: float
     lower: float
     upper: float
-    sampling: float
+    inner: tuple[float, float]
     noise: float
-
-    @property
-    def known(self) -> bool:
-        """Whether the interval is finite."""
-        return bool(np.isfinite(self.upper))
-
-    @property
-    def inner(self) -> tuple[float, float]:
-        """Ends of the interval that sampling alone would give, within the whole one."""
-        return max(self.estimate - self.sampling, self.lower), min(
-            self.estimate + self.sampling, self.upper
-        )
 
 
 def slope_bars(
@@ -426,166 +393,82 @@ def slope_bars(
     columns = np.stack([intervals.centre, intervals.lower, intervals.upper, sampling])
     scaled = (columns[:, : len(bounds)] * width).T.tolist()
     return [
-        Bar(name, estimate, lower, upper, sampling, float(noise))
-        for name, (estimate, lower, upper, sampling), noise in zip(
+        Bar(printable(name), at, low, high, (max(at - own, low), min(at + own, high)), float(noise))
+        for name, (at, low, high, own), noise in zip(
             names, scaled, intervals.privacy_share, strict=False
         )
     ]
 
 
-def html_slopes(bars: Sequence[Bar]) -> str:
-    """The bars in HTML, without script or image, as wide as the page."""
-    low, high = _reach(bars)
-
-    def place(value: float) -> float:
-        return 100 * (value - low) / (high - low)
-
-    def span(start: float, end: float, colour: str, height: str) -> str:
-        left, right = place(start), place(end)
-        return (
-            f'<span style="position:absolute;left:{left:.2f}%;width:{right - left:.2f}%;'
-            f'top:calc(50% - {height} / 2);height:{height};background:{colour}"></span>'
-        )
-
-    rows = []
-    for bar in bars:
-        inside = [_line(place(0.0))]
-        if bar.known:
-            inside.append(span(bar.lower, bar.upper, WHOLE, "10px"))
-            inside.append(span(*bar.inner, SAMPLING, "4px"))
-            inside.append(
-                f'<span style="position:absolute;left:calc({place(bar.estimate):.2f}% - 1px);'
-                f'top:calc(50% - 8px);width:2px;height:16px;background:{MARK}"></span>'
-            )
-            words = f"{bar.estimate:.4g}, from {bar.lower:.4g} to {bar.upper:.4g}"
-            if not np.isnan(bar.noise):
-                words += f", {100 * bar.noise:.0f} % of the variance by private noise"
-        else:
-            words = f"{bar.estimate:.4g}, no interval"
-            inside.append(
-                '<span style="position:absolute;left:.3em;padding:0 .3em;background:#fff;'
-                'color:#666">no interval</span>'
-            )
-        rows.append(_row(bar.name, words, "".join(inside), _parts(bar)))
-    scale = "".join(f"<span>{each}</span>" for each in (f"{low:.4g}", CHANGE, f"{high:.4g}"))
-    legend = "".join(
-        f'<span style="display:inline-block;margin-right:1.5em"><span style="display:inline-block;'
-        f'width:1.5em;height:{height};background:{colour};margin-right:.4em;vertical-align:middle">'
-        f"</span>{words}</span>"
-        for words, colour, height in zip(LEGEND, (SAMPLING, WHOLE), ("4px", "10px"), strict=True)
-    )
-    return (
-        f'<div style="margin:.8em 0">{"".join(rows)}'
-        f'<div style="display:grid;grid-template-columns:{COLUMNS} 18%;gap:0 1em;color:#444;'
-        'font-size:.85em"><span></span><span style="display:flex;justify-content:space-between;'
-        f'gap:.5em;text-align:center">{scale}</span><span>share of variance</span></div>'
-        f'<div style="font-size:.85em;color:#444;margin-top:.4em">{legend}</div></div>'
-    )
-
-
-def html_budget(spending: Sequence[tuple[str, Budget]]) -> str:
-    """Shares of ρ as bars."""
-    rows = []
-    for what, share in _shares(spending):
-        inside = (
-            f'<span style="position:absolute;left:0;top:calc(50% - 5px);height:10px;'
-            f'width:{85 * share:.2f}%;background:{SAMPLING}"></span>'
-            f'<span style="position:absolute;left:calc({85 * share:.2f}% + .4em)">'
-            f"{100 * share:.1f} %</span>"
-        )
-        rows.append(_row(what, f"{100 * share:.1f} %", inside))
-    return f'<div style="margin:.8em 0">{"".join(rows)}</div>'
-
-
-def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
-    """The bars on Matplotlib axes."""
-    _require_axes(axes)
+def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequence[Any]) -> None:
+    """Draw the bars, and shares of ρ, on two Matplotlib axes."""
+    slopes, budget = axes
+    for each in axes:
+        if not hasattr(each, "plot") or not hasattr(each, "barh"):
+            raise ValueError(f"axes must be Matplotlib's, got {sort(each)}")
     places = np.arange(len(bars))[::-1]
+    beside = slopes.get_yaxis_transform()
+    known = [(place, bar) for place, bar in zip(places, bars, strict=True) if isfinite(bar.upper)]
+    at = [place for place, _ in known]
+    for label, colour, width, order, ends in (
+        (LEGEND[0], SAMPLING, 3, 2, [bar.inner for _, bar in known]),
+        (LEGEND[1], WHOLE, 7, 1, [(bar.lower, bar.upper) for _, bar in known]),
+    ):
+        low, high = np.reshape(ends, (-1, 2)).T
+        slopes.hlines(at, low, high, colour, linewidth=width, label=label, zorder=order)
+    estimates = [bar.estimate for _, bar in known]
+    slopes.plot(estimates, at, "|", color=MARK, markersize=12, markeredgewidth=1.5, zorder=3)
     for place, bar in zip(places, bars, strict=True):
-        if not bar.known:
-            note = axes.get_yaxis_transform()
-            words = axes.text(0.02, place, "no interval", color="0.4", va="center", transform=note)
+        if not isfinite(bar.upper):
+            words = slopes.text(
+                0.02, place, "no interval", color="0.4", va="center", transform=beside
+            )
             words.set_backgroundcolor("white")
-            continue
-        axes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
-        axes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)
-        axes.plot([bar.estimate], [place], "|", color=MARK, markersize=12, markeredgewidth=1.5)
-        if not np.isnan(bar.noise):
+        elif not np.isnan(bar.noise):
             share = f"{100 * bar.noise:.0f} % noise"
-            axes.text(1.01, place, share, va="center", transform=axes.get_yaxis_transform())
-    for words, colour, width in zip(LEGEND, (SAMPLING, WHOLE), (3, 7), strict=True):
-        axes.plot([], [], color=colour, linewidth=width, label=words)
-    axes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
-    axes.set_yticks(places, [bar.name for bar in bars])
-    axes.set_ylim(-0.6, len(bars) - 0.4)
-    axes.set_xlabel(CHANGE)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
+            slopes.text(1.01, place, share, va="center", transform=beside)
+    slopes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
+    # A dollar in a name begins no formula.
+    slopes.set_yticks(places, [bar.name for bar in bars], parse_math=False)
+    slopes.set_ylim(-0.6, len(bars) - 0.4)
+    slopes.set_xlabel(CHANGE)
+    slopes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
+    whole = sum(each.rho for _, each in spending)
+    places = np.arange(len(spending))[::-1]
+    shares = [100 * each.rho / whole for _, each in spending]
+    budget.barh(places, shares, color=SAMPLING, height=0.6)
+    budget.set_yticks(places, [what for what, _ in spending])
+    budget.set_xlabel("% of ρ")
 
 
-def draw_budget(spending: Sequence[tuple[str, Budget]], axes: Any) -> None:
-    """Shares of ρ on Matplotlib axes."""
-    _require_axes(axes)
-    shares = _shares(spending)
-    places = np.arange(len(shares))[::-1]
-    axes.barh(places, [100 * share for _, share in shares], color=SAMPLING, height=0.6)
-    axes.set_yticks(places, [what for what, _ in shares])
-    axes.set_xlabel("% of ρ")
-
-
-def _require_axes(axes: Any) -> None:
-    if not hasattr(axes, "plot") or not hasattr(axes, "barh"):
-        raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")
-
-
-def new_axes(bars: int, spent: int) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure of pyplot."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError(
-            "a plot needs Matplotlib, which is not installed: pip install matplotlib, or "
-            "take report('html'), which has the same pictures"
-        ) from None
+def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
+    if figure is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError(
+                "a plot needs Matplotlib, which is not installed: pip install matplotlib"
+            ) from None
+        figure = pyplot.figure
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
-    _, axes = pyplot.subplots(
-        2, 1, figsize=(7, sum(heights)), height_ratios=heights, layout="constrained"
-    )
-    return axes
+    found = figure(figsize=(7, sum(heights)), layout="constrained")
+    return found.subplots(2, 1, height_ratios=heights)
 
 
-def _reach(bars: Sequence[Bar]) -> tuple[float, float]:
-    ends = [0.0, *(each for bar in bars if bar.known for each in (bar.lower, bar.upper))]
-    low, high = min(ends), max(ends)
-    return (low, high) if high > low else (-1.0, 1.0)
-
-
-def _shares(spending: Sequence[tuple[str, Budget]]) -> list[tuple[str, float]]:
-    whole = sum(budget.rho for _, budget in spending)
-    return [(what, budget.rho / whole) for what, budget in spending]
-
-
-def _line(left: float) -> str:
-    return (
-        f'<span style="position:absolute;left:{left:.2f}%;top:0;bottom:0;'
-        'border-left:1px solid #bbb"></span>'
-    )
-
-
-def _parts(bar: Bar) -> str:
-    """A variance in its parts, sampling first."""
-    if not bar.known or np.isnan(bar.noise):
-        return "<span></span>"
-    return (
-        f'<span style="display:flex;height:10px;background:{WHOLE}">'
-        f'<span style="width:{100 - 100 * bar.noise:.1f}%;background:{SAMPLING}"></span></span>'
-    )
-
-
-def _row(name: str, words: str, inside: str, beside: str = "") -> str:
-    columns = f"{COLUMNS} 18%" if beside else COLUMNS
-    return (
-        f'<div style="display:grid;grid-template-columns:{columns};align-items:center;'
-        f'gap:0 1em"><span style="overflow-wrap:break-word;min-width:0">{escape(name)}</span>'
-        f'<span role="img" aria-label="{escape(name)}: {escape(words)}" style="position:relative;'
-        f'display:block;height:1.5em">{inside}</span>{beside}</div>'
-    )
+def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
+    """The picture of `draw` as an SVG element for a page; empty without Matplotlib."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        return ""
+    written, unstated = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    # Equal fits have equal pages; that a font lacks a letter of a name is no reason to have none.
+    equal = rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"})
+    with equal, warnings.catch_warnings(action="ignore"):
+        axes = new_axes(len(bars), len(spending), Figure)
+        draw(bars, spending, axes)
+        axes[0].figure.savefig(written, format="svg", metadata=unstated)
+    text = written.getvalue()
+    return f'<div style="overflow-x:auto">{text[text.index("<svg") :]}</div>'

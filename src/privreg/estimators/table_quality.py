@@ -1,4 +1,4 @@
-"""Noisy shares of incomplete and clipped records, by column."""
+"""Noisy numbers of a table: shares of incomplete and clipped records, and the score of a fit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk
-from privreg.algorithms.whitened_descent import SplitBudget, require_budget
-from privreg.checks import require_array, require_count, require_number
+from privreg.algorithms.whitened_descent import SplitBudget
+from privreg.checks import MOST, require_array, require_count, require_number, require_real
 from privreg.estimators.tables import TableSamples
 from privreg.privacy.budget import Budget, Neighbours, gaussian_noise_std
 from privreg.privacy.release import SECRET_STREAM, Release
 
+FloatArray = NDArray[np.float64]
+# What each sum is for, and its share of the budget.
+SHARES = {"records": 0.1, "labels": 0.2, "squared labels": 0.2, "squared errors": 0.5}
+CLIPPED = "features, labels and predictions are clipped to the declared bounds, row by row"
+# Standard deviations of noise from which a divisor is told from 0.
+VISIBLE = 4.0
 ABSENT = (
     "a record with a missing, unreadable or undeclared value in a used column counts as absent, "
     "record by record"
@@ -27,7 +33,7 @@ WEIGHTS = (
     "clipped to [0, weight_bound], record by record"
 )
 # Shares that a warning is worth, by convention, and by how many deviations of noise beyond them.
-WORTH_A_WARNING, MOST, SURE = 0.05, 0.5, 4.0
+WORTH_A_WARNING, MANY, SURE = 0.05, 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class TableQuality:
     @property
     def warnings(self) -> list[str]:
         """Warnings about shares that are large beyond their noise."""
-        lost = self._beyond(self.incomplete, MOST)
+        lost = self._beyond(self.incomplete, MANY)
         absent = "" if lost else self._beyond(self.incomplete, WORTH_A_WARNING)
         clipped = self._beyond(self.clipped, WORTH_A_WARNING)
         said = {
@@ -84,7 +90,7 @@ def require_share(quality_share: float) -> float:
 
 
 def private_quality(
-    counts: ArrayLike,
+    counts: NDArray[Any],
     columns: dict[str, bool],
     *,
     sample_size: float,
@@ -107,24 +113,14 @@ def private_quality(
     Without missing cells a record's counts are m zeros and ones, whether it is a row or a person,
     so that two records, or one and none, differ by at most Δ = √m under every relation.
     """
-    kinds = 1 if np.shape(counts)[1:] == (1,) else 2
-    exact = require_array("counts", counts, shape=(len(columns), kinds))
-    twice = require_budget(budget).neighbours is not Neighbours.ADD_REMOVE and kinds == 2
+    twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
     sensitivity = float(np.sqrt(np.sum(1 + np.array(list(columns.values())) * twice)))
     std = float(gaussian_noise_std(sensitivity=sensitivity, rho=budget.rho))
-    shares = (exact + std * rng.standard_normal(exact.shape)) / sample_size
+    shares = (counts + std * rng.standard_normal(counts.shape)) / sample_size
     *incomplete, clipped = (dict(zip(columns, each, strict=True)) for each in shares.T.tolist())
     kept = {name: share for name, share in clipped.items() if columns[name]}
     found = TableQuality(incomplete[0] if incomplete else {}, kept, std / sample_size)
     return Release(found, budget, (ABSENT,) if incomplete else ())
-
-
-FloatArray = NDArray[np.float64]
-# What each sum is for, and its share of the budget.
-SHARES = {"records": 0.1, "labels": 0.2, "squared labels": 0.2, "squared errors": 0.5}
-CLIPPED = "features, labels and predictions are clipped to the declared bounds, row by row"
-# Standard deviations of noise from which a divisor is told from 0.
-VISIBLE = 4.0
 
 
 @dataclass(frozen=True)
@@ -172,11 +168,11 @@ def private_score(
     """
     frame = samples.frame
     matrix, offset = frame.functionals()
-    beta = require_array(
-        "coefficients", coefficients, shape=(frame.dimension,), least=-1e15, most=1e15
-    )
+    beta = require_array("coefficients", coefficients, shape=(frame.dimension,))
+    parameters = np.asarray(np.linalg.solve(matrix, beta - offset))
+    require_real("coefficients in units of the bounds", parameters, least=-MOST, most=MOST)
     shares = SplitBudget(budget, rng)
-    task = partial(record_sums, np.asarray(np.linalg.solve(matrix, beta - offset)))
+    task = partial(record_sums, parameters)
     found = samples.each_part(task, threads=require_count("threads", threads))
     total = np.sum([np.zeros(len(SHARES)), *found], axis=0)
     noisy = [

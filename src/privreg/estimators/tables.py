@@ -14,12 +14,11 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from weakref import finalize
 
 import numpy as np
@@ -56,7 +55,22 @@ START, PLAIN, QUOTED, CLOSED = range(4)
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
-@dataclass(frozen=True)
+@runtime_checkable
+class Table(Protocol):
+    """Named columns of declared types with a known number of rows."""
+
+    @property
+    def schema(self) -> Any:
+        """The `pyarrow.Schema` of all columns, which is public."""
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
+
+
 class CSVTable:
     r"""A CSV file in UTF-8 with a header line; it is one part.
 
@@ -65,21 +79,15 @@ class CSVTable:
     nothing may follow that; elsewhere `"` is a character like others.
     """
 
-    path: Path
-    separator: str = ","
-    schema: Any = field(init=False, repr=False)
-    row_count: int = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, path: Path, separator: str = ",") -> None:
         import pyarrow as pa
 
-        blocks = _blocks(self.path)
+        self.path, self.separator = path, separator
+        blocks = _blocks(path)
         first = next(blocks, b"")
-        header = first[: first.find(b"\n") + 1]
-        names = _header(header, self.separator, self.path.name)
-        object.__setattr__(self, "schema", pa.schema([(name, pa.string()) for name in names]))
-        count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
-        object.__setattr__(self, "row_count", count)
+        names = _header(first[: first.find(b"\n") + 1], separator, path.name)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.row_count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """One reader, of record batches of the named columns."""
@@ -189,7 +197,11 @@ def _keep_whole(
     kept: NDArray[np.uint8],
     whole: NDArray[np.bool_],
 ) -> int:
-    """Copy whole lines of `data` to `kept`, say which they are, and return their bytes."""
+    """Copy whole lines of `data` to `kept`, say which they are, and return their bytes.
+
+    By hand, since Arrow reads on where a line's quote stays open, whatever it does with invalid
+    rows, so that one record would take others with it.
+    """
     size = line = begin = 0
     found, place, sound = 1, START, True
     # Continuation bytes that are due, and the range of the next.
@@ -248,23 +260,6 @@ BUFFER = 2**16
 MOST_BYTES, MOST_TIMES = 2**28, 20
 
 
-@runtime_checkable
-class Table(Protocol):
-    """Named columns of declared types with a known number of rows."""
-
-    @property
-    def schema(self) -> Any:
-        """The `pyarrow.Schema` of all columns, which is public."""
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows."""
-
-    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
-
-
-@dataclass(frozen=True)
 class ParquetTable:
     """A Parquet file; its row groups are the parts, read in parallel.
 
@@ -273,19 +268,13 @@ class ParquetTable:
     than 256 MiB that is twenty times what it takes in the file is refused.
     """
 
-    path: Path
-    schema: Any = field(init=False, repr=False)
-    row_count: int = field(init=False)
-    groups: int = field(init=False, repr=False)
-    _metadata: Any = field(init=False, repr=False, compare=False)
-    _sound: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
-
-    def __post_init__(self) -> None:
-        with _parquet(self.path) as file:
-            object.__setattr__(self, "schema", file.schema_arrow)
-            object.__setattr__(self, "row_count", int(file.metadata.num_rows))
-            object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
-            object.__setattr__(self, "_metadata", file.metadata)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _parquet(path) as file:
+            self.schema, self._metadata = file.schema_arrow, file.metadata
+        self.row_count = int(self._metadata.num_rows)
+        self.groups = int(self._metadata.num_row_groups)
+        self._sound: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # Of many row groups it is long, and a worker that is sent one part reads it once.
@@ -296,7 +285,7 @@ class ParquetTable:
         chosen = tuple(names)
         if self._metadata is not None and chosen != self._sound:
             self._require_readable(chosen)
-            object.__setattr__(self, "_sound", chosen)
+            self._sound = chosen
         return [partial(self._read, group, chosen) for group in range(self.groups)]
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
@@ -342,25 +331,15 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
         raise ValueError(f"table must be a sound Parquet file, got {path.name!r}") from None
 
 
-@dataclass(frozen=True)
 class FolderTable:
     """Tables one after the other, such as the files of a folder; their parts are the parts.
 
     The columns that are used have one type in all of them; the others may differ.
     """
 
-    names: tuple[str, ...]
-    tables: tuple[Table, ...]
-
-    @property
-    def schema(self) -> Any:
-        """Schema of the first."""
-        return self.tables[0].schema
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows of all."""
-        return sum(each.row_count for each in self.tables)
+    def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
+        self.names, self.tables, self.schema = names, tables, tables[0].schema
+        self.row_count = sum(each.row_count for each in tables)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """Readers of the parts of each."""
@@ -379,8 +358,7 @@ class FolderTable:
         return [part for table in self.tables for part in table.parts(names)]
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(NamedTuple):
     """A table's schema and number of rows, without its rows."""
 
     schema: Any
@@ -418,8 +396,8 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
                 "table must be a folder of .parquet or of .csv files, not both and in no "
                 f"subfolders, got {str(path)!r}"
             )
-        names = tuple(each.name for each in found)
-        return FolderTable(names, tuple(open_table(each, separator=separator) for each in found))
+        names = [each.name for each in found]
+        return FolderTable(names, [open_table(each, separator=separator) for each in found])
     if not path.is_file():
         raise ValueError(f"table must be a file or a folder, got {str(path)!r}")
     ending = require_choice("table's ending", _ending(path), ENDINGS)
@@ -463,7 +441,6 @@ class _ParsedTable:
             yield pa.record_batch([pa.array(block[int(each)]) for each in names], names=list(names))
 
 
-@dataclass(frozen=True)
 class TableSamples:
     """Rows of a table in a frame, as `Samples` that are read at each pass.
 
@@ -481,25 +458,34 @@ class TableSamples:
     """
 
     _norms_are_own: ClassVar[bool] = True
-    table: Table
-    features: tuple[Numbers | Categories, ...]
-    label: str
-    frame: Frame
-    executor: Executor | None = field(default=None, repr=False)
-    weight: Numbers | None = None
 
-    def __post_init__(self) -> None:
-        if self.executor is not None:
-            require_instance("executor", self.executor, Executor)
-        if self.weight is not None:
-            name = self.weight.name
-            require_column("weight", name, self.table.schema.names)
-            if name in (self.label, *(each.name for each in self.features)):
-                raise ValueError(f"weight must be no feature and not the label, got {name!r}")
+    def __init__(
+        self,
+        table: Table,
+        features: Sequence[Numbers | Categories],
+        label: str,
+        frame: Frame,
+        executor: Executor | None = None,
+        weight: Numbers | None = None,
+    ) -> None:
+        if executor is not None:
+            require_instance("executor", executor, Executor)
+        if weight is not None:
+            require_column("weight", weight.name, table.schema.names)
+            if weight.name in (label, *(each.name for each in features)):
+                raise ValueError(
+                    f"weight must be no feature and not the label, got {weight.name!r}"
+                )
+        self.table, self.features, self.label, self.frame = table, features, label, frame
+        self.executor, self.weight, self.weighted = executor, weight, weight is not None
+        self.sample_size, self.dimension = table.row_count, frame.dimension
+        # The columns that are used.
+        self.columns = [*features, Numbers(label, *map(float, frame.label))]
+        self.columns += [] if weight is None else [weight]
         # The readers look at the columns before any is read.
-        self.parts()
+        self._encoders()
         for column in self.columns:
-            column.require_type(self.table.schema.field(column.name).type)
+            column.require_type(table.schema.field(column.name).type)
 
     def __reduce__(self) -> tuple[Any, ...]:
         table = self.table
@@ -507,39 +493,17 @@ class TableSamples:
             table = Unread(table.schema, table.row_count)
         return TableSamples, (table, self.features, self.label, self.frame, None, self.weight)
 
-    @property
-    def columns(self) -> tuple[Numbers | Categories, ...]:
-        """The columns that are used: features, label, and the weight if there is one."""
-        label = Numbers(self.label, *map(float, self.frame.label))
-        return (*self.features, label, *([] if self.weight is None else [self.weight]))
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have been multiplied by the roots of their weights."""
-        return self.weight is not None
-
-    @property
-    def sample_size(self) -> int:
-        return self.table.row_count
-
-    @property
-    def dimension(self) -> int:
-        return self.frame.dimension
-
     def chunks(self) -> Iterator[Chunk]:
-        for part in self.parts():
+        for part in self._encoders():
             # Of a weighted table a part has the roots of its weights as well.
-            yield from (Chunk(*chunk[:3]) for chunk in part())
-
-    def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
-        """Readers of consecutive parts of the rows, for several threads or workers."""
-        return [partial(self._chunks, part) for part in self._encoders()]
+            yield from (Chunk(*chunk[:3]) for chunk in self._chunks(part))
 
     def each_part(
         self, task: Callable[[Iterator[Chunk]], Any], *, threads: int = 1
     ) -> Iterator[Any]:
         """Results of a task for each part, in their order."""
-        return self._each(task, self.parts(), threads)
+        readers = [partial(self._chunks, part) for part in self._encoders()]
+        return self._each(task, readers, threads)
 
     def counts(self, *, threads: int = 1) -> Counts:
         """Missing and clipped cells of each column, (columns, 2), in one pass. Not private."""
@@ -577,7 +541,7 @@ class TableSamples:
         )
         table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
         weight = columns[-1] if self.weighted else None
-        return TableSamples(table, tuple(columns[:p]), str(p), self.frame, weight=weight), counts
+        return TableSamples(table, columns[:p], str(p), self.frame, weight=weight), counts
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
         """Cells of all rows, of which there must be as many as the table says."""
@@ -591,7 +555,7 @@ class TableSamples:
             raise ValueError(f"table must have {self.sample_size} rows in its parts, got others")
 
     def _each(
-        self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
+        self, task: Callable[[Any], Any], readers: Sequence[Callable[[], Any]], threads: int
     ) -> Iterator[Any]:
         if self.executor is not None:
             # As bytes: tasks are closures, which executors differ in, and are alike for all parts.

@@ -143,7 +143,7 @@ def estimated(pair: NeighbouringTables, *, intercept: bool, target: str) -> list
         )
         with (
             patch.object(fit_module, "SplitBudget", watched),
-            patch("privreg.estimators.linear_regression.private_count", counted),
+            patch("privreg.algorithms.whitened_descent.private_count", counted),
             patch("privreg.estimators.outlook.outlook", FORESEEN),
             warnings.catch_warnings(),
         ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privreg.command_line.bounds import read_bounds
+from privreg.command_line.tables import read_bounds
 
 
 def read(tmp_path, text, ending="yaml"):

@@ -7,8 +7,8 @@ import io
 import numpy as np
 import pyarrow as pa
 
-from privreg.command_line import options
-from privreg.command_line.options import PATIENCE, Watched
+from privreg.command_line import tables
+from privreg.command_line.tables import PATIENCE, Watched
 from privreg.estimators.tables import Table
 
 
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 def shown(monkeypatch, *, terminal, step=1.0):
     """What two passes write while the clock goes on by a second at each look."""
     times = iter(np.arange(1e4) * step)
-    monkeypatch.setattr(options, "monotonic", lambda: next(times))
+    monkeypatch.setattr(tables, "monotonic", lambda: next(times))
     stream = Terminal(terminal=terminal)
     monkeypatch.setattr("sys.stderr", stream)
     assert isinstance(Watched(Batches(), "fit"), Table)

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from privreg.algorithms.whitened_descent import SplitBudget
-from privreg.command_line.bounds import read_bounds
 from privreg.command_line.main import main
+from privreg.command_line.tables import read_bounds
 from privreg.estimators.odometer import read_statement
 
 

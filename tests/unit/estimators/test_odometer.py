@@ -18,8 +18,8 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
-from privreg.command_line.fit import as_json
 from privreg.command_line.main import main
+from privreg.command_line.tables import fit_as_json as as_json
 from privreg.privacy.budget import gaussian_epsilon
 
 BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4)}

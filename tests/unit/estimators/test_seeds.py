@@ -16,7 +16,7 @@ from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import adassp, one_pass_dpgd
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import private_count
-from privreg.command_line.fit import as_json
+from privreg.command_line.tables import fit_as_json as as_json
 from privreg.privacy.release import SECRET_STREAM, USUAL, Secret, Seeded
 from privreg.schedules import Polynomial
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import pickle
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -103,11 +104,13 @@ def test_new_observations_lie_within_bounds_that_leave_0_out(rng):
     assert np.all((found.lower >= 5) & (found.lower <= found.upper) & (found.upper <= 6))
 
 
-def test_the_page_stands_alone_and_its_pictures_show_the_numbers(model):
+def test_the_page_stands_alone_and_its_picture_shows_the_numbers(model):
     page = model.report("html")
-    assert not re.search(r"<(script|link|img)|\b(src|href)=", page)
+    assert not re.search(r"<(script|link|img)|\b(src|href)=\"[^#]", page)
+    assert page == model.report("html")
+    ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
     # Opened and closed in order: what is left after innermost pairs are taken away again and again.
-    tags = re.sub(r"<(meta|br)[^>]*>|<!DOCTYPE html>", "", page)
+    tags = re.sub(r"<(meta|br)[^>]*>|<!DOCTYPE html>|<svg.*</svg>", "", page, flags=re.DOTALL)
     while tags != (fewer := re.sub(r"<(\w+)[^<>]*>[^<>]*</\1>", "", tags)):
         tags = fewer
     assert not tags.strip()
@@ -117,13 +120,8 @@ def test_the_page_stands_alone_and_its_pictures_show_the_numbers(model):
     # Over bounds from -4 to 4 a slope of 1 moves the label by 8.
     assert bars[0].estimate == pytest.approx(8 * model.coef_[0])
     assert bars[0].lower < bars[0].inner[0] < bars[0].estimate < bars[0].inner[1] < bars[0].upper
-    assert [bar.known for bar in bars] == [True, True, False]
-    assert f"x0: {bars[0].estimate:.4g}, from {bars[0].lower:.4g}" in page
+    assert [np.isfinite(bar.upper) for bar in bars] == [True, True, False]
     assert ">no interval<" in page
-    # Nothing is drawn outside its track.
-    places = [float(each) for each in re.findall(r"left:(-?[\d.]+)%", page)]
-    assert min(places) >= 0
-    assert max(places) <= 100
 
 
 def test_what_is_not_installed_is_named(model, monkeypatch):
@@ -149,7 +147,7 @@ def test_plots_are_drawn_on_given_axes(model):
     assert [each.get_text() for each in slopes.get_yticklabels()] == ["x0", "x1", "x2"]
     assert sum(patch.get_width() for patch in budget.patches) == pytest.approx(100)
     found = model.confidence_intervals()
-    ends = slopes.get_lines()[0].get_xdata()
+    ends = slopes.collections[1].get_segments()[0][:, 0]
     np.testing.assert_allclose(ends, [8 * found.lower[0], 8 * found.upper[0]])
     for call, message in (
         (lambda: model.plot((1, 2)), "axes must be Matplotlib's"),

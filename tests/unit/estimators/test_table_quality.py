@@ -11,8 +11,8 @@ import pytest
 from relations import EVERY, REPLACE
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.command_line.fit import as_json
-from privreg.estimators import linear_regression
+from privreg.command_line.tables import fit_as_json as as_json
+from privreg.estimators import table_quality
 from privreg.estimators.columns import Categories, Frame, Numbers
 from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality, require_share
 from privreg.estimators.tables import TableSamples, open_table
@@ -136,7 +136,7 @@ def test_no_person_moves_the_counts_of_arrays_more_than_the_noise_is_for(rng, re
     )
 
     def counts(rows, whose):
-        with patch.object(linear_regression, "private_quality", wraps=private_quality) as bought:
+        with patch.object(table_quality, "private_quality", wraps=private_quality) as bought:
             model.fit(rows[:, :-1], rows[:, -1], groups=whose)
         return bought.call_args.args[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
@@ -70,7 +69,9 @@ def test_without_noise_it_is_that_of_scikit_learn(columns, tmp_path, rng, weight
     weights[::11] = np.nan
     samples = opened({**columns, "w": weights}, tmp_path)
     if weighted:
-        samples = replace(samples, weight=Numbers("w", 0.0, 4.0))
+        weight = Numbers("w", 0.0, 4.0)
+        used = samples.features, samples.label, samples.frame
+        samples = TableSamples(samples.table, *used, weight=weight)
     release = private_score(samples, BETA, budget=Budget.zcdp(1e18), rng=rng, threads=3)
     counted = np.nan_to_num(np.clip(weights, 0, 4)) / 4 if weighted else np.ones(ROWS)
     whole = ~np.isnan(columns["size"]) & ~np.isnan(columns["price"])
