@@ -126,7 +126,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     )
     multiplier = sqrt(RELEASES / (2 * budget.rho))
     tau, nu = multiplier * limits.gram, multiplier * limits.moment
-    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     gram = n * rows.per_coordinate(shrink**2)
     explained = rows.quadratic(rows.squared_signal)
     kept, square = noise_moments(

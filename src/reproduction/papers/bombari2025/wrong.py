@@ -103,7 +103,7 @@ WRONG_VERSIONS = (
         name="twice-the-drift",
         says="The drift of the diffusion is twice the clipped gradient, as printed.",
         runs={"diffusion": ("simulate",)},
-        patches=(Patch(f"{THEORY}.homogenised_sde:risk_path", _with(form=lambda _: "printed")),),
+        patches=(Patch(f"{THEORY}.volterra:risk_path", _with(form=lambda _: "printed")),),
         turns=("diffusion-corrected",),
     ),
     _in_theory(
@@ -124,7 +124,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "clipping_factors",
-        f"{THEORY}.clipping:descent_factor",
+        f"{THEORY}.deterministic_equivalent:descent_factor",
         _with(clip_constant=lambda constant: 1.01 * constant),
         name="descent-factor-of-a-wider-clip",
         says="The descent factor is that of a clipping constant one percent wider.",
@@ -132,7 +132,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "clipping_factors",
-        f"{THEORY}.clipping:variance_factor",
+        f"{THEORY}.deterministic_equivalent:variance_factor",
         _normal_part,
         name="variance-factor-of-unclipped-residuals",
         says="The variance factor lacks its first term, that of the clipped residuals.",
@@ -148,7 +148,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "clipping_factors",
-        f"{THEORY}.clipping:descent_factor",
+        f"{THEORY}.deterministic_equivalent:descent_factor",
         _times_the_constant(-1.0),
         name="descent-factor-over-the-constant",
         says="The descent factor is divided by the clipping constant.",
@@ -156,7 +156,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "clipping_factors",
-        f"{THEORY}.clipping:descent_factor",
+        f"{THEORY}.deterministic_equivalent:descent_factor",
         _times_the_constant(1.0),
         name="descent-factor-times-the-constant",
         says="The descent factor is multiplied by the clipping constant.",
@@ -180,7 +180,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "scaling_exponents",
-        f"{THEORY}.scaling_laws:optimal_exponent",
+        f"{THEORY}.rates:optimal_exponent",
         lambda right: lambda *powers: replace(right(*powers), risk=1.05 * right(*powers).risk),
         name="exponents-of-more-risk",
         says="The exponents of Theorem 4 are a twentieth larger.",
@@ -188,7 +188,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "scaling_exponents",
-        f"{THEORY}.scaling_laws:limiting_exponent",
+        f"{THEORY}.rates:limiting_exponent",
         lambda _: lambda spectrum, signal, privacy: min(1.0, 2 * (1 - privacy)),
         name="limits-without-a-cost-of-decay",
         says="Long schedules approach min(1, 2 (1 - b)) for phi > 0, too.",
@@ -196,7 +196,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "scaling_exponents",
-        f"{THEORY}.scaling_laws:critical_privacy_power",
+        f"{THEORY}.rates:critical_privacy_power",
         lambda right: lambda phi, psi, alpha: right(phi, 0.9 * psi - 0.01, alpha),
         name="critical-power-with-another-signal",
         says="The critical privacy power is that of a signal with nine tenths of psi.",
@@ -212,7 +212,7 @@ WRONG_VERSIONS = (
     ),
     _in_theory(
         "comparison_bounds",
-        f"{THEORY}.comparison_odes:sandwich",
+        f"{THEORY}.deterministic_equivalent:sandwich",
         _with(smallest=lambda _: 1.0, largest=lambda _: 1.0),
         name="comparison-of-isotropic-data",
         says="The comparison equations have the mean eigenvalue for both extremes.",
