@@ -158,18 +158,11 @@ class FullBatchDPGD(Method):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        moments, unclipped, reach = _follow(problems[0], rows, settings, budget)
-        directed = _directed(problems[0], rows, moments)
+        moments, *ends = _follow(problems[0], rows, settings, budget)
         return [
             [
                 _regime(problem, *of_one)
-                for of_one in zip(
-                    moments.predictions(problem, rows),
-                    unclipped.tolist(),
-                    reach.tolist(),
-                    directed.tolist(),
-                    strict=True,
-                )
+                for of_one in zip(moments.predictions(problem, rows), *ends, strict=True)
             ]
             for problem in problems
         ]
@@ -190,8 +183,11 @@ def _regime(
     curvature describes it no longer. Below a clipped gradient in a thousand, `ALL_UNCLIPPED`, the
     law without clipping is exact to as much.
 
-    `directed` is `_directed`: beyond `MOST_DIRECTED`, simulated errors were 0.5 to 0.95 of the
-    predicted ones.
+    A row's prediction is taken for Gaussian given its energies. That of a mean error with energies
+    q_g along groups of m_g coordinates, of sum q, has less kurtosis by 2d,
+    :math:`d = \sum_g 3q_g^2 / ((m_g + 2)q^2)`; d is 1 for one feature. `directed` is d times the
+    mean error's share of the risk where a descent clips: simulated errors were 0.5 to 0.95 of the
+    predicted ones beyond `MOST_DIRECTED`.
 
     Source
     ------
@@ -215,24 +211,6 @@ def _regime(
     )
 
 
-def _directed(problem: Problem, rows: Rows, moments: ErrorMoments) -> FloatArray:
-    r"""Mean error's share of the risk times what its few features take off a kurtosis, (settings,).
-
-    .. math:: s \sum_g \frac{3}{m_g + 2}\,\frac{q_g^2}{q^2}, \qquad q = \sum_g q_g
-
-    for a mean error of energies q_g along groups of m_g coordinates. Given the energies of a row,
-    it is taken for Gaussian; its kurtosis is less than 3 by twice the sum, 1 for one feature.
-    One-hot rows see the mean error itself.
-    """
-    if problem.feature_law == "one_hot":
-        return np.zeros(len(moments.variance))
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = rows.eigenvalues * rows.multiplicities * moments.squared_bias
-        energy = rows.total(rows.eigenvalues * (moments.squared_bias + moments.variance))
-        deficit = 3 * parts**2 @ (1 / (rows.multiplicities + 2))
-        return np.asarray(deficit / np.maximum(parts.sum(axis=1) * energy, 1e-300))
-
-
 class _Curvatures(NamedTuple):
     """Relative curvature h of a sample, (settings, groups or 1, nodes), and weights alike."""
 
@@ -245,12 +223,8 @@ class _Curvatures(NamedTuple):
 
 def _follow(
     problem: Problem, rows: Rows, methods: Sequence[FullBatchDPGD], budget: Budget
-) -> tuple[ErrorMoments, FloatArray, FloatArray]:
-    """Follow descents from zero, together.
-
-    Beside the moments it gives, for each of the settings, the share of gradients that are not
-    clipped and the largest ηAh, both at the last step.
-    """
+) -> tuple[ErrorMoments, FloatArray, FloatArray, FloatArray]:
+    """Moments of descents from zero, and the last three arguments of `_regime`, (settings,)."""
     n, sigma = problem.sample_size, problem.label_noise_std
     steps, sizes, clips = (
         np.array([getattr(each, name) for each in methods])
@@ -283,11 +257,29 @@ def _follow(
         inflation = _inflation(problem, rows, curvatures, widths, spread)
         moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
         moments = ErrorMoments(
-            curvatures.mean(bias**2) * rows.squared_signal,
-            inflation * sampling**2 + spread,
-            moved,
+            curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
         )
-    return moments, unclipped, reach
+        return moments, unclipped, reach, _directed(problem, rows, moments, widths)
+
+
+def _directed(
+    problem: Problem, rows: Rows, moments: ErrorMoments, widths: FloatArray
+) -> FloatArray:
+    """Mean error's share of the risk times its lack of kurtosis, 0 where nothing is clipped."""
+    start = rows.quadratic(rows.squared_signal)
+    whole, _ = noise_moments(
+        widths,
+        label_noise_std=problem.label_noise_std,
+        law=problem.label_noise_law,
+        other_variance=start,
+    )
+    parts = rows.eigenvalues * rows.multiplicities * moments.squared_bias
+    energy = rows.total(rows.eigenvalues * (moments.squared_bias + moments.variance))
+    lack = 3 * parts**2 @ (1 / (rows.multiplicities + 2))
+    clips = whole @ rows.weights < ALL_UNCLIPPED
+    # One-hot rows see the mean error itself.
+    clips &= problem.feature_law != "one_hot"
+    return np.asarray(clips * lack / np.maximum(parts.sum(axis=1) * energy, 1e-300))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -346,11 +338,7 @@ def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> _Curvatu
 
 
 def _inflation(
-    problem: Problem,
-    rows: Rows,
-    curvatures: _Curvatures,
-    widths: FloatArray,
-    private: FloatArray,
+    problem: Problem, rows: Rows, curvatures: _Curvatures, widths: FloatArray, private: FloatArray
 ) -> FloatArray:
     """Factor of the sampling variance, shape (settings, groups or 1)."""
     if problem.feature_law == "one_hot":

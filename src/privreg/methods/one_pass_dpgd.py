@@ -74,10 +74,7 @@ class OnePassDPGD(Method):
 
     name: ClassVar[str] = "one_pass"
     relations: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.REPLACE_ONE})
-    assumptions: ClassVar[tuple[str, ...]] = (
-        *release.BESIDES_THE_STREAM,
-        release.LAST_ALONE,
-    )
+    assumptions: ClassVar[tuple[str, ...]] = (*release.BESIDES_THE_STREAM, release.LAST_ALONE)
     schedule: Schedule
     clip_constant: float
 

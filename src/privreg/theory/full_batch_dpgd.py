@@ -74,19 +74,13 @@ class GradientDescentLaw(Immutable):
 
     def __post_init__(self) -> None:
         values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), **SQUARED)
+        checked: dict[str, Any] = {"eigenvalues": values}
         p = values.size
-        for name, value in {
-            "eigenvalues": values,
-            "eigenvectors": require_frozen(
-                "eigenvectors", self.eigenvectors, shape=(p, p), **SIGNED
-            ),
-            "minimiser": require_frozen("minimiser", self.minimiser, shape=(p,), **SIGNED),
-            "start": require_frozen("start", self.start, shape=(p,), **SIGNED),
-            "step_size": require_scale("step_size", self.step_size),
-            "gradient_noise_std": require_scale(
-                "gradient_noise_std", self.gradient_noise_std, zero=True
-            ),
-        }.items():
+        for name, shape in {"eigenvectors": (p, p), "minimiser": (p,), "start": (p,)}.items():
+            checked[name] = require_frozen(name, getattr(self, name), shape=shape, **SIGNED)
+        checked["step_size"] = require_scale("step_size", self.step_size)
+        std = require_scale("gradient_noise_std", self.gradient_noise_std, zero=True)
+        for name, value in {**checked, "gradient_noise_std": std}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -145,21 +139,6 @@ class GradientDescentLaw(Immutable):
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         dense = (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
         return require_answer("later and earlier", dense)
-
-    @DIVERGING
-    def stationary_covariance(self) -> FloatArray:
-        """Covariance η²λ² (I - M²)^{-1} of an iterate in the long run, shape (p, p).
-
-        A contraction outside (-1, 1), without a stationary law, is refused.
-        """
-        pull = self._pull
-        if not np.all((pull > 0) & (pull < 2)):
-            raise ValueError(
-                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), got others"
-            )
-        modes = (self.step_size * self.gradient_noise_std) ** 2 / _gap(pull)
-        dense = (self.eigenvectors * modes) @ self.eigenvectors.T
-        return require_answer("eigenvalues and gradient_noise_std", dense)
 
     @DIVERGING
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
@@ -259,12 +238,7 @@ def gradient_descent_law(
 
 @DIVERGING
 def clipping_bound(
-    law: GradientDescentLaw,
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    clip_norm: float,
-    steps: int,
+    law: GradientDescentLaw, features: ArrayLike, labels: ArrayLike, *, clip_norm: float, steps: int
 ) -> tuple[float, float]:
     r"""Bound on the probability that any gradient clips, and the expected share that would.
 
@@ -338,16 +312,12 @@ def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
     return np.where(_near_one(pull), precise, (1 - pull) ** times)
 
 
-def _gap(pull: FloatArray) -> FloatArray:
-    """1 - (1 - x)²."""
-    return np.where(_near_one(pull), pull * (2 - pull), 1 - (1 - pull) ** 2)
-
-
 def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
     """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
     pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
-    ratios, gap = (1 - pulls) ** 2, _gap(pulls)
-    logs = np.where(_near_one(pulls), 2 * _log_size(pulls), np.log(ratios))
+    ratios, near = (1 - pulls) ** 2, _near_one(pulls)
+    gap = np.where(near, pulls * (2 - pulls), 1 - (1 - pulls) ** 2)
+    logs = np.where(near, 2 * _log_size(pulls), np.log(ratios))
     # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
     sums = -np.expm1(counts * logs) / gap
     return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -269,11 +270,7 @@ def solve(
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
-    noise_energy = np.where(
-        np.isinf(rho),
-        0.0,
-        2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2,
-    )
+    noise_energy = 2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
@@ -300,16 +297,9 @@ def solve(
         def integrate(nodes: NDArray[np.float64], chosen: NDArray[np.intp]) -> NDArray[np.float64]:
             keep = np.searchsorted(nodes, np.append(reported, 1.0))
             found = np.empty((len(chosen), len(keep)))
+            shape, own = schedule.shape(nodes), np.ascontiguousarray(settings[:, chosen])
             integrate_settings(
-                eigenvalues,
-                weights,
-                start,
-                nodes,
-                schedule.shape(nodes),
-                np.ascontiguousarray(settings[:, chosen]),
-                label_noise_std,
-                keep,
-                found,
+                eigenvalues, weights, start, nodes, shape, own, label_noise_std, keep, found
             )
             return found
 
@@ -496,15 +486,7 @@ def geometric_ends(
 # compiles it than in those that load the cache. The sum over modes has an order of its own instead.
 @njit(cache=True, nogil=True)
 def integrate_settings(  # type: ignore[no-untyped-def]
-    eigenvalues,
-    weights,
-    start,
-    times,
-    shape,
-    settings,
-    label_noise_std,
-    keep,
-    risk_out,
+    eigenvalues, weights, start, times, shape, settings, label_noise_std, keep, risk_out
 ):
     """Exponential Heun steps for each setting in turn; the risk at the times to keep.
 
@@ -706,9 +688,10 @@ def sandwich(
         # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
         scale = min(1.0, descent**2 / kick)
         weight = min(1.0, kick * scale / descent**2)
+        scaled: Any = SimpleNamespace(amplitude=amplitude * scale, shape=schedule.shape)
         return solve(
             Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
-            _Scaled(schedule, amplitude * scale),
+            scaled,
             aspect_ratio=aspect_ratio / scale,
             zcdp_root=zcdp_root * math.sqrt(kick / descent),
             clip_constant=clip_constant,
@@ -718,14 +701,3 @@ def sandwich(
         ).risk
 
     return Sandwich(lower=solved(largest, 1.0), upper=solved(smallest, largest))
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """A schedule at another amplitude."""
-
-    schedule: Schedule
-    amplitude: float
-
-    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
-        return self.schedule.shape(times)

@@ -27,8 +27,6 @@ FIRST_POINTS, ZOOM_POINTS, ZOOMS = 41, 9, 2
 # A grid whose best point is its end is extended by so many points, down to amplitudes and offsets
 # that are limits, or until the best changes by less.
 EXTENSION, FLAT = 10, 1e-5
-# So many extensions are computed together where the best may be far: a call costs as much as they.
-AHEAD = 8
 # Ten times what a search needs where its rates can be told apart; only what it returns gets more.
 MOST_INTERVALS = 2**13
 # From the largest offset on, the schedule is constant to 1e-4.
@@ -250,24 +248,14 @@ def _extended(
     """
     values = function(grid)
     steps = (grid[1] / grid[0]) ** np.arange(1.0, EXTENSION + 1)
-    ahead: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     falls = {"below": True, "above": True}
     while True:
         centre = int(np.argmin(values))
         best = float(values[centre])
         poor = best > enough
-        if (centre == 0 or poor) and grid[0] > lowest * (1 + 1e-9) and (falls["below"] or poor):
-            side = "below"
-            if not ahead:
-                parts = [np.unique(np.maximum(grid[0] / steps, lowest))]
-                while poor and len(parts) < AHEAD and parts[-1][0] > lowest * (1 + 1e-9):
-                    parts.append(np.unique(np.maximum(parts[-1][0] / steps, lowest)))
-                found = np.split(
-                    function(np.concatenate(parts)), np.cumsum([*map(len, parts)])[:-1]
-                )
-                ahead = list(zip(parts, found, strict=True))
-            more, added = ahead.pop(0)
-            grid, values = np.append(more, grid), np.append(added, values)
+        if (poor or (centre == 0 and falls["below"])) and grid[0] > lowest * (1 + 1e-9):
+            side, more = "below", np.unique(np.maximum(grid[0] / steps, lowest))
+            grid, values = np.append(more, grid), np.append(function(more), values)
         elif centre == len(grid) - 1 and grid[-1] < highest * (1 - 1e-9) and falls["above"]:
             side, more = "above", np.unique(np.minimum(grid[-1] * steps, highest))
             grid, values = np.append(grid, more), np.append(values, function(more))
