@@ -221,11 +221,10 @@ def gradient_descent_law(
     brown2024, section 2.1.
     """
     sample_size = require_count("sample_size", sample_size)
-    most = sample_size * MOST**2
-    sums = require_array("gram", gram, shape=(None, None), least=-most, most=most)
+    sums = require_array("gram", gram, shape=(None, None))
     if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
         raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
-    moments = require_array("moment", moment, shape=sums.shape[:1], least=-most, most=most)
+    moments = require_array("moment", moment, shape=sums.shape[:1])
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
         raise ValueError("gram must be positive definite, got another one")
