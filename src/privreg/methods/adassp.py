@@ -126,7 +126,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     )
     multiplier = sqrt(RELEASES / (2 * budget.rho))
     tau, nu = multiplier * limits.gram, multiplier * limits.moment
-    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     gram = n * rows.per_coordinate(shrink**2)
     explained = rows.quadratic(rows.squared_signal)
     kept, square = noise_moments(
@@ -161,29 +161,21 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 
 
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
-    """g, and the coordinates' share of what the random part spreads."""
+    """g, and the coordinates' share of what the random part spreads; `inf` without a solution.
+
+    Newton's steps of a convex function, from below, do not pass its first zero.
+    """
     total, lost = 0.0, np.full_like(diagonal, np.inf)
-    for _ in range(200):
+    for _ in range(100):
         below = diagonal - tau**2 * total
         if np.any(below <= 0):
             return lost, lost
-        updated = float(rows.total(1 / below))
-        if abs(updated - total) <= 1e-10 * updated:
+        resolvent = 1 / below
+        gain = tau**2 * float(rows.total(resolvent**2))
+        if gain >= 1:
+            return lost, lost
+        move = float(rows.total(resolvent)) - total
+        if abs(move) <= 1e-10 * total:
             break
-        total = updated
-    else:
-        # Slow where a solution hardly exists. From below, Newton's steps of a convex function do
-        # not pass its first zero.
-        for _ in range(100):
-            gain = tau**2 * float(rows.total(1 / (diagonal - tau**2 * total) ** 2))
-            move = float(rows.total(1 / (diagonal - tau**2 * total))) - total
-            if gain >= 1 or abs(move) <= 1e-10 * total:
-                break
-            total += move / (1 - gain)
-            if np.any(diagonal - tau**2 * total <= 0):
-                return lost, lost
-    resolvent = 1 / (diagonal - tau**2 * total)
-    gain = tau**2 * float(rows.total(resolvent**2))
-    if gain >= 1:
-        return lost, lost
+        total += move / (1 - gain)
     return resolvent, tau**2 * resolvent**2 / (1 - gain)

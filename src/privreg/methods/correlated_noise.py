@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
-from privreg.checks import require_count, require_number
+from privreg.checks import LEAST, MOST, require_count, require_number, require_scales
 from privreg.methods.clipping import (
     LARGEST,
     ClippedRows,
@@ -44,9 +44,9 @@ class CorrelatedNoise(Method):
     batch_size : int
         Rows a step, at least 1.
     step_size : float
-        η, more than 0 and at most 1e30.
+        η.
     clip_norm : float
-        Largest gradient norm, more than 0 and at most 1e30.
+        Largest gradient norm.
     damping : float
         ν of the noise's correlation, in [0, 1]; 1 is independent noise.
 
@@ -78,8 +78,7 @@ class CorrelatedNoise(Method):
 
     def __post_init__(self) -> None:
         require_count("batch_size", self.batch_size)
-        require_number("step_size", self.step_size, above=0, most=1e30)
-        require_number("clip_norm", self.clip_norm, above=0, most=1e30)
+        require_scales(step_size=self.step_size, clip_norm=self.clip_norm)
         require_number("damping", self.damping, least=0, most=1)
 
     @classmethod
@@ -92,12 +91,9 @@ class CorrelatedNoise(Method):
 
         def settings(point: Sequence[float]) -> Any:
             steps, size, clip, damping = np.exp(point)
-            return cls(
-                max(1, round(n / float(steps))),
-                float(size) / largest,
-                float(clip) * unit,
-                float(min(1.0, damping * size * smallest / largest)),
-            )
+            scales = np.clip([float(size) / largest, float(clip) * unit], LEAST, MOST).tolist()
+            damped = float(min(1.0, damping * size * smallest / largest))
+            return cls(max(1, round(n / float(steps))), scales[0], scales[1], damped)
 
         grids = (
             np.log([25.0, 120.0]),
@@ -148,7 +144,7 @@ def _regime(found: Prediction) -> Prediction:
     ------
     choquettechoo2024, Section 2.3.
     """
-    if not np.isfinite(found.excess_risk):
+    if not found.holds:
         return found
     return found.marked(Regime.EXTENDED, "second moments of linear descent, clipping on average")
 
@@ -161,7 +157,7 @@ def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budge
     encoder = damped_square_root_encoder(steps, damping=method.damping)
     change = float(sum_sensitivity(method.clip_norm, neighbours=budget.neighbours))
     std = float(np.sqrt(encoder @ encoder)) * change / (batch * budget.root)
-    widths = method.clip_norm / np.maximum(rows.norms, 1e-300)
+    widths = method.clip_norm / rows.norms
     signal = rows.squared_signal
     private = np.zeros_like(signal)
     own = clipped_rows(problem, rows)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from math import expm1, inf
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,13 +21,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
-from privreg.checks import require_number, require_real
+from privreg.checks import LEAST, MOST, require_scales
 from privreg.methods.clipping import ClippedRows, clipped_rows, clipped_slopes, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method, require_names
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.privacy import release
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
+from privreg.schedules import Harmonic, Polynomial, Schedule, rate, require_schedule
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import geometric_ends, relaxation
 
 FloatArray = NDArray[np.float64]
 PANELS_PER_DECADE = 10
@@ -52,7 +52,7 @@ class OnePassDPGD(Method):
     schedule : Schedule
         Learning rate with one amplitude; step k of n takes η̃(k/n) / n.
     clip_constant : float
-        Largest gradient norm over √p, more than 0 and at most 1e30.
+        Largest gradient norm over √p.
 
     Guarantee
     ---------
@@ -74,21 +74,15 @@ class OnePassDPGD(Method):
 
     name: ClassVar[str] = "one_pass"
     relations: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.REPLACE_ONE})
-    assumptions: ClassVar[tuple[str, ...]] = (
-        *release.BESIDES_THE_STREAM,
-        release.LAST_ALONE,
-    )
+    assumptions: ClassVar[tuple[str, ...]] = (*release.BESIDES_THE_STREAM, release.LAST_ALONE)
     schedule: Schedule
     clip_constant: float
 
     def __post_init__(self) -> None:
-        require_schedule(self.schedule)
-        if np.size(self.schedule.amplitude) != 1:
-            raise ValueError(
-                f"schedule must have one amplitude, got {np.size(self.schedule.amplitude)}"
-            )
-        require_real("schedule", self.schedule.amplitude, above=0)
-        require_number("clip_constant", self.clip_constant, above=0, most=1e30)
+        amplitude = np.asarray(require_schedule(self.schedule).amplitude)
+        if amplitude.size != 1:
+            raise ValueError(f"schedule must have one amplitude, got {amplitude.size}")
+        require_scales(schedule=amplitude.item(), clip_constant=self.clip_constant)
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
@@ -106,9 +100,11 @@ class OnePassDPGD(Method):
         unit = problem.label_noise_std * np.sqrt(mean)
 
         def settings(point: Sequence[float], shape: Callable[[float, float], Schedule]) -> Any:
-            rate, clip, offset = np.exp(point)
+            initial, clip, offset = np.exp(point)
             # The amplitude gives the rate at the start, in units of the inverse eigenvalue.
-            return cls(shape(float(rate) / mean, float(offset) * natural), float(clip) * unit)
+            scales = [float(initial) / mean, float(offset) * natural, float(clip) * unit]
+            amplitude, time, constant = np.clip(scales, LEAST, MOST).tolist()
+            return cls(shape(amplitude, time), constant)
 
         found = []
         for name, (shape, scales) in zip(cls.searched(), SHAPES.values(), strict=True):
@@ -161,10 +157,8 @@ class OnePassDPGD(Method):
         moments = _follow(problems[0], rows, settings, budget)
         return [
             [
-                _regime(problem, rows, method, prediction)
-                for method, prediction in zip(
-                    settings, moments.predictions(problem, rows), strict=True
-                )
+                _regime(problem, rows, method, found)
+                for method, found in zip(settings, moments.predictions(problem, rows), strict=True)
             ]
             for problem in problems
         ]
@@ -187,17 +181,14 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
     ------
     bombari2025, Theorem 1 and Algorithm 1; the rest derived as above.
     """
-    if not np.isfinite(found.excess_risk):
+    if not found.holds:
         return found
-    rate = float(np.asarray(method.schedule.amplitude).reshape(())) * float(
-        method.schedule.shape(0.0)
-    )
-    reach = rate / problem.sample_size * float(problem.eigenvalues.sum()) / 2
-    if reach > 1:
+    step = rate(method.schedule, 0.0).item() / problem.sample_size
+    if step * float(problem.eigenvalues.sum()) / 2 > 1:
         return found.with_doubt("the first steps are longer than the cap on them, 2 / ‖x‖²")
     # A row moves the error along a coordinate by this share, on average over its energy.
     fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
-    if rate / problem.sample_size * float(fourth.max()) > LONGEST_STEP:
+    if step * float(fourth.max()) > LONGEST_STEP:
         return found.with_doubt("a single row moves the error along its direction too far")
     if problem.feature_law == "gaussian" and problem.dimension >= CONCENTRATED:
         return found.marked(Regime.PROVEN, "deterministic equivalent, Gaussian rows")
@@ -209,21 +200,19 @@ def _follow(
 ) -> ErrorMoments:
     """Moments of the error of the last iterates, their own noise included."""
     n = problem.sample_size
-    times = _times(n)
-    rates = np.array(
-        [
-            float(np.asarray(each.schedule.amplitude).reshape(())) * each.schedule.shape(times)
-            for each in methods
-        ]
-    )
+    times = geometric_ends(1 / n, 1 / n, panels=PANELS_PER_DECADE)
+    rates = np.array([rate(each.schedule, times).ravel() for each in methods])
     clip = np.sqrt(problem.dimension) * np.array([each.clip_constant for each in methods])
-    energy_of_noise = 0.0 if budget.root == inf else (2 * clip / budget.root) ** 2
-    cap = 2 / np.maximum(rows.norms, 1e-300) ** 2
-    widths = clip[:, None] / np.maximum(rows.norms, 1e-300)
-    with np.errstate(over="ignore", invalid="ignore"):
-        noise = np.broadcast_to(energy_of_noise, len(methods))[:, None] * rates**2 / n**2
+    widths = clip[:, None] / rows.norms
     bias, variance = _descents(
-        clipped_rows(problem, rows), widths, cap, rates, noise, n * times, rows.squared_signal, n
+        clipped_rows(problem, rows),
+        widths,
+        2 / rows.norms**2,
+        rates,
+        (2 * clip / budget.root)[:, None] ** 2 * rates**2 / n**2,
+        n * times,
+        rows.squared_signal,
+        n,
     )
     moved = squared_shift(problem, rows, widths, covered=1 - bias)
     return ErrorMoments(bias**2 * rows.squared_signal, variance, moved)
@@ -240,7 +229,10 @@ def _descents(
     signal: FloatArray,
     n: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Share of the signal that is left and variance, (settings, groups) each, by Heun's method."""
+    """Share of the signal that is left and variance, (settings, groups) each.
+
+    The step is that of the deterministic equivalent: an exponential one of Heun.
+    """
     groups = len(signal)
     left, variances = np.ones((len(rates), groups)), np.zeros((len(rates), groups))
     for setting in range(len(rates)):
@@ -266,19 +258,9 @@ def _advance(
     bias: FloatArray, variance: FloatArray, slopes: FloatArray, noise: float, count: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance after some steps of constant slopes."""
-    drift, pull, kick = slopes[0], slopes[1], slopes[2]
-    path = pull * count
-    gone = np.ones_like(path)
-    for group, each in enumerate(path):
-        if each > 1e-12:
-            gone[group] = -expm1(-2 * each) / (2 * each)
-    return bias * np.exp(-drift * count), variance * np.exp(-2 * path) + (
-        kick * count + noise
-    ) * gone
-
-
-def _times(sample_size: int) -> FloatArray:
-    """From 0 to 1, geometric at both ends down to a step."""
-    decades = max(np.log10(sample_size / 2), 1)
-    rising = np.geomspace(1 / sample_size, 0.5, int(np.ceil(PANELS_PER_DECADE * decades)))
-    return np.concatenate([[0.0], rising, 1 - rising[-2::-1], [1.0]])
+    mean, spread = np.empty_like(bias), np.empty_like(bias)
+    for group in range(len(bias)):
+        mean[group] = bias[group] * relaxation(slopes[0, group] * count)[0]
+        kept, gained = relaxation(2 * slopes[1, group] * count)
+        spread[group] = variance[group] * kept + (slopes[2, group] * count + noise) * gained
+    return mean, spread

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    MOST,
     Immutable,
-    inside,
     require_answer,
     require_array,
     require_broadcast,
@@ -20,13 +20,17 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
 )
-from privreg.units import ORDINARY, from_units, in_unit, in_units, rows_in_units
 
 FloatArray = NDArray[np.float64]
-# Numbers up to here stay far from overflow in every square and product.
-LARGEST = 1e30
 NEAR = 2.0**-7
+# Answers are checked: a law that diverges may overflow, and one without noise divides by 0.
+DIVERGING = np.errstate(over="ignore", divide="ignore", invalid="ignore")
+SIGNED: dict[str, float] = {"least": -MOST, "most": MOST}
+# A covariance is that of features in the domain.
+SQUARED: dict[str, float] = {"least": 0.0, "most": MOST**2}
 
 
 @dataclass(frozen=True)
@@ -69,41 +73,38 @@ class GradientDescentLaw(Immutable):
     gradient_noise_std: float
 
     def __post_init__(self) -> None:
-        step = require_number("step_size", self.step_size, above=0, most=LARGEST)
-        noise = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=LARGEST)
-        object.__setattr__(self, "step_size", step)
-        object.__setattr__(self, "gradient_noise_std", noise)
-        p = require_array("eigenvalues", self.eigenvalues, shape=(None,)).size
-        shapes = {"eigenvalues": (p,), "minimiser": (p,), "start": (p,), "eigenvectors": (p, p)}
-        for name, shape in shapes.items():
-            value = getattr(self, name)
-            array = require_frozen(name, value, shape=shape, least=-LARGEST, most=LARGEST)
-            object.__setattr__(self, name, array)
-        require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
+        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), **SQUARED)
+        checked: dict[str, Any] = {"eigenvalues": values}
+        p = values.size
+        for name, shape in {"eigenvectors": (p, p), "minimiser": (p,), "start": (p,)}.items():
+            checked[name] = require_frozen(name, getattr(self, name), shape=shape, **SIGNED)
+        checked["step_size"] = require_scale("step_size", self.step_size)
+        std = require_scale("gradient_noise_std", self.gradient_noise_std, zero=True)
+        for name, value in {**checked, "gradient_noise_std": std}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def _pull(self) -> FloatArray:
         """x = η w, from which a small 1 - a or 1 + a keeps its digits."""
         return self.step_size * self.eigenvalues
 
-    def _transported(self, steps: NDArray[np.int64]) -> FloatArray:
-        """M^t (θ_0 - θ̂) in the eigenbasis, shape (*t.shape, p)."""
-        offset = self.eigenvectors.T @ (self.start - self.minimiser)
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            return _power(self._pull, steps[..., None]) * offset
-
     @property
     def contraction(self) -> FloatArray:
         """a = 1 - η w, shape (p,); the iterates settle if all lie in (-1, 1)."""
-        return 1 - self.step_size * self.eigenvalues
+        return 1 - self._pull
 
+    def _transported(self, times: ArrayLike) -> FloatArray:
+        """M^t (θ_0 - θ̂) in the eigenbasis, shape (*t.shape, p)."""
+        offset = self.eigenvectors.T @ (self.start - self.minimiser)
+        return _power(self._pull, _checked_times("times", times)[..., None]) * offset
+
+    @DIVERGING
     def mean(self, times: ArrayLike) -> FloatArray:
         """θ̂ + M^t (θ_0 - θ̂) with M = I - ηΣ, shape (*times.shape, p)."""
-        moved = self._transported(_checked_times(times))
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = self.minimiser + moved @ self.eigenvectors.T
+        mean = self.minimiser + self._transported(times) @ self.eigenvectors.T
         return require_answer("times", mean)
 
+    @DIVERGING
     def mode_covariance(self, later: ArrayLike, earlier: ArrayLike) -> FloatArray:
         r"""Cross-covariance of each eigendirection at two times, in either order, shape (..., p).
 
@@ -116,24 +117,17 @@ class GradientDescentLaw(Immutable):
         later, earlier : array_like of int
             Times τ and t, broadcast together.
         """
-        first, second = _checked_times(later, "later"), _checked_times(earlier, "earlier")
+        first, second = _checked_times("later", later), _checked_times("earlier", earlier)
         require_broadcast(later=first, earlier=second)
         first, second = np.broadcast_arrays(first, second)
-        std, unit = in_unit(self.step_size * self.gradient_noise_std)
-        modes = self._modes(std**2, first, second)
-        return require_answer("later and earlier", from_units(modes, 2 * unit))
-
-    def _modes(
-        self, variance: float, first: NDArray[np.int64], second: NDArray[np.int64]
-    ) -> FloatArray:
-        """`mode_covariance` for noise of another variance than η²λ² a step."""
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            modes = variance * _power(self._pull, gap) * _geometric_sum(self._pull, shorter)
+        variance = (self.step_size * self.gradient_noise_std) ** 2
+        modes = variance * _power(self._pull, gap) * _geometric_sum(self._pull, shorter)
         # Without noise nothing grows, however much it would have.
         return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
 
+    @DIVERGING
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
         """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p).
 
@@ -143,31 +137,10 @@ class GradientDescentLaw(Immutable):
             Times τ, and t, those of `later` unless given.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
-        with np.errstate(over="ignore", invalid="ignore"):
-            dense = (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
+        dense = (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
         return require_answer("later and earlier", dense)
 
-    def stationary_covariance(self) -> FloatArray:
-        """Covariance η²λ² (I - M²)^{-1} of an iterate in the long run, shape (p, p).
-
-        A contraction outside (-1, 1), without a stationary law, is refused.
-        """
-        pull, step, noise = self._pull, self.step_size, self.gradient_noise_std
-        moved = step * noise
-        if ORDINARY[0] <= moved <= ORDINARY[1] and inside(pull, least=ORDINARY[0], below=2.0):
-            return (self.eigenvectors * (moved**2 / _gap(pull))) @ self.eigenvectors.T
-        if not np.all((self.eigenvalues > 0) & (pull < 2)):
-            raise ValueError(
-                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), got others"
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
-            (step, unit), (noise, more) = in_unit(step), in_unit(noise)
-            parts, less = np.frexp(self.eigenvalues)
-            modes = np.ldexp(step * noise**2 / parts / (2 - pull), unit + 2 * more - less)
-            dense = (self.eigenvectors * modes) @ self.eigenvectors.T
-        return require_answer("eigenvalues and gradient_noise_std", dense)
-
+    @DIVERGING
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
         r"""Mean squared distance to the empirical minimiser, of the shape of the times.
 
@@ -180,13 +153,11 @@ class GradientDescentLaw(Immutable):
         times : array_like of int, shape (...)
             Steps t, at least 0.
         """
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            bias = np.sum(self._transported(_checked_times(times)) ** 2, axis=-1)
-        require_answer("times", bias)
-        with np.errstate(over="ignore"):
-            error = bias + np.sum(self.mode_covariance(times, times), axis=-1)
+        bias = np.sum(self._transported(times) ** 2, axis=-1)
+        error = bias + np.sum(self.mode_covariance(times, times), axis=-1)
         return require_answer("times", error)
 
+    @DIVERGING
     def functionals(self, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
         r"""Law of weighted sums of the iterates, coordinate by coordinate.
 
@@ -204,24 +175,21 @@ class GradientDescentLaw(Immutable):
         covariance : ndarray, shape (p, m, m)
             Covariance over l of coordinate j.
         """
-        matrix = require_array("weights", weights, shape=(None, None), least=-LARGEST, most=LARGEST)
+        matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
-        moved = require_answer("weights", self._transported(times) @ self.eigenvectors.T)
-        with np.errstate(over="ignore", invalid="ignore"):
-            bias = require_answer("weights", (matrix @ moved).T)
-        matrix, unit = in_units(matrix)
-        std, std_unit = in_unit(self.step_size * self.gradient_noise_std)
+        contraction = self.contraction[:, None]
         # The noise of step s enters θ_t as ηa^(t-s), so its weight in a sum obeys a backward
         # recursion; T × T covariances are never formed.
         loads = np.empty((self.eigenvalues.size, *matrix.shape))
         load = np.zeros((self.eigenvalues.size, len(matrix)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for step in reversed(range(matrix.shape[1])):
-                load = matrix[:, step] + self.contraction[:, None] * load
-                loads[..., step] = load
-            modes = std**2 * loads @ np.swapaxes(loads, -1, -2)
-            covariance = np.einsum("jk,klm->jlm", self.eigenvectors**2, modes)
-        return bias, require_answer("weights", from_units(covariance, 2 * (unit + std_unit)))
+        bias = (matrix @ (self._transported(times) @ self.eigenvectors.T)).T
+        for step in reversed(range(matrix.shape[1])):
+            load = matrix[:, step] + contraction * load
+            loads[..., step] = load
+        variance = (self.step_size * self.gradient_noise_std) ** 2
+        modes = variance * loads @ np.swapaxes(loads, -1, -2)
+        covariance = np.einsum("jk,klm->jlm", self.eigenvectors**2, modes)
+        return require_answer("weights", bias), require_answer("weights", covariance)
 
 
 def gradient_descent_law(
@@ -231,7 +199,7 @@ def gradient_descent_law(
     sample_size: int,
     step_size: float,
     gradient_noise_std: float,
-    start: ArrayLike | None = None,
+    start: Any = None,
 ) -> GradientDescentLaw:
     """Law of the iterates on a data set, from its sums XᵀX and Xᵀy.
 
@@ -252,34 +220,24 @@ def gradient_descent_law(
     ------
     brown2024, section 2.1.
     """
-    sums = require_array("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
+    sample_size = require_count("sample_size", sample_size)
+    sums = require_array("gram", gram, shape=(None, None))
     if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
         raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
-    moments = require_array("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
-    sample_size = require_count("sample_size", sample_size)
+    moments = require_array("moment", moment, shape=sums.shape[:1])
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
         raise ValueError("gram must be positive definite, got another one")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
-    if np.max(np.abs(minimiser)) > LARGEST:
-        raise ValueError(
-            f"moment must be at most {LARGEST:g} after gram's inverse, got a larger one"
-        )
-    origin = np.zeros_like(minimiser)
-    if start is not None:
-        origin = require_array("start", start, shape=origin.shape, least=-LARGEST, most=LARGEST)
+    origin = np.zeros_like(minimiser) if start is None else start
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
     )
 
 
+@DIVERGING
 def clipping_bound(
-    law: GradientDescentLaw,
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    clip_norm: float,
-    steps: int,
+    law: GradientDescentLaw, features: ArrayLike, labels: ArrayLike, *, clip_norm: float, steps: int
 ) -> tuple[float, float]:
     r"""Bound on the probability that any gradient clips, and the expected share that would.
 
@@ -317,28 +275,19 @@ def clipping_bound(
     from scipy.special import ndtr
 
     require_instance("law", law, GradientDescentLaw)
-    shape = (None, law.eigenvalues.size)
-    within = {"least": -LARGEST, "most": LARGEST}
-    x = require_array("features", features, shape=shape, **within)
-    y = require_array("labels", labels, shape=x.shape[:1], **within)
-    clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
+    x = require_array("features", features, shape=(None, law.eigenvalues.size), **SIGNED)
+    y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+    clip_norm = require_scale("clip_norm", clip_norm, infinite=True)
     steps = require_count("steps", steps)
-    rows, units = rows_in_units(x)
-    norms = np.ldexp(np.linalg.norm(rows, axis=1), units)
-    with np.errstate(over="ignore"):
-        widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
-    squares = (rows @ law.eigenvectors) ** 2
-    # In units of the noise, since its variance may round to 0.
-    std, unit = in_unit(law.step_size * law.gradient_noise_std)
+    norms = np.linalg.norm(x, axis=1)
+    widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+    squares = (x @ law.eigenvectors) ** 2
     total = 0.0
     for step in range(steps):
-        now = np.array(step)
-        with np.errstate(over="ignore", invalid="ignore"):
-            centre = require_answer("features", y - x @ law.mean(step))
-            spread = np.sqrt(squares @ law._modes(std**2, now, now))
-            spread = require_answer("features", np.ldexp(spread, units + unit))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            tails = ndtr((-widths - centre) / spread) + ndtr((centre - widths) / spread)
+        centre = y - x @ law.mean(step)
+        spread = np.sqrt(squares @ law.mode_covariance(step, step))
+        require_answer("features", centre + spread)
+        tails = ndtr((-widths - centre) / spread) + ndtr((centre - widths) / spread)
         # Without noise a residual clips or does not.
         total += float(np.sum(np.where(spread > 0, tails, np.abs(centre) > widths)))
     return min(1.0, total), total / (steps * len(y))
@@ -351,10 +300,8 @@ def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
 
 def _log_size(pull: FloatArray) -> FloatArray:
     """log |1 - x|."""
-    with np.errstate(divide="ignore"):
-        return np.where(
-            pull < 1, np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
-        )
+    below, above = np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
+    return np.where(pull < 1, below, above)
 
 
 def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
@@ -364,27 +311,19 @@ def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
     return np.where(_near_one(pull), precise, (1 - pull) ** times)
 
 
-def _gap(pull: FloatArray) -> FloatArray:
-    """1 - (1 - x)²."""
-    return np.where(_near_one(pull), pull * (2 - pull), 1 - (1 - pull) ** 2)
-
-
 def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
     """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
     pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
-    ratios, gap = (1 - pulls) ** 2, _gap(pulls)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(_near_one(pulls), 2 * _log_size(pulls), np.log(ratios))
-        # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
-        sums = -np.expm1(counts * logs) / gap
+    ratios, near = (1 - pulls) ** 2, _near_one(pulls)
+    gap = np.where(near, pulls * (2 - pulls), 1 - (1 - pulls) ** 2)
+    logs = np.where(near, 2 * _log_size(pulls), np.log(ratios))
+    # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
+    sums = -np.expm1(counts * logs) / gap
     return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))
 
 
-def _checked_times(times: ArrayLike, name: str = "times") -> NDArray[np.int64]:
+def _checked_times(name: str, times: ArrayLike) -> NDArray[np.int64]:
     return require_counts(name, times, least=0, most=2**53)
-
-
-LARGEST_ARGUMENT = 1e30
 
 
 class NoClippingRatios(NamedTuple):
@@ -414,6 +353,7 @@ class NoClippingDemand(NamedTuple):
     sample_size: float
 
 
+@DIVERGING
 def no_clipping_ratios(
     features: ArrayLike,
     labels: ArrayLike,
@@ -439,7 +379,7 @@ def no_clipping_ratios(
     target : array_like, shape (p,)
         θ, in the model the population parameter.
     step_size : float
-        η, more than 0 and at most 1e30.
+        η, more than 0.
     steps : int
         T, at least 1.
     label_noise_std : float
@@ -450,36 +390,29 @@ def no_clipping_ratios(
     brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
     of 2 violate part (i) by sampling error although the descent contracts: both are reported.
     """
-    within = {"least": -LARGEST_ARGUMENT, "most": LARGEST_ARGUMENT}
-    x = require_array("features", features, shape=(None, None), **within)
-    y = require_array("labels", labels, shape=x.shape[:1], **within)
-    theta = require_array(
-        "target", target, shape=x.shape[1:], least=-LARGEST_ARGUMENT, most=LARGEST_ARGUMENT
+    x = require_array("features", features, shape=(None, None), **SIGNED)
+    y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+    theta = require_array("target", target, shape=x.shape[1:], **SIGNED)
+    label_noise_std, step_size = require_scales(
+        label_noise_std=label_noise_std, step_size=step_size
     )
-    label_noise_std = require_number(
-        "label_noise_std", label_noise_std, least=1e-30, most=LARGEST_ARGUMENT
-    )
-    step_size = require_number("step_size", step_size, above=0, most=LARGEST_ARGUMENT)
     steps = require_count("steps", steps)
     n, p = x.shape
     covariance = x.T @ x / n
     eigenvalues = np.linalg.eigvalsh(covariance)
     residual = (y - x @ theta) / label_noise_std
-    rows, unit = in_units(x)
     pull = step_size * (x.T @ residual)
     transported, accumulated = theta, np.zeros(p)
     largest = np.zeros(2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(steps):
-            # A_t = A_{t-1} M + ηI, so no inverse of Σ is needed.
-            transported = transported - step_size * (covariance @ transported)
-            accumulated = accumulated - step_size * (covariance @ accumulated) + pull
-            moved = np.abs(rows @ np.column_stack([transported, accumulated]))
-            largest = np.maximum(largest, np.max(moved, axis=0))
-    largest = require_answer("features, labels and step_size", from_units(largest, unit))
-    norm = from_units(np.max(np.linalg.norm(rows, axis=1)), unit)
+    for _ in range(steps):
+        # A_t = A_{t-1} M + ηI, so no inverse of Σ is needed.
+        transported = transported - step_size * (covariance @ transported)
+        accumulated = accumulated - step_size * (covariance @ accumulated) + pull
+        moved = np.abs(x @ np.column_stack([transported, accumulated]))
+        largest = np.maximum(largest, np.max(moved, axis=0))
+    require_answer("features, labels and step_size", largest)
     return NoClippingRatios(
-        feature_norm=float(norm / np.sqrt(p)),
+        feature_norm=float(np.max(np.linalg.norm(x, axis=1)) / np.sqrt(p)),
         residual=float(np.max(np.abs(residual))),
         transported=float(largest[0]),
         accumulated=float(largest[1] / np.sqrt(n * p)),
@@ -507,7 +440,7 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     brown2024, Lemma 2.6. Its proof gives the 12 only as p grows (about 41 at p = 2); the statement
     holds with a wide margin all the same.
     """
-    rows = require_real("sample_size", sample_size, least=1, most=1e30)
+    rows = require_real("sample_size", sample_size, least=1, most=2.0**53)
     steps = require_count("steps", steps)
     failure = require_number("failure", failure, above=0, below=1)
     return 12 * (np.log(5 * rows * steps) - np.log(failure)) ** 1.5
@@ -546,9 +479,7 @@ def no_clipping_demand(
     brown2024, Lemma 2.5 with λ of Lemma 2.1. As printed the lemma has σ for max(σ, 1), which its
     proof needs: it bounds c_0 by c_0 σ.
     """
-    values = {"constant": constant, "step_size": step_size, "rho": rho}
-    for name, value in {**values, "label_noise_std": label_noise_std}.items():
-        require_number(name, value, least=1e-30, most=LARGEST_ARGUMENT)
+    require_scales(constant=constant, step_size=step_size, rho=rho, label_noise_std=label_noise_std)
     failure = require_number("failure", failure, above=0, below=1)
     features, steps = require_count("features", features), require_count("steps", steps)
     scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)

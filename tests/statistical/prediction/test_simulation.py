@@ -64,20 +64,39 @@ CASES = {
 }
 
 
+def squared_errors(problem, method, budget, runs):
+    """Squared errors of the coefficients, a row each run on data of its own."""
+    declared, errors = Declared.of(problem), []
+    for number in range(runs):
+        rng = np.random.Generator(np.random.SFC64([20250516, number]))
+        samples = ArraySamples(*draw(problem, rng))
+        (fitted,) = method.simulate(samples, budget, rng, declared=declared)
+        errors.append(fitted - problem.signal)
+    return np.array(errors) ** 2
+
+
+@pytest.mark.parametrize("features", [1, 3])
+def test_a_mean_error_along_few_features_is_no_prediction_that_holds(features):
+    problem = Problem(3000, np.ones(features), signal=1.0, label_noise_std=1.0)
+    budget, runs = Budget.zcdp(0.1), 200
+    for steps, holds in ((3, False), (25, True)):
+        method = FullBatchDPGD(steps, 0.6, 1.5 * features**0.5)
+        found = method.predict(problem, budget)
+        risk = squared_errors(problem, method, budget, runs) @ problem.eigenvalues / 2
+        error = risk.std(ddof=1) / np.sqrt(runs)
+        assert found.holds is holds
+        # It is more than a tenth off where it does not hold.
+        beyond = found.excess_risk - (1 + ACCURACY) * risk.mean()
+        assert beyond < 3 * error if holds else beyond > 3 * error
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_prediction_is_within_ten_percent_of_simulations(name):
     problem, method, rho, runs = CASES[name]
     budget = Budget.zcdp(rho)
     found = method.predict(problem, budget)
     assert found.holds, found.reason
-    errors = []
-    for number in range(runs):
-        rng = np.random.Generator(np.random.SFC64([20250516, number]))
-        rows, labels = draw(problem, rng)
-        samples, declared = ArraySamples(rows, labels), Declared.of(problem)
-        (fitted,) = method.simulate(samples, budget, rng, declared=declared)
-        errors.append(fitted - problem.signal)
-    squares = np.array(errors) ** 2
+    squares = squared_errors(problem, method, budget, runs)
     for predicted, simulated in (
         (found.excess_risk, squares @ problem.eigenvalues / 2),
         (found.parameter_error, squares.sum(axis=1)),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from privreg.checks import (
 from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
 from privreg.spectra import Spectrum
 
+# The paper's powers of a logarithm need aspect ratios of 1e-30, and rates of its inverse.
 SMALLEST, LARGEST = 1e-32, 1e32
 ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
 INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
@@ -51,16 +53,14 @@ def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np
     """
     arrays = []
     for name, value in values.items():
-        open_end = infinite and name in INFINITY_ALLOWED
-        array = require_real(name, value, least=0, infinite=open_end)
-        inside = (array >= SMALLEST) & (array <= LARGEST)
-        inside |= (array == 0) & (name in ZERO_ALLOWED)
-        inside |= np.isinf(array) & open_end
-        if not np.all(inside):
-            also = " or 0" if name in ZERO_ALLOWED else ", or `inf`" if open_end else ""
+        zero, endless = name in ZERO_ALLOWED, infinite and name in INFINITY_ALLOWED
+        array = require_real(name, value, least=0, infinite=endless)
+        wrong = ~((array >= SMALLEST) & (array <= LARGEST) | zero & (array == 0))
+        wrong &= ~(np.isinf(array) & endless)
+        if np.any(wrong):
+            also = " or 0" if zero else ", or `inf`" if endless else ""
             raise ValueError(
-                f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, "
-                f"got {entry(array, ~inside)}"
+                f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, got {entry(array, wrong)}"
             )
         arrays.append(array)
     require_broadcast(**dict(zip(values, arrays, strict=True)))
@@ -155,12 +155,12 @@ def clip_ratio(
 
 
 def descent_of(ratio: ArrayLike) -> NDArray[np.float64]:
-    """`descent_factor` of a clip ratio, unchecked, for loops that have checked their numbers."""
+    """`descent_factor` of a clip ratio, unchecked."""
     return np.asarray(erf(np.asarray(ratio) / np.sqrt(2)))
 
 
 def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
-    """`variance_factor` of a clip ratio, unchecked, for loops that have checked their numbers."""
+    """`variance_factor` of a clip ratio, unchecked."""
     # Beyond 40 standard deviations nothing is clipped.
     inside = np.minimum(ratio, 40.0)
     return np.asarray(inside**2 * erfc(inside / np.sqrt(2)) + gammainc(1.5, inside**2 / 2))
@@ -222,7 +222,7 @@ def solve(
     spectrum : Spectrum
         Eigenvalues of the covariance, of mean 1 for the paper's results to apply.
     schedule : Schedule
-        Learning rate, amplitude of shape (...).
+        Learning rate, amplitude of shape (...), that does not rise under private noise.
     aspect_ratio : array_like, shape (...)
         gamma = d / n, more than 0.
     zcdp_root : array_like, shape (...)
@@ -242,11 +242,6 @@ def solve(
         Relative error aimed at.
     most_intervals : int
         A grid of more is not halved, whatever the error.
-
-    Raises
-    ------
-    ValueError
-        A value out of range, by name, or a rate that rises under private noise.
 
     Warns
     -----
@@ -275,17 +270,13 @@ def solve(
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
-    noise_energy = np.where(
-        np.isinf(rho),
-        0.0,
-        2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2,
-    )
+    noise_energy = 2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
         raise ValueError("signal must not be 0 where there is no label noise, got 0")
-    reported = _geometric_ends(1e-9, 1e-9)
+    reported = geometric_ends(1e-9, 1e-9)
     if times is not None:
         reported = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(reported) <= 0):
@@ -306,20 +297,13 @@ def solve(
         def integrate(nodes: NDArray[np.float64], chosen: NDArray[np.intp]) -> NDArray[np.float64]:
             keep = np.searchsorted(nodes, np.append(reported, 1.0))
             found = np.empty((len(chosen), len(keep)))
+            shape, own = schedule.shape(nodes), np.ascontiguousarray(settings[:, chosen])
             integrate_settings(
-                eigenvalues,
-                weights,
-                start,
-                nodes,
-                schedule.shape(nodes),
-                np.ascontiguousarray(settings[:, chosen]),
-                label_noise_std,
-                keep,
-                found,
+                eigenvalues, weights, start, nodes, shape, own, label_noise_std, keep, found
             )
             return found
 
-        grid = np.union1d(_geometric_ends(*ends), reported)
+        grid = np.union1d(geometric_ends(*ends), reported)
         if np.any(settings[2, members] > 0):
             require_falling(schedule.shape(grid))
         risk[members], error[members] = _extrapolate(integrate, members, grid, rtol, most)
@@ -486,11 +470,13 @@ def _shared_grids(
         yield (float(scales[pair[0]]), float(scales[pair[1]])), members
 
 
-def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
+def geometric_ends(
+    first: float, last: float, *, panels: int = PANELS_PER_DECADE
+) -> NDArray[np.float64]:
     """Times from 0 to 1, geometric from `first` on and back from 1 - `last`."""
 
     def rising(smallest: float) -> NDArray[np.float64]:
-        count = math.ceil(PANELS_PER_DECADE * math.log10(0.5 / smallest))
+        count = math.ceil(panels * math.log10(0.5 / smallest))
         return np.geomspace(smallest, 0.5, count + 1)
 
     return np.concatenate([[0.0], rising(first), 1 - rising(last)[-2::-1], [1.0]])
@@ -500,15 +486,7 @@ def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
 # compiles it than in those that load the cache. The sum over modes has an order of its own instead.
 @njit(cache=True, nogil=True)
 def integrate_settings(  # type: ignore[no-untyped-def]
-    eigenvalues,
-    weights,
-    start,
-    times,
-    shape,
-    settings,
-    label_noise_std,
-    keep,
-    risk_out,
+    eigenvalues, weights, start, times, shape, settings, label_noise_std, keep, risk_out
 ):
     """Exponential Heun steps for each setting in turn; the risk at the times to keep.
 
@@ -570,7 +548,7 @@ def _advance(eigenvalues, share, state, path, gain, noise, advanced):  # type: i
     fast, fast_share, fast_state = eigenvalues[split:], share[split:], state[split:]
     fast_advanced = advanced[split:]
     for mode in range(len(fast)):
-        decay, mean_decay = _decay(fast[mode] * path)
+        decay, mean_decay = relaxation(fast[mode] * path)
         added = fast_share[mode] * (fast[mode] * gain + noise)
         fast_advanced[mode] = fast_state[mode] * decay + added * mean_decay
     return _total(advanced)
@@ -620,7 +598,7 @@ def _coefficients(risk, taken, clip_constant, half_variance, gamma):  # type: ig
 
 
 @njit(inline="always")
-def _decay(exponent):  # type: ignore[no-untyped-def]
+def relaxation(exponent):  # type: ignore[no-untyped-def]
     """exp(-x) and its mean over the step, (1 - exp(-x)) / x.
 
     Doubling a short series of 1 - exp(-x) has no branch, so that the loop over modes is vectorised;
@@ -668,87 +646,58 @@ def sandwich(
     .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
         + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
 
-    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one, solved
-    to 1e-7 by `deterministic_equivalent.solve`.
+    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one.
 
     Parameters
     ----------
     schedule : Schedule
-        Learning rate, at most 2 / gamma, with one amplitude from 1e-20 to 1e32.
+        Learning rate, at most 2 / gamma, with one amplitude.
     smallest, largest : float
         Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
-    aspect_ratio : float
-        gamma = d / n, at least 1e-20 and at most 1e20.
-    zcdp_root : float
-        rho, at least 1e-30 and at most 1e28; `inf` for no noise.
-    clip_constant : float
-        Clipping constant c in units of the residual, more than 0 and finite.
-    label_noise_std : float
-        Standard deviation zeta of the label noise, at least 0.
-    times : array_like, shape (times,)
-        Increasing, in [0, 1].
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std, times
+        gamma, rho, c, zeta and times as in `solve`.
     start : float
-        Excess risk R(0), at least 1e-20 and at most 1e20.
+        Excess risk R(0), more than 0.
 
     Source
     ------
     bombari2025, Proposition D.1; its proof needs tr(Sigma^2) at most largest times tr(Sigma), and
     prints "at least".
     """
-    require_schedule(schedule)
-    smallest, largest, aspect_ratio, zcdp_root, label_noise_std, start = require_scalars(
+    amplitude, smallest, largest, aspect_ratio, start = require_scalars(
+        schedule=require_schedule(schedule).amplitude,
         smallest=smallest,
         largest=largest,
         aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        label_noise_std=label_noise_std,
         start=start,
     )
-    (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
     if not 1e-4 <= smallest <= 1 <= largest <= 1e4:
         raise ValueError(
             f"smallest and largest must satisfy 1e-4 <= smallest <= 1 <= largest <= 1e4, "
             f"got {smallest} and {largest}"
         )
-    require_number("start", start, least=1e-20, most=1e20)
-    require_number("aspect_ratio", aspect_ratio, least=1e-20, most=1e20)
-    if math.isfinite(zcdp_root):
-        require_number("zcdp_root", zcdp_root, least=1e-30, most=1e28)
-    amplitude = require_number("schedule", schedule.amplitude, least=1e-20, most=1e32)
-    if amplitude * float(schedule.shape(0.0)) > 2 / aspect_ratio:
+    rate = amplitude * float(schedule.shape(0.0))
+    if rate > 2 / aspect_ratio:
         raise ValueError(
             f"schedule must have an initial rate of at most 2 / aspect_ratio = "
-            f"{2 / aspect_ratio:g}, got {amplitude * float(schedule.shape(0.0)):g}"
+            f"{2 / aspect_ratio:g}, got {rate:g}"
         )
-    wanted = require_array("times", times, shape=(None,), least=0, most=1)
-    if np.any(np.diff(wanted) <= 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
 
     def solved(descent: float, kick: float) -> NDArray[np.float64]:
         # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the
         # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
         scale = min(1.0, descent**2 / kick)
         weight = min(1.0, kick * scale / descent**2)
+        scaled: Any = SimpleNamespace(amplitude=amplitude * scale, shape=schedule.shape)
         return solve(
             Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
-            _Scaled(schedule, amplitude * scale),
+            scaled,
             aspect_ratio=aspect_ratio / scale,
             zcdp_root=zcdp_root * math.sqrt(kick / descent),
             clip_constant=clip_constant,
             label_noise_std=label_noise_std,
             signal=start * descent / kick,
-            times=wanted,
+            times=times,
         ).risk
 
     return Sandwich(lower=solved(largest, 1.0), upper=solved(smallest, largest))
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """A schedule at another amplitude."""
-
-    schedule: Schedule
-    amplitude: float
-
-    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
-        return self.schedule.shape(times)
