@@ -105,7 +105,7 @@ def whiten(
         if number:
             cap = np.full(len(cap), white_cap(p, sample_size=n, rho=spent))
         lengths = energies @ squares.T
-        capped = np.minimum(1.0, cap**2 / np.maximum(lengths, 1e-300))
+        capped = np.minimum(1.0, cap**2 / lengths)
         values = squares * ((rows.weights[:, None] * capped).T @ energies) / rows.multiplicities
         std = cap**2 * change / (n * sqrt(2 * spent))
         centre = values @ rows.multiplicities / p
@@ -191,14 +191,16 @@ class Outcome:
     whitening: Whitening
 
 
+# What is not finite has diverged.
+@np.errstate(all="ignore")
 def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
     """Follow one fit."""
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     whitening = whiten(problem, rows, settings, budget, shrink)
     white = rows.energies * shrink[:, None] ** 2 * whitening.squares
     whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
-    lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
+    lengths = np.sqrt(white.sum(axis=1))
     signal = rows.squared_signal / whitening.squares
     # How a gradient is bounded: by its residual's clip alone, or by the row's length as well.
     leverage = np.ones_like(lengths)
@@ -215,11 +217,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    own, factors, none = (
-        clipped_rows(problem, whitened),
-        leverage * shrink**2,
-        np.zeros(len(signal)),
-    )
+    own, factors = clipped_rows(problem, whitened), leverage * shrink**2
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
@@ -236,7 +234,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         widths = clip / lengths / shrink
         slopes, unclipped = clipped_slopes(own, widths, factors, squared_bias, variance)
         if step <= settings.warm_up_steps:
-            source = clipped_slopes(own, widths, factors, none, none)[0][2]
+            source = clipped_slopes(own, widths, factors, *np.zeros((2, len(signal))))[0][2]
         drift, curvature = slopes[0], slopes[1]
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
@@ -248,17 +246,19 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         private = contraction**2 * private + (step_nodes * noise) ** 2
         sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
     energy = private @ weights
-    inflation = _inflation(
-        problem, rows, clip / lengths, other_variance=float(rows.weights @ (white @ energy))
-    )
+    inflation = 1.0  # nothing is derived for one-hot features
+    if problem.feature_law != "one_hot":
+        (inflation,) = sampling_inflation(
+            (clip / lengths)[None],
+            rows.weights,
+            ratio=ratio,
+            label_noise_std=sigma,
+            law=problem.label_noise_law,
+            other_variance=float(rows.weights @ (white @ energy)),
+        ).tolist()
     back = whitening.squares
-    moved = squared_shift(
-        problem,
-        rows,
-        widths[None],
-        leverage=factors,
-        covered=1 - bias @ weights,
-    )
+    covered = 1 - bias @ weights
+    moved = squared_shift(problem, rows, widths[None], leverage=factors, covered=covered)
     moments = ErrorMoments(
         ((bias**2 @ weights) * signal * back)[None],
         (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
@@ -275,21 +275,6 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         arrival=path[settings.warm_up_steps] / sigma**2,
         whitening=whitening,
     )
-
-
-def _inflation(problem: Problem, rows: Rows, widths: FloatArray, *, other_variance: float) -> float:
-    """Factor of the sampling error in finite samples; nothing is derived for one-hot features."""
-    if problem.feature_law == "one_hot":
-        return 1.0
-    found = sampling_inflation(
-        widths[None],
-        rows.weights,
-        ratio=problem.dimension / problem.sample_size,
-        label_noise_std=problem.label_noise_std,
-        law=problem.label_noise_law,
-        other_variance=other_variance,
-    )
-    return float(found[0])
 
 
 def _nodes(
@@ -464,11 +449,10 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
     Parameters
     ----------
     clip_width : float
-        Width of the clip in units of the residual scale, at least 1e-3 and at most 1e3. About 1
-        where privacy decides; wider where the sample does.
+        Width of the clip in residual scales, in [1e-3, 1e3]. About 1 where privacy decides; wider
+        where the sample does.
     warm_up_steps, final_steps, gram_rounds : int
-        Steps that only come near, steps that are averaged, and rounds of the private Gram matrix,
-        each at least 1.
+        Steps that only come near, steps that are averaged, and rounds of the private Gram matrix.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ, each in (0, 1).
     moment_share : float
@@ -501,16 +485,15 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings from the numbers of records and coefficients and the budget alone.
+        """Settings from public numbers alone.
 
         Parameters
         ----------
         sample_size : int
-            Number n of records, at least 1.
+            Number n of records.
         dimension : int
-            Number p of coefficients, the intercept among them, at least 1.
+            Number p of coefficients, the intercept among them.
         budget : Budget
-            ρ in [1e-20, 1e20].
         """
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))
