@@ -88,12 +88,8 @@ def whiten(
     """Expected whitening of each group, and how often it fails."""
     n, p = problem.sample_size, problem.dimension
     change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
-    likely, caps, chances = _caps(
-        rows.norms * shrink,
-        rows.weights,
-        problem,
-        change / sqrt(2 * settings.norm_share * budget.rho),
-    )
+    noise = change / sqrt(2 * settings.norm_share * budget.rho)
+    likely, caps, chances = _caps(rows.norms * shrink, rows.weights, problem, noise)
     # The first run has the likely cap and no noise in its mean; the others are all that may happen.
     cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
     deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
@@ -109,7 +105,7 @@ def whiten(
         values = squares * ((rows.weights[:, None] * capped).T @ energies) / rows.multiplicities
         std = cap**2 * change / (n * sqrt(2 * spent))
         centre = values @ rows.multiplicities / p
-        edge = np.array([noise_edge(p, noise_std=float(each)) for each in std])
+        edge = std * noise_edge(p, noise_std=1.0)
         if number == 0:
             thinness = float(edge[0] / values[0].min())
             values *= (np.maximum(1 + deviations * _relative(std, centre, p), 0.0))[:, None]
@@ -148,10 +144,7 @@ def _relative(std: FloatArray, centre: FloatArray, dimension: int) -> FloatArray
 
 
 def _caps(
-    lengths: FloatArray,
-    weights: FloatArray,
-    problem: Problem,
-    noise: float,
+    lengths: FloatArray, weights: FloatArray, problem: Problem, noise: float
 ) -> tuple[float, FloatArray, FloatArray]:
     """Cap of the first round without noise in its histogram; all caps with noise, and chances."""
     n = problem.sample_size
@@ -334,21 +327,11 @@ MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
 MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
 # Shares for the Gram matrix and for scales where the budget is small.
 CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
+WARM_UPS = (2, 0.04), (2, 0.1), (3, 0.06), (4, 0.1), (4, 0.2), (6, 0.15), (6, 0.3)
 MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
     tuple({"clip_width": width} for width in np.geomspace(0.35, 3.0, 10).round(3).tolist()),
     tuple({"gram_share": share} for share in (0.02, 0.05, 0.1, 0.18, 0.3)),
-    tuple(
-        {"warm_up_steps": steps, "warm_up_share": share}
-        for steps, share in (
-            (2, 0.04),
-            (2, 0.1),
-            (3, 0.06),
-            (4, 0.1),
-            (4, 0.2),
-            (6, 0.15),
-            (6, 0.3),
-        )
-    ),
+    tuple({"warm_up_steps": steps, "warm_up_share": share} for steps, share in WARM_UPS),
     tuple({"norm_share": share} for share in (0.01, 0.03, 0.08)),
     ({"gram_rounds": 1}, {"gram_rounds": 2}, {"gram_rounds": 3}),
     ({"final_steps": 2}, {"final_steps": 3}, {"final_steps": 5}),
@@ -382,19 +365,9 @@ class WhitenedDescent(Method):
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
-    def intervals(
-        self,
-        fit: Any,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
-    ) -> CoefficientIntervals:
+    def intervals(self, fit: Any, **asked: Any) -> CoefficientIntervals:
         """Intervals from what the fit released, at no further cost."""
-        return self._intervals(
-            fit, level=level, target=target, functionals=functionals, offset=offset
-        )
+        return self._intervals(fit, **asked)
 
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
@@ -440,11 +413,7 @@ class WhitenedDescent(Method):
 
 @dataclass(frozen=True)
 class PrivateRegression(HuberSettings, WhitenedDescent):
-    r"""Private Huber regression: steps, clip and budget shares, chosen without the data.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{means}} + \rho_{\text{moments}} + \rho_{\text{final}}
+    """Private Huber regression: steps, clip and budget shares, chosen without the data.
 
     Parameters
     ----------
@@ -474,7 +443,7 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
     Source
     ------
-    brown2024, section 2.5 (clipping as Huber's loss); `HuberSettings` says what each setting does.
+    brown2024, section 2.5 (clipping as Huber's loss).
     """
 
     name: ClassVar[str] = "huber"
@@ -485,16 +454,7 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings from public numbers alone.
-
-        Parameters
-        ----------
-        sample_size : int
-            Number n of records.
-        dimension : int
-            Number p of coefficients, the intercept among them.
-        budget : Budget
-        """
+        """Settings from the numbers of records and coefficients and the budget alone."""
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf, sqrt
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gdtrix, ndtri, stdtrit
 
 from privreg.algorithms.huber_descent import HuberSettings
@@ -285,7 +285,7 @@ def follow_wide(
     start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     steps = _WideSteps(n, p, budget, settings, intercept)
-    count_std = steps.noise(settings.tail_share, 1.0, gram_sensitivity)
+    count_std = float(steps.noise(settings.tail_share, 1.0, gram_sensitivity))
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
         return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
@@ -344,15 +344,16 @@ class _WideSteps:
     settings: LeastSquaresSettings
     intercept: bool
 
-    def noise(self, share: float, bound: float, change: Callable[..., object]) -> float:
-        """Standard deviation of the noise of a sum over records."""
+    def noise(self, shares: ArrayLike, bound: float, change: Callable[..., Any]) -> FloatArray:
+        """Standard deviations of the noise of sums over records."""
         sensitivity = change(bound, neighbours=self.budget.neighbours)
-        return float(gaussian_noise_std(sensitivity=sensitivity, rho=share * self.budget.rho))  # type: ignore[arg-type]
+        rho = np.asarray(shares) * self.budget.rho
+        return gaussian_noise_std(sensitivity=sensitivity, rho=rho)
 
-    @property
+    @cached_property
     def unit_noise(self) -> float:
         """Noise of a coordinate of the mean gradient at the clip √p."""
-        return self.noise(self.settings.final_share, sqrt(self.p), sum_sensitivity) / self.n
+        return float(self.noise(self.settings.final_share, sqrt(self.p), sum_sensitivity)) / self.n
 
     def draw(
         self,
@@ -376,7 +377,7 @@ class _WideSteps:
         group = np.searchsorted(ends, (np.arange(size) + 0.5) / size * ends[-1])
 
         def seen(diagonal: FloatArray, share: float, square: float) -> NoisyValue:
-            std = self.noise(share, square, gram_sensitivity) / n
+            std = float(self.noise(share, square, gram_sensitivity)) / n
             noise = symmetric_noise(size, noise_std=std, rng=rng)
             return NoisyValue(np.diag(diagonal[group]) + noise, std)
 
@@ -385,9 +386,7 @@ class _WideSteps:
         newton = np.linalg.inv(raised(shrunk_curvature(near), far))
         matrices = np.array([step * newton for step in settings.wide_sizes])
         clip_norm = sqrt(p) * width
-        stds = np.array(
-            [self.noise(share, clip_norm, sum_sensitivity) / n for share in settings.wide_shares]
-        )
+        stds = self.noise(settings.wide_shares, clip_norm, sum_sensitivity) / n
         away = sqrt(max(start.arrival - 1.0, 0.0) / p)
         covariance = privacy_covariance(
             np.diag(slope[group]), matrices, stds, start_covariance=away**2 * np.eye(size)
@@ -398,9 +397,8 @@ class _WideSteps:
         begin = end = away * standard_normal(rng, (size,))
         for matrix, std in zip(matrices, stds, strict=True):
             end = end - matrix @ (slope[group] * end + std * standard_normal(rng, (size,)))
-        square_std = float(
-            gaussian_noise_std(sensitivity=width**2, rho=settings.mean_share / 2 * self.budget.rho)
-        )
+        rho = settings.mean_share / 2 * self.budget.rho
+        square_std = float(gaussian_noise_std(sensitivity=width**2, rho=rho))
         fit = LeastSquaresFit(
             iterates=(end - begin)[None],
             start=np.zeros(size),
@@ -474,15 +472,10 @@ SPIKED = (
 
 @dataclass(frozen=True)
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
-    r"""Private least squares: budget shares of a start, a tail and three wide steps.
+    """Private least squares: budget shares of a start, a tail and three wide steps.
 
     It estimates the best linear prediction of the mean label, whatever the law of the errors is.
     Under the errors that a `Problem` without misfit states, `PrivateRegression` has less risk.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
-        + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
 
     Parameters
     ----------
@@ -510,9 +503,6 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     >>> method.predict(problem, budget).holds
     True
 
-    Source
-    ------
-    `least_squares_descent`; `LeastSquaresSettings` says what each setting does.
     """
 
     name: ClassVar[str] = "least_squares"

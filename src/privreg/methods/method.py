@@ -66,11 +66,8 @@ class Candidates(Generic[Settings]):
         clip: str | None = None,
     ) -> Candidates[Settings]:
         """A product of grids, then ever smaller crosses about the best point."""
-        widths = [float(np.max(np.diff(grid))) if grid.size > 1 else 0.0 for grid in grids]
-        crosses = [
-            partial(_cross, widths=[width / 2**zoom for width in widths])
-            for zoom in range(1, zooms + 1)
-        ]
+        widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
+        crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
 
     def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
@@ -90,14 +87,8 @@ class Candidates(Generic[Settings]):
         return self.settings(best)
 
 
-def _cross(point: Any, *, widths: Sequence[float]) -> list[Any]:
-    steps = np.eye(len(widths))
-    return [
-        np.array(point) + sign * width * steps[axis]
-        for axis, width in enumerate(widths)
-        if width > 0
-        for sign in (-1, 1)
-    ]
+def _cross(point: Any, *, steps: NDArray[np.float64]) -> list[Any]:
+    return [np.array(point) + sign * step for step in steps if step.any() for sign in (-1, 1)]
 
 
 class Fitted(Protocol):
@@ -145,7 +136,7 @@ class Declared:
     intercept : bool
         Whether the first column is one of ones.
     threads : int
-        Threads that read samples which come in parts, at least 1.
+        Threads that read samples which come in parts.
     """
 
     bounds: Bounds | None = None
@@ -259,14 +250,8 @@ class Method(ABC):
     ) -> FloatArray:
         """Estimates of several runs on the same rows, shape (runs, p), to study their law.
 
-        Parameters
-        ----------
-        samples, budget, declared
-            As for `run`; the budget may be infinite where the method takes that.
-        rng : Generator
-            Source of the noise of all runs.
-        runs : int
-            At least 1; released together they would cost that many budgets.
+        The arguments are those of `run`, but the budget may be infinite where the method takes
+        that. Released together the runs would cost that many budgets.
         """
         samples = self._checked(samples, budget, declared)
         require_rng("rng", rng)
@@ -334,12 +319,7 @@ class Method(ABC):
     ) -> Iterable[Candidates[Self]]:
         """Starts of a search for the best settings, and its moves from there.
 
-        Parameters
-        ----------
-        problem : Problem
-        budget : Budget
-        intervals : bool
-            Whether the fit must release what its intervals need.
+        With `intervals` the fit must release what its intervals need.
         """
 
     @classmethod
@@ -365,17 +345,10 @@ class Method(ABC):
         functionals: FloatArray,
         offset: FloatArray,
     ) -> CoefficientIntervals:
-        """Intervals for linear functionals of the coefficients; infinite where none are known.
+        """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
 
-        Parameters
-        ----------
-        fit : Fitted
-            What a run released.
-        level : float
-            Nominal coverage in (0, 1).
-        target : {"population", "empirical"}
-        functionals : ndarray, shape (k, p)
-        offset : ndarray, shape (k,)
+        They are infinite where none are known. `fit` is what a run released, `functionals` has
+        shape (k, p) and `offset` (k,).
         """
         require_choice("target", target, TARGETS)
         unknown = np.full(len(functionals), np.inf)

@@ -155,19 +155,7 @@ class Problem(Immutable):
         label_noise_std: float,
         **more: float | str | None,
     ) -> Problem:
-        """A problem with the quantiles of a spectrum for its eigenvalues.
-
-        Parameters
-        ----------
-        sample_size : int
-        spectrum : Spectrum
-        dimension : int
-            Number p of eigenvalues.
-        signal : float
-            Norm of the coefficients.
-        label_noise_std, more
-            As for the class.
-        """
+        """A problem with the quantiles of a spectrum for its p eigenvalues, and a signal's norm."""
         require_instance("spectrum", spectrum, Spectrum)
         require_count("dimension", dimension)
         order = np.argsort(spectrum.eigenvalues)
@@ -190,9 +178,9 @@ class Problem(Immutable):
         Parameters
         ----------
         signal, label_noise_std : array_like, shape (k,)
-            Factors, more than 0, that multiply the problem's.
+            Factors of those of the problem.
         noise_shapes : sequence of (label_noise_law, misfit), optional
-            Shapes of the label noise; the problem's own by default.
+            The problem's own by default.
 
         Examples
         --------
@@ -344,11 +332,9 @@ class Prediction:
 
     Attributes
     ----------
-    excess_risk : float
-        Mean over data and private noise of half the squared prediction error over the best one's;
-        square of a label. `inf` where the run diverges.
-    excess_risk_std : float
-        Its standard deviation over runs.
+    excess_risk, excess_risk_std : float
+        Mean over data and private noise of half the squared prediction error over the best one's,
+        and standard deviation over runs; squares of a label. `inf` where the run diverges.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, square of a coefficient.
     interval_length : float
@@ -359,7 +345,7 @@ class Prediction:
     regime : Regime
         Whether the theory holds here.
     reason : str
-        Why, in one line: the theorem, or what is violated.
+        The theorem, or what is violated.
     warnings : tuple of str
         What else to know, a line each.
     """
