@@ -8,9 +8,9 @@ Private Huber regression whitens its features and finds its own scale, so that l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
+from math import inf
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,8 +25,8 @@ from privreg.methods.clipping import clipped_moments
 from privreg.methods.huber import CAREFUL, PrivateRegression
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Fitted, Method
-from privreg.methods.problem import MOST_RATIO, Prediction, Problem, rows_of
-from privreg.planning import DOUBT, WORTH, beyond, next_on
+from privreg.methods.problem import MOST_RATIO, Prediction, Problem
+from privreg.planning import DOUBT, WORTH
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 
 FitTarget = Literal["least_squares", "robust"]
@@ -44,6 +44,8 @@ DEVIATIONS = 4.0
 ROWS = 96
 # Budgets that are asked for the least one that is worth it: so many doublings.
 DOUBLINGS = 24
+# A step beyond the end of a ladder of shares is worth a gain of a hundredth.
+GAIN = 0.99
 MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
     tuple({"gram_share": share} for share in (0.05, 0.16, 0.3)),
     tuple({"scale_share": share} for share in (0.02, 0.08, 0.15)),
@@ -127,30 +129,26 @@ def outlook(
     intervals need is never given up for the rest. `dimension` counts the intercept.
     """
     if settings is None:
-        return _outlook(sample_size, dimension, budget, intercept, target)
-    return _foreseen(sample_size, dimension, budget, intercept, settings)
+        return _planned(sample_size, dimension, budget, intercept, target)
+    if sample_size < 2:
+        return Outlook(settings, ())
+    found = (
+        settings.predictions(
+            [settings],
+            problem_in_bounds(sample_size, dimension, share, intercept=intercept),
+            budget,
+            rows=ROWS,
+        )
+        for share in RANGE
+    )
+    return Outlook(settings, tuple(prediction for (prediction,) in found))
 
 
 @lru_cache(maxsize=256)
-def _outlook(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
-    if _has_theory(n, budget):
-        robust = _chosen(n, p, budget, intercept)
-    else:
-        robust = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
+def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
+    robust = _chosen(n, p, budget, intercept)
     chosen = robust if target == "robust" else PrivateLeastSquares.with_start_of(robust)
-    return _foreseen(n, p, budget, intercept, chosen)
-
-
-def _foreseen(n: int, p: int, budget: Budget, intercept: bool, settings: Method) -> Outlook:
-    if not _has_theory(n, budget):
-        return Outlook(settings, ())
-    problems = (problem_in_bounds(n, p, share, intercept=intercept) for share in RANGE)
-    return Outlook(settings, tuple(_predicted(each, [settings], budget)[0] for each in problems))
-
-
-def _has_theory(n: int, budget: Budget) -> bool:
-    """Whether the theory's numbers hold the problem, and there is any use for it."""
-    return n >= 2 and 1e-12 <= budget.rho <= 1e12
+    return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 
 def foreseen(
@@ -183,8 +181,7 @@ def advice(
         return Budget(budget.rho * 2.0**doublings, budget.neighbours)
 
     def worth(doublings: int) -> bool:
-        found = _outlook(sample_size, dimension, larger(doublings), intercept, target)
-        return found.worthwhile
+        return _planned(sample_size, dimension, larger(doublings), intercept, target).worthwhile
 
     if dimension > MOST_RATIO * sample_size or not worth(DOUBLINGS):
         return f"no larger budget changes that, only {fewer}"
@@ -223,66 +220,61 @@ def hopeless(fit: Fitted, records: float) -> list[str]:
 
 
 def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateRegression:
+    """The default, or the best of a search along one share after another."""
     default = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
-    middle = problem_in_bounds(n, p, MIDDLE, intercept=intercept)
-    (first,) = _predicted(middle, [default], budget)
-    settled = first.holds and first.excess_risk <= WORTH * _floor(middle, budget)
-    if settled or p > MOST_RATIO * n:
+    if n < 2 or p > MOST_RATIO * n:
         return default
-    best, found = default, first
+    middle = problem_in_bounds(n, p, MIDDLE, intercept=intercept)
+    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
+    price = change**2 * p / (2 * n * budget.rho)
+    found: dict[PrivateRegression, Prediction] = {}
+
+    def value(settings: PrivateRegression, doubt: float = DOUBT) -> float:
+        if settings not in found:
+            (found[settings],) = settings.predictions([settings], middle, budget, rows=ROWS)
+        return found[settings].excess_risk * (1.0 if found[settings].holds else doubt)
+
+    def changed(changes: dict[str, Any]) -> PrivateRegression:
+        """The best settings so far with other shares, and the best clip for what is left."""
+        try:
+            moved = replace(best, **changes)
+        except ValueError:
+            # Shares that leave nothing for the final steps.
+            return best
+        return replace(moved, clip_width=best_clip_width(price / moved.final_share))
+
+    def further(ladder: tuple[dict[str, Any], ...]) -> PrivateRegression:
+        """Settings a step beyond the end of a ladder, where the best ones are there."""
+        (name, *others) = ladder[0]
+        first, second, *_ = shares = [each[name] for each in ladder]
+        share = getattr(best, name)
+        for end, inner in ((first, second), (shares[-1], shares[-2])):
+            if not others and (share - end) * (end - inner) >= 0:
+                return changed({name: share * end / inner})
+        return best
+
+    best = default
+    if value(default, inf) <= WORTH * _floor(middle, price):
+        return default
     careful = {"warm_up_steps": 2, "warm_up_share": 0.2, "gram_rounds": 1}
     starts = tuple(careful | {"gram_share": gram, "scale_share": scale} for gram, scale in CAREFUL)
-    for choices in (starts, *MOVES):
-        tried = [_changed(best, changes, n, p, budget) for changes in choices]
-        predictions = [found, *_predicted(middle, tried, budget)]
-        at = int(np.argmin([_value(each) for each in predictions]))
-        best, found = [best, *tried][at], predictions[at]
-        further = partial(_further, choices=choices, n=n, p=p, budget=budget)
-        past, _ = beyond(
-            best,
-            _value(found),
-            further=further,
-            value=lambda each: _value(*_predicted(middle, [each], budget), doubt=np.inf),
-        )
-        if past is not best:
-            best, (found,) = past, _predicted(middle, [past], budget)
+    for ladder in (starts, *MOVES):
+        best = min((best, *map(changed, ladder)), key=value)
+        while value(past := further(ladder), inf) < GAIN * value(best):
+            best = past
     # Numbers that are not to be relied on are no reason to leave what is known to be sound.
-    better = found.holds and _value(first) > WORTH * _value(found)
-    return best if better else default
+    return best if value(default) > WORTH * value(best, inf) else default
 
 
-def _further(
-    settings: PrivateRegression,
-    *,
-    choices: Sequence[dict[str, Any]],
-    n: int,
-    p: int,
-    budget: Budget,
-) -> PrivateRegression | None:
-    """Settings one more step beyond the end of a ladder of shares, if they lie there."""
-    if len(choices[0]) > 1:
-        return None
-    (name,) = choices[0]
-    share = next_on([each[name] for each in choices], getattr(settings, name))
-    return None if share is None else _changed(settings, {name: share}, n, p, budget)
+def _floor(problem: Problem, price: float) -> float:
+    """Excess risk if the final steps had the whole budget and scales were free.
 
-
-def _value(found: Prediction, *, doubt: float = DOUBT) -> float:
-    # What does not hold counts for more than anything that does.
-    return found.excess_risk * (1.0 if found.holds else doubt)
-
-
-def _changed(
-    settings: PrivateRegression, changes: dict[str, Any], n: int, p: int, budget: Budget
-) -> PrivateRegression:
-    """Settings with other shares, and the clip that is best for what is left."""
-    try:
-        changed = replace(settings, **changes)
-    except ValueError:
-        # Shares that leave nothing for the final steps.
-        return settings
-    price = _noise_price(n, p, budget) / changed.final_share
-    return replace(changed, clip_width=best_clip_width(price))
+    `price` is the variance of a step by private noise over that by rows, for each squared width.
+    """
+    width = np.geomspace(0.1, 4.0, 60)
+    share, square = clipped_moments(width, np.ones_like(width))
+    least = float(np.min((square + price * width**2) / share**2))
+    return problem.label_noise_std**2 * problem.dimension / (2 * problem.sample_size) * least
 
 
 def problem_in_bounds(
@@ -324,25 +316,3 @@ def problem_in_bounds(
         feature_norm=float(np.sqrt(p)),
         label_bound=1.0,
     )
-
-
-def _predicted(problem: Problem, settings: Sequence[Any], budget: Budget) -> list[Prediction]:
-    with np.errstate(all="ignore"):
-        rows = rows_of(problem, count=ROWS)
-        return type(settings[0]).predictions(settings, problem, budget, rows=rows)
-
-
-def _floor(problem: Problem, budget: Budget) -> float:
-    """Excess risk if the final steps had the whole budget and scales were free."""
-    width = np.geomspace(0.1, 4.0, 60)
-    share, square = clipped_moments(width, np.ones_like(width))
-    n, p = problem.sample_size, problem.dimension
-    price = _noise_price(n, p, budget)
-    least = float(np.min((square + price * width**2) / share**2))
-    return problem.label_noise_std**2 * p / (2 * n) * least
-
-
-def _noise_price(n: int, p: int, budget: Budget) -> float:
-    """Variance of a step by private noise over that by rows, for each squared clip width."""
-    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    return change**2 * p / (2 * n * budget.rho)

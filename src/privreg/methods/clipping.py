@@ -1,24 +1,4 @@
-r"""Shift of a clipped regression whose clipped parts are correlated with the features.
-
-Least squares makes the residual r uncorrelated with the features, a clipped regression its score
-:math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ is what a long row is shortened by. The
-score is a multiple of the residual and a rest,
-
-.. math:: \psi = \bar v r + \zeta, \qquad \bar v = \frac{\mathbb E\,\psi r}{\mathbb E\,r^2},\qquad
-    \mathbb E\,\zeta^2 = \mathbb E\,\psi^2 - \frac{(\mathbb E\,\psi r)^2}{\mathbb E\,r^2},
-
-and the features must not explain ζ either. They do where the noise is skewed in a way that depends
-on them, and where the regression is not linear and long rows count less. If they explain a share κ²
-of its variance, one Newton step from θ* moves the coefficients by a vector d with
-
-.. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
-    A = \mathbb E\,\ell\,1\{|r| \le w\}.
-
-The correlation κ is `Problem.misfit`. It is 0 where the noise is independent of the features, and
-hardly depends on the width, which is why one number can state it: for widths from 0.3 to 2 standard
-deviations it is 0.18 to 0.29 for California housing, 0.21 to 0.25 for MNIST's ones and sevens, 0.16
-to 0.21 for scikit-learn's diabetes, and up to half where long rows are shortened.
-"""
+"""Clipped residuals: their moments, errors in finite samples, and shifts of what is estimated."""
 
 from __future__ import annotations
 
@@ -37,14 +17,12 @@ from privreg.checks import frozen
 from privreg.methods.problem import LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
-# Beyond 40 standard deviations nothing is clipped.
-WIDEST = 40.0
 # Widths of so many standard deviations take less than the last bit of what they leave.
 UNCLIPPED = 9.0
 ROOT_HALF = sqrt(0.5)
-# Of a residual of variance 1 about 0, both signs together.
+# Density of |r| at 0 for a residual r of variance 1.
 DENSITY = sqrt(2 / np.pi)
-# What is larger has diverged; but residuals need a number.
+# A larger energy has diverged; but residuals need a number.
 LARGEST = 1e100
 # Taylor series of share and second moment in the ratio of width to deviation, about points 32 to
 # a unit: the first term that is left out is at most 1e-16 of the value.
@@ -108,8 +86,9 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2,\qquad r \sim N(0, s^2)
     """
     ratio = np.asarray(width / std)
-    share, second = _each(ratio.ravel())
-    return share.reshape(ratio.shape)[()], std * std * second.reshape(ratio.shape)[()]
+    found = _mixed(ratio.ravel(), np.zeros(ratio.size), np.ones(1), np.ones(1))
+    _, share, second = found.reshape(3, *ratio.shape)
+    return share[()], std * std * second[()]
 
 
 def noise_moments(
@@ -120,10 +99,16 @@ def noise_moments(
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction."""
-    squares, weights = squared_scales(law)
     widths, others = np.broadcast_arrays(width, np.asarray(other_variance, dtype=np.float64))
-    share, square = _mixed(widths.ravel(), others.ravel(), label_noise_std**2 * squares, weights)
-    return share.reshape(widths.shape)[()], square.reshape(widths.shape)[()]
+    found = _mixed(widths.flatten(), others.flatten(), *_noise(label_noise_std, law))
+    _, share, square = found.reshape(3, *widths.shape)
+    return share[()], square[()]
+
+
+def _noise(label_noise_std: float, law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+    """Variances of the mixture that label noise is, and their probabilities."""
+    squares, chances = squared_scales(law)
+    return label_noise_std**2 * squares, np.array(chances)
 
 
 def _series() -> FloatArray:
@@ -166,26 +151,19 @@ def _of_ratio(ratio: float) -> tuple[float, float]:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _each(ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
-    share, second = np.empty_like(ratios), np.empty_like(ratios)
-    for index, ratio in enumerate(ratios):
-        share[index], second[index] = _of_ratio(ratio)
-    return share, second
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def _mixed(
     widths: FloatArray, others: FloatArray, variances: FloatArray, chances: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Over Gaussians, weighted, whose variance is one of `variances` and that of the error."""
-    share, second = np.zeros_like(widths), np.zeros_like(widths)
-    for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
-        whole = variance + others
-        for index, ratio in enumerate(widths / np.sqrt(whole)):
-            one = _of_ratio(ratio)
-            share[index] += chance * one[0]
-            second[index] += chance * (whole[index] * one[1])
-    return share, second
+) -> FloatArray:
+    """Drift and share, which are one, and second moment of a mixture about 0, (3, rows)."""
+    found = np.zeros((3, len(widths)))
+    for cell in range(len(variances)):
+        for row in range(len(widths)):
+            whole = variances[cell] + others[row]
+            one = _of_ratio(widths[row] / sqrt(whole))
+            found[0, row] += chances[cell] * one[0]
+            found[1, row] = found[0, row]
+            found[2, row] += chances[cell] * (whole * one[1])
+    return found
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -198,30 +176,30 @@ def mean_moments(
     chances: FloatArray,
 ) -> tuple[float, float]:
     """Mean over rows of `noise_moments` at grown widths, with an error of one variance."""
-    share, second = 0.0, 0.0
-    for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
-        whole = variance + other
-        inside, square = 0.0, 0.0
-        for ratio, weight in zip(widths * growth / sqrt(whole), weights):  # noqa: B905
-            one = _of_ratio(ratio)
-            inside += weight * one[0]
-            square += weight * one[1]
-        share += chance * inside
-        second += chance * (whole * square)
+    share, second, ratios = 0.0, 0.0, np.empty(len(widths))
+    for cell in range(len(variances)):
+        whole = variances[cell] + other
+        root, inside, square = sqrt(whole), 0.0, 0.0
+        for row in range(len(widths)):
+            ratios[row] = widths[row] * growth / root
+        for row in range(len(widths)):
+            one = _of_ratio(ratios[row])
+            inside += weights[row] * one[0]
+            square += weights[row] * one[1]
+        share += chances[cell] * inside
+        second += chances[cell] * (whole * square)
     return share, second
 
 
 def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
     """Rows of a problem, and its label noise, for `clipped_slopes`."""
-    squares, chances = squared_scales(problem.label_noise_law)
     # Copies, so that compiled code sees one kind of array.
     return ClippedRows(
         np.array(rows.weights),
         np.array(rows.energies, order="C"),
         np.array(rows.energies.T, order="C"),
         np.array(rows.multiplicities),
-        problem.label_noise_std**2 * squares,
-        np.array(chances),
+        *_noise(problem.label_noise_std, problem.label_noise_law),
         problem.feature_law == "one_hot",
     )
 
@@ -242,60 +220,52 @@ def clipped_slopes(
     row has many coordinates, its prediction's error is Gaussian about 0, and by Stein's lemma the
     first two are one. A one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`.
     """
-    squared_bias, variance = np.fmin(squared_bias, LARGEST), np.fmin(variance, LARGEST)
-    loads = rows.weights * factors
-    slopes = np.empty((3, len(rows.multiplicities)))
+    groups, size = len(rows.multiplicities), len(widths)
+    # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
+    around = np.zeros((2, size))
+    for group in range(groups):
+        bias = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
+        own = variance[group] if variance[group] < LARGEST else LARGEST
+        if not rows.one_hot:
+            bias, own = 0.0, bias + own
+        for row in range(size):
+            around[0, row] += bias * rows.by_group[group, row]
+            around[1, row] += own * rows.by_group[group, row]
     if rows.one_hot:
-        mean = np.sqrt(_quadratic(rows.by_group, squared_bias))
-        around = _quadratic(rows.by_group, variance)
-        about = _about(widths, mean, around, rows.variances, rows.chances)
-        drift, share, square = about[0], about[1], about[2]
-        slopes[0] = _total(rows.energies, loads * drift)
-        slopes[1] = _total(rows.energies, loads * share)
+        loads = _about(widths, around[0], around[1], rows.variances, rows.chances)
     else:
-        around = _quadratic(rows.by_group, squared_bias + variance)
-        share, square = _mixed(widths, around, rows.variances, rows.chances)
-        slopes[0] = slopes[1] = _total(rows.energies, loads * share)
-    slopes[2] = _total(rows.energies, loads * factors * square)
-    return slopes / rows.multiplicities, np.sum(rows.weights * share)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _quadratic(by_group: FloatArray, variances: FloatArray) -> FloatArray:
-    """`Rows.quadratic`, summed group by group over all rows at once."""
-    total = np.zeros(by_group.shape[1])
-    for group, variance in enumerate(variances):
-        for row, energy in enumerate(by_group[group]):
-            total[row] += variance * energy
-    return total
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _total(energies: FloatArray, loads: FloatArray) -> FloatArray:
-    """Sum of the rows' energies times their loads, shape (groups,)."""
-    total = np.zeros(energies.shape[1])
-    for row, load in enumerate(loads):
-        for group in range(len(total)):
-            total[group] += load * energies[row, group]
-    return total
+        loads = _mixed(widths, around[1], rows.variances, rows.chances)
+    slopes, whole = np.zeros((3, groups)), 0.0
+    for row in range(size):
+        whole += rows.weights[row] * loads[1, row]
+        load = rows.weights[row] * factors[row]
+        loads[0, row] *= load
+        loads[1, row] *= load
+        loads[2, row] *= load * factors[row]
+    for kind in range(3):
+        for row in range(size):
+            for group in range(groups):
+                slopes[kind, group] += loads[kind, row] * rows.energies[row, group]
+        for group in range(groups):
+            slopes[kind, group] /= rows.multiplicities[group]
+    return slopes, whole
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _about(
     widths: FloatArray,
-    means: FloatArray,
+    squares: FloatArray,
     others: FloatArray,
     variances: FloatArray,
     chances: FloatArray,
 ) -> FloatArray:
-    """Drift, share and second moment of residuals about their means, shape (3, rows)."""
+    """Drift, share and second moment of residuals about means of given squares, (3, rows)."""
     found = np.zeros((3, len(widths)))
-    for row, width in enumerate(widths):
-        mean = means[row]
-        for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
-            std = sqrt(variance + others[row])
-            above = min(max((width - mean) / std, -WIDEST), WIDEST)
-            below = min(max((width + mean) / std, -WIDEST), WIDEST)
+    for row in range(len(widths)):
+        width, mean = widths[row], sqrt(squares[row])
+        for cell in range(len(variances)):
+            chance, std = chances[cell], sqrt(variances[cell] + others[row])
+            above, below = (width - mean) / std, (width + mean) / std
             over, under = erfc(above * ROOT_HALF) / 2, erfc(below * ROOT_HALF) / 2
             share = erfc(-above * ROOT_HALF) / 2 - under
             before = DENSITY / 2 * exp(-(above**2) / 2)
@@ -345,7 +315,7 @@ def sampling_inflation(
         r \sim \sigma\xi + N(0, v + \tau^2)
 
     for clips w, (settings, rows). Without clipping it is 1/(1 - κ); `inf` where there is no
-    solution: too few rows, or clips whose squares are 0 in double precision.
+    solution: too few rows.
 
     Source
     ------
@@ -355,23 +325,16 @@ def sampling_inflation(
     other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (settings,))
     if ratio < 1e-12:
         return np.ones(settings)
-    squares, chances = squared_scales(law)
-    noise = (label_noise_std**2 * squares, np.array(chances))
-    plain, tau, before, c = _iterated(
-        np.array(widths), np.array(weights), ratio, np.array(other), *noise
-    )
-    # The iteration circles where much is clipped, and is slow where p is near n.
-    settled = np.isfinite(c) & (np.abs(tau - before) <= SETTLED * tau)
-    sound = np.isfinite(plain) & (plain > 0)
-    for index in np.flatnonzero(sound & ~settled):
-        # A width beyond all numbers clips nothing.
-        with np.errstate(over="ignore"):
-            tau[index] = _solved(
-                widths[index], weights, noise, ratio=ratio, other=float(other[index])
-            )
-        c[index] = 0.0 if np.isfinite(tau[index]) else np.inf
-    solved = np.isfinite(c) & sound
-    return np.where(solved, tau / (ratio * np.where(solved, plain, 1.0)), np.inf)
+    noise = _noise(label_noise_std, law)
+    # Copies, so that compiled code sees one kind of array.
+    each, weights = np.array(widths), np.array(weights)
+    found = np.empty(len(each))
+    for setting, extra in enumerate(other.tolist()):
+        plain, tau, settled = _iterated(each[setting], weights, ratio, extra, *noise)
+        if not settled:
+            tau = _solved(each[setting], weights, noise, ratio=ratio, other=extra)
+        found[setting] = tau / (ratio * plain)
+    return found
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -379,33 +342,25 @@ def _iterated(
     widths: FloatArray,
     weights: FloatArray,
     ratio: float,
-    others: FloatArray,
+    other: float,
     variances: FloatArray,
     chances: FloatArray,
-) -> FloatArray:
-    """Variance of the sandwich over that of n records, τ² now and before, and c; (4, settings)."""
-    found = np.empty((4, len(widths)))
-    for setting, width in enumerate(widths):
-        other = others[setting]
-        share = mean_moments(width, weights, 1.0, other, variances, chances)[0]
-        # Where nothing is left of the residuals there is no minimiser. The privacy noise's part of
-        # r is no part of the score at θ*.
-        plain = mean_moments(width, weights, 1.0, 0.0, variances, chances)[1] / share**2
-        before, tau = 0.0, 1e200
-        if ratio * plain < tau:
-            tau = ratio * plain
-        c = ratio / max(share, ratio)
-        for _ in range(ITERATIONS):
-            before = tau
-            # A width of 0 beside an infinite c: the bracket solves it.
-            inside = mean_moments(width, weights, 1 + c, other + tau, variances, chances)[0]
-            grown = ratio / max(inside, 1e-12)
-            c = grown / (1 - grown) if grown < 0.9 else np.inf
-            kept = min(c, 1e6)
-            score = mean_moments(width, weights, min(1 + c, 1e6), tau, variances, chances)[1]
-            tau = (kept / (1 + kept)) ** 2 * score / ratio
-        found[:, setting] = plain, tau, before, c
-    return found
+) -> tuple[float, float, bool]:
+    """Variance of the sandwich over that of n records, τ², and whether it has settled."""
+    share = mean_moments(widths, weights, 1.0, other, variances, chances)[0]
+    # The privacy noise's part of r is no part of the score at θ*.
+    plain = mean_moments(widths, weights, 1.0, 0.0, variances, chances)[1] / share**2
+    before, tau, c = 0.0, ratio * plain, ratio / max(share, ratio)
+    for _ in range(ITERATIONS):
+        before = tau
+        inside = mean_moments(widths, weights, 1 + c, other + tau, variances, chances)[0]
+        grown = ratio / max(inside, 1e-12)
+        c = grown / (1 - grown) if grown < 0.9 else np.inf
+        kept = min(c, 1e6)
+        score = mean_moments(widths, weights, min(1 + c, 1e6), tau, variances, chances)[1]
+        tau = (kept / (1 + kept)) ** 2 * score / ratio
+    # It circles where much is clipped, and is slow where p is near n.
+    return plain, tau, c < np.inf and abs(tau - before) <= SETTLED * tau
 
 
 def _solved(
@@ -483,11 +438,28 @@ def squared_shift(
     leverage: FloatArray | float = 1.0,
     covered: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Mean square of a coordinate's move by clips w (settings, rows) at κ = 1, (settings, groups).
+    r"""Mean square of a coordinate's move by clips w (settings, rows) at κ = 1, (settings, groups).
 
-    It is in proportion to κ², and no step of a run depends on κ; without a misfit it is not
-    computed. Every eigenvector has the same part of the variance explained, for want of a
-    direction. `leverage` is ℓ, (rows,), and `covered` the share of the way that a descent has come.
+    Least squares makes the residual r uncorrelated with the features, a clipped regression its
+    score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the `leverage`
+    that a long row is left. The score is a multiple of the residual and a rest,
+
+    .. math:: \psi = \bar v r + \zeta, \qquad
+        \bar v = \frac{\mathbb E\,\psi r}{\mathbb E\,r^2},\qquad
+        \mathbb E\,\zeta^2 = \mathbb E\,\psi^2 - \frac{(\mathbb E\,\psi r)^2}{\mathbb E\,r^2},
+
+    and the features must not explain ζ either. They do where the noise is skewed in a way that
+    depends on them, and where the regression is not linear and long rows count less. If they
+    explain a share κ² of its variance, one Newton step from θ* moves the coefficients by d with
+
+    .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
+        A = \mathbb E\,\ell\,1\{|r| \le w\},
+
+    of which every eigenvector gets the same part, for want of a direction. `covered` is the share
+    of the way that a descent has come. No step of a run depends on κ, `Problem.misfit`; without a
+    misfit nothing is computed. It hardly depends on the width: for 0.3 to 2 standard deviations it
+    is 0.18 to 0.29 for California housing, 0.21 to 0.25 for MNIST's ones and sevens, 0.16 to 0.21
+    for scikit-learn's diabetes, and up to half where long rows are shortened.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
@@ -501,5 +473,5 @@ def squared_shift(
         cross = cross + weight * variance * scale * whole
         square = square + weight * (leverage**2 * second) @ rows.weights
     rest = np.maximum(square - cross**2 / variance, 0.0)
-    explained = rest / np.maximum(curvature, 1e-150) ** 2
+    explained = rest / curvature**2
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))

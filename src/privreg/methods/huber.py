@@ -88,12 +88,8 @@ def whiten(
     """Expected whitening of each group, and how often it fails."""
     n, p = problem.sample_size, problem.dimension
     change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
-    likely, caps, chances = _caps(
-        rows.norms * shrink,
-        rows.weights,
-        problem,
-        change / sqrt(2 * settings.norm_share * budget.rho),
-    )
+    noise = change / sqrt(2 * settings.norm_share * budget.rho)
+    likely, caps, chances = _caps(rows.norms * shrink, rows.weights, problem, noise)
     # The first run has the likely cap and no noise in its mean; the others are all that may happen.
     cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
     deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
@@ -105,11 +101,11 @@ def whiten(
         if number:
             cap = np.full(len(cap), white_cap(p, sample_size=n, rho=spent))
         lengths = energies @ squares.T
-        capped = np.minimum(1.0, cap**2 / np.maximum(lengths, 1e-300))
+        capped = np.minimum(1.0, cap**2 / lengths)
         values = squares * ((rows.weights[:, None] * capped).T @ energies) / rows.multiplicities
         std = cap**2 * change / (n * sqrt(2 * spent))
         centre = values @ rows.multiplicities / p
-        edge = np.array([noise_edge(p, noise_std=float(each)) for each in std])
+        edge = std * noise_edge(p, noise_std=1.0)
         if number == 0:
             thinness = float(edge[0] / values[0].min())
             values *= (np.maximum(1 + deviations * _relative(std, centre, p), 0.0))[:, None]
@@ -148,10 +144,7 @@ def _relative(std: FloatArray, centre: FloatArray, dimension: int) -> FloatArray
 
 
 def _caps(
-    lengths: FloatArray,
-    weights: FloatArray,
-    problem: Problem,
-    noise: float,
+    lengths: FloatArray, weights: FloatArray, problem: Problem, noise: float
 ) -> tuple[float, FloatArray, FloatArray]:
     """Cap of the first round without noise in its histogram; all caps with noise, and chances."""
     n = problem.sample_size
@@ -191,14 +184,16 @@ class Outcome:
     whitening: Whitening
 
 
+# What is not finite has diverged.
+@np.errstate(all="ignore")
 def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
     """Follow one fit."""
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     whitening = whiten(problem, rows, settings, budget, shrink)
     white = rows.energies * shrink[:, None] ** 2 * whitening.squares
     whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
-    lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
+    lengths = np.sqrt(white.sum(axis=1))
     signal = rows.squared_signal / whitening.squares
     # How a gradient is bounded: by its residual's clip alone, or by the row's length as well.
     leverage = np.ones_like(lengths)
@@ -215,11 +210,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    own, factors, none = (
-        clipped_rows(problem, whitened),
-        leverage * shrink**2,
-        np.zeros(len(signal)),
-    )
+    own, factors = clipped_rows(problem, whitened), leverage * shrink**2
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
@@ -236,7 +227,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         widths = clip / lengths / shrink
         slopes, unclipped = clipped_slopes(own, widths, factors, squared_bias, variance)
         if step <= settings.warm_up_steps:
-            source = clipped_slopes(own, widths, factors, none, none)[0][2]
+            source = clipped_slopes(own, widths, factors, *np.zeros((2, len(signal))))[0][2]
         drift, curvature = slopes[0], slopes[1]
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
@@ -248,17 +239,19 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         private = contraction**2 * private + (step_nodes * noise) ** 2
         sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
     energy = private @ weights
-    inflation = _inflation(
-        problem, rows, clip / lengths, other_variance=float(rows.weights @ (white @ energy))
-    )
+    inflation = 1.0  # nothing is derived for one-hot features
+    if problem.feature_law != "one_hot":
+        (inflation,) = sampling_inflation(
+            (clip / lengths)[None],
+            rows.weights,
+            ratio=ratio,
+            label_noise_std=sigma,
+            law=problem.label_noise_law,
+            other_variance=float(rows.weights @ (white @ energy)),
+        ).tolist()
     back = whitening.squares
-    moved = squared_shift(
-        problem,
-        rows,
-        widths[None],
-        leverage=factors,
-        covered=1 - bias @ weights,
-    )
+    covered = 1 - bias @ weights
+    moved = squared_shift(problem, rows, widths[None], leverage=factors, covered=covered)
     moments = ErrorMoments(
         ((bias**2 @ weights) * signal * back)[None],
         (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
@@ -275,21 +268,6 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         arrival=path[settings.warm_up_steps] / sigma**2,
         whitening=whitening,
     )
-
-
-def _inflation(problem: Problem, rows: Rows, widths: FloatArray, *, other_variance: float) -> float:
-    """Factor of the sampling error in finite samples; nothing is derived for one-hot features."""
-    if problem.feature_law == "one_hot":
-        return 1.0
-    found = sampling_inflation(
-        widths[None],
-        rows.weights,
-        ratio=problem.dimension / problem.sample_size,
-        label_noise_std=problem.label_noise_std,
-        law=problem.label_noise_law,
-        other_variance=other_variance,
-    )
-    return float(found[0])
 
 
 def _nodes(
@@ -349,21 +327,11 @@ MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
 MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
 # Shares for the Gram matrix and for scales where the budget is small.
 CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
+WARM_UPS = (2, 0.04), (2, 0.1), (3, 0.06), (4, 0.1), (4, 0.2), (6, 0.15), (6, 0.3)
 MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
     tuple({"clip_width": width} for width in np.geomspace(0.35, 3.0, 10).round(3).tolist()),
     tuple({"gram_share": share} for share in (0.02, 0.05, 0.1, 0.18, 0.3)),
-    tuple(
-        {"warm_up_steps": steps, "warm_up_share": share}
-        for steps, share in (
-            (2, 0.04),
-            (2, 0.1),
-            (3, 0.06),
-            (4, 0.1),
-            (4, 0.2),
-            (6, 0.15),
-            (6, 0.3),
-        )
-    ),
+    tuple({"warm_up_steps": steps, "warm_up_share": share} for steps, share in WARM_UPS),
     tuple({"norm_share": share} for share in (0.01, 0.03, 0.08)),
     ({"gram_rounds": 1}, {"gram_rounds": 2}, {"gram_rounds": 3}),
     ({"final_steps": 2}, {"final_steps": 3}, {"final_steps": 5}),
@@ -397,19 +365,9 @@ class WhitenedDescent(Method):
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
-    def intervals(
-        self,
-        fit: Any,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
-    ) -> CoefficientIntervals:
+    def intervals(self, fit: Any, **asked: Any) -> CoefficientIntervals:
         """Intervals from what the fit released, at no further cost."""
-        return self._intervals(
-            fit, level=level, target=target, functionals=functionals, offset=offset
-        )
+        return self._intervals(fit, **asked)
 
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
@@ -455,20 +413,15 @@ class WhitenedDescent(Method):
 
 @dataclass(frozen=True)
 class PrivateRegression(HuberSettings, WhitenedDescent):
-    r"""Private Huber regression: steps, clip and budget shares, chosen without the data.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{means}} + \rho_{\text{moments}} + \rho_{\text{final}}
+    """Private Huber regression: steps, clip and budget shares, chosen without the data.
 
     Parameters
     ----------
     clip_width : float
-        Width of the clip in units of the residual scale, at least 1e-3 and at most 1e3. About 1
-        where privacy decides; wider where the sample does.
+        Width of the clip in residual scales, in [1e-3, 1e3]. About 1 where privacy decides; wider
+        where the sample does.
     warm_up_steps, final_steps, gram_rounds : int
-        Steps that only come near, steps that are averaged, and rounds of the private Gram matrix,
-        each at least 1.
+        Steps that only come near, steps that are averaged, and rounds of the private Gram matrix.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ, each in (0, 1).
     moment_share : float
@@ -490,7 +443,7 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
     Source
     ------
-    brown2024, section 2.5 (clipping as Huber's loss); `HuberSettings` says what each setting does.
+    brown2024, section 2.5 (clipping as Huber's loss).
     """
 
     name: ClassVar[str] = "huber"
@@ -501,17 +454,7 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings from the numbers of records and coefficients and the budget alone.
-
-        Parameters
-        ----------
-        sample_size : int
-            Number n of records, at least 1.
-        dimension : int
-            Number p of coefficients, the intercept among them, at least 1.
-        budget : Budget
-            ρ in [1e-20, 1e20].
-        """
+        """Settings from the numbers of records and coefficients and the budget alone."""
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf, sqrt
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gdtrix, ndtri, stdtrit
 
 from privreg.algorithms.huber_descent import HuberSettings
@@ -113,14 +113,12 @@ class RecordProducts:
             long=mean(early, self.leverage),
             slope=mean(late, self.leverage),
             # Of a row of length ℓ, ggᵀ is zzᵀ (q/ℓ)².
-            second=mean(
-                np.minimum(self.last, width) ** 2, np.maximum(self.lengths, 1e-150) ** -2.0
-            ),
+            second=mean(np.minimum(self.last, width) ** 2, self.lengths**-2.0),
         )
 
     def residual_widths(self, width: float) -> FloatArray:
         """Residual at which each row's gradient is clipped, shape (rows,)."""
-        return np.asarray(width / np.maximum(self.lengths * self.leverage * self.shrink, 1e-150))
+        return np.asarray(width / (self.lengths * self.leverage * self.shrink))
 
 
 def record_products(
@@ -138,27 +136,22 @@ def record_products(
     A point is a row, its error, the label that is clipped to its bound, and what the start of the
     steps is off by.
     """
-    thinned = slice(None, None, thinning)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    row_place, label_place, start_place = (each[thinned] for each in _places())
+    row_place, label_place, start_place = (each[::thinning] for each in _places())
     mass = np.cumsum(rows.weights)
     row = np.minimum(np.searchsorted(mass, row_place * mass[-1]), len(mass) - 1)
-    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     energies = rows.energies * shrink[:, None] ** 2 * start.whitening.squares
     squares = energies.sum(axis=1)
     short_cap = white_cap(p, sample_size=n, rho=settings.curvature_share * budget.rho)
-    cap = long_cap(
-        p,
-        sample_size=n,
-        rho=settings.long_share * budget.rho,
-        longest=problem.feature_norm * sqrt(float(np.max(start.whitening.squares))),
-    )
+    longest = problem.feature_norm * sqrt(float(np.max(start.whitening.squares)))
+    cap = long_cap(p, sample_size=n, rho=settings.long_share * budget.rho, longest=longest)
     cap = max(cap, short_cap)
     leverage = cap**2 / np.maximum(squares, cap**2)
     lengths = np.sqrt(squares / p)
     bound = problem.label_bound / sigma
     mean = sqrt(2 * problem.null_risk) / sigma * label_place
-    last = np.clip(mean + _quantiles(errors)[thinned], -bound, bound) - mean
+    last = np.clip(mean + _quantiles(errors)[::thinning], -bound, bound) - mean
     first = last + sqrt(max(start.arrival - 1.0, 0.0)) * start_place
     lever = (lengths * leverage * shrink)[row]
     first, last = lever * np.abs(first), lever * np.abs(last)
@@ -244,7 +237,7 @@ def predicted_length(
     budget : Budget
     errors : str, optional
         Law of the errors about their mean, independent of the features: that of the problem by
-        default, another one of `Problem`'s, "exponential", or "lognormal", exp of a standard normal
+        default, another one of `Problem`, "exponential", or "lognormal", exp of a standard normal
         one.
     intercept : bool
         Whether one of the coefficients is an intercept: intervals of the others then allow for less
@@ -289,11 +282,10 @@ def follow_wide(
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
     near = replace(problem, label_noise_law=law if law in LABEL_NOISE_LAWS else "gaussian")
-    with np.errstate(over="ignore", invalid="ignore"):
-        start = huber.follow(near, rows, _start(settings), budget)
+    start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     steps = _WideSteps(n, p, budget, settings, intercept)
-    count_std = steps.noise(settings.tail_share, 1.0, gram_sensitivity)
+    count_std = float(steps.noise(settings.tail_share, 1.0, gram_sensitivity))
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
         return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
@@ -313,16 +305,13 @@ def follow_wide(
     gain = nodes_gain(start.whitening, p / n)
     variance = np.mean([each.sampling + gain * each.private for each in drawn], axis=0)
     variance = (sigma**2 * start.whitening.squares * variance)[None]
-    moments = ErrorMoments(
-        np.zeros_like(variance),
-        variance,
-        squared_shift(
-            near,
-            rows,
-            sigma * products.residual_widths(clip_width)[None],
-            leverage=products.leverage * products.shrink**2,
-        ),
+    moved = squared_shift(
+        near,
+        rows,
+        sigma * products.residual_widths(clip_width)[None],
+        leverage=products.leverage * products.shrink**2,
     )
+    moments = ErrorMoments(np.zeros_like(variance), variance, moved)
     energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
     half = np.sort(np.concatenate([each.half for each in drawn]))
     return WideOutcome(
@@ -355,15 +344,16 @@ class _WideSteps:
     settings: LeastSquaresSettings
     intercept: bool
 
-    def noise(self, share: float, bound: float, change: Callable[..., object]) -> float:
-        """Standard deviation of the noise of a sum over records."""
+    def noise(self, shares: ArrayLike, bound: float, change: Callable[..., Any]) -> FloatArray:
+        """Standard deviations of the noise of sums over records."""
         sensitivity = change(bound, neighbours=self.budget.neighbours)
-        return float(gaussian_noise_std(sensitivity=sensitivity, rho=share * self.budget.rho))  # type: ignore[arg-type]
+        rho = np.asarray(shares) * self.budget.rho
+        return gaussian_noise_std(sensitivity=sensitivity, rho=rho)
 
-    @property
+    @cached_property
     def unit_noise(self) -> float:
         """Noise of a coordinate of the mean gradient at the clip √p."""
-        return self.noise(self.settings.final_share, sqrt(self.p), sum_sensitivity) / self.n
+        return float(self.noise(self.settings.final_share, sqrt(self.p), sum_sensitivity)) / self.n
 
     def draw(
         self,
@@ -387,7 +377,7 @@ class _WideSteps:
         group = np.searchsorted(ends, (np.arange(size) + 0.5) / size * ends[-1])
 
         def seen(diagonal: FloatArray, share: float, square: float) -> NoisyValue:
-            std = self.noise(share, square, gram_sensitivity) / n
+            std = float(self.noise(share, square, gram_sensitivity)) / n
             noise = symmetric_noise(size, noise_std=std, rng=rng)
             return NoisyValue(np.diag(diagonal[group]) + noise, std)
 
@@ -396,9 +386,7 @@ class _WideSteps:
         newton = np.linalg.inv(raised(shrunk_curvature(near), far))
         matrices = np.array([step * newton for step in settings.wide_sizes])
         clip_norm = sqrt(p) * width
-        stds = np.array(
-            [self.noise(share, clip_norm, sum_sensitivity) / n for share in settings.wide_shares]
-        )
+        stds = self.noise(settings.wide_shares, clip_norm, sum_sensitivity) / n
         away = sqrt(max(start.arrival - 1.0, 0.0) / p)
         covariance = privacy_covariance(
             np.diag(slope[group]), matrices, stds, start_covariance=away**2 * np.eye(size)
@@ -409,9 +397,8 @@ class _WideSteps:
         begin = end = away * standard_normal(rng, (size,))
         for matrix, std in zip(matrices, stds, strict=True):
             end = end - matrix @ (slope[group] * end + std * standard_normal(rng, (size,)))
-        square_std = float(
-            gaussian_noise_std(sensitivity=width**2, rho=settings.mean_share / 2 * self.budget.rho)
-        )
+        rho = settings.mean_share / 2 * self.budget.rho
+        square_std = float(gaussian_noise_std(sensitivity=width**2, rho=rho))
         fit = LeastSquaresFit(
             iterates=(end - begin)[None],
             start=np.zeros(size),
@@ -462,7 +449,7 @@ def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
 
 
 def _start(settings: LeastSquaresSettings) -> HuberSettings:
-    """A robust fit with the same start, and defaults for the rest."""
+    """Robust settings with the same start."""
     shares = {name: getattr(settings, name) for name in ("norm_share", *START)}
     left = 1 - sum(shares.values())
     return HuberSettings(
@@ -485,15 +472,10 @@ SPIKED = (
 
 @dataclass(frozen=True)
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
-    r"""Private least squares: budget shares of a start, a tail and three wide steps.
+    """Private least squares: budget shares of a start, a tail and three wide steps.
 
     It estimates the best linear prediction of the mean label, whatever the law of the errors is.
     Under the errors that a `Problem` without misfit states, `PrivateRegression` has less risk.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
-        + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
 
     Parameters
     ----------
@@ -501,7 +483,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
         Clip of the warm-up steps in residual scales, in [1e-3, 1e3]; that of the wide steps is
         found privately.
     warm_up_steps, gram_rounds : int
-        Steps that come near, and rounds of the private Gram matrix, each at least 1.
+        Steps that come near, and rounds of the private Gram matrix.
     norm_share, gram_share, scale_share, warm_up_share : float
         Shares of ρ for the start, each in (0, 1), as all shares are.
     tail_share : float
@@ -521,9 +503,6 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     >>> method.predict(problem, budget).holds
     True
 
-    Source
-    ------
-    `least_squares_descent`; `LeastSquaresSettings` says what each setting does.
     """
 
     name: ClassVar[str] = "least_squares"
@@ -554,7 +533,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     def new_observations(
         self, fit: LeastSquaresFit, rows: FloatArray, *, level: float
     ) -> NewObservations:
-        """Those of `new_observations` of the released histogram, at no further cost."""
+        """Intervals from the released histogram of residuals, at no further cost."""
         return new_observations(fit, rows, level=level)
 
     @staticmethod

@@ -13,18 +13,17 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms import records
 from privreg.algorithms.adassp import Bounds, require_bounds
 from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.checks import (
-    require_array,
     require_choice,
     require_count,
     require_flag,
     require_instance,
     require_number,
     require_rng,
+    require_scale,
     short,
 )
 from privreg.inference.least_squares_intervals import NewObservations
@@ -34,7 +33,7 @@ from privreg.inference.population_intervals import (
     CoefficientIntervals,
     Target,
 )
-from privreg.methods.problem import Prediction, Problem, Rows, require_rows_of, rows_of
+from privreg.methods.problem import ROWS, Prediction, Problem, Rows, rows_of
 from privreg.privacy import release
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import SECRET, NoiseSource, Release, require_source
@@ -45,10 +44,6 @@ Settings = TypeVar("Settings")
 EQUAL = 1e-9
 
 
-def _itself(point: Any) -> Any:
-    return point
-
-
 @dataclass(frozen=True, eq=False)
 class Candidates(Generic[Settings]):
     """Points of a search, each of which stands for settings."""
@@ -57,7 +52,7 @@ class Candidates(Generic[Settings]):
     starts: Sequence[Any]  # points that are tried first, at least one
     # From the best point so far to others that are tried next, in this order.
     moves: Sequence[Callable[[Any], Sequence[Any]]] = ()
-    settings: Callable[[Any], Settings] = _itself
+    settings: Callable[[Any], Settings] = lambda point: point
     clip: str | None = None  # setting that bounds gradients; a plan widens it if that costs little
 
     @classmethod
@@ -71,11 +66,8 @@ class Candidates(Generic[Settings]):
         clip: str | None = None,
     ) -> Candidates[Settings]:
         """A product of grids, then ever smaller crosses about the best point."""
-        widths = [float(np.max(np.diff(grid))) if grid.size > 1 else 0.0 for grid in grids]
-        crosses = [
-            partial(_cross, widths=[width / 2**zoom for width in widths])
-            for zoom in range(1, zooms + 1)
-        ]
+        widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
+        crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
 
     def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
@@ -95,14 +87,8 @@ class Candidates(Generic[Settings]):
         return self.settings(best)
 
 
-def _cross(point: Any, *, widths: Sequence[float]) -> list[Any]:
-    steps = np.eye(len(widths))
-    return [
-        np.array(point) + sign * width * steps[axis]
-        for axis, width in enumerate(widths)
-        if width > 0
-        for sign in (-1, 1)
-    ]
+def _cross(point: Any, *, steps: NDArray[np.float64]) -> list[Any]:
+    return [np.array(point) + sign * step for step in steps if step.any() for sign in (-1, 1)]
 
 
 class Fitted(Protocol):
@@ -123,14 +109,13 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Iterates of a run that the budget covers, (T, p), the estimate last, and their costs."""
+    """The least that a method releases."""
 
     iterates: FloatArray
     spending: tuple[tuple[str, Budget], ...]
 
     @property
     def parameters(self) -> FloatArray:
-        """The estimate, shape (p,)."""
         return np.asarray(self.iterates[-1])
 
 
@@ -144,15 +129,14 @@ class Declared:
         Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
         AdaSSP and private regression need them.
     sample_size : float, optional
-        What sums are divided by, at least 1 and at most 1e15: a number of records that is public or
-        was released before. By default the number of rows, which add-remove neighbours do not
-        share.
+        Divisor of sums, in [1, 1e12]: a number of records that is public or was released before. By
+        default the number of rows, which add-remove neighbours do not share.
     groups : array_like, shape (n,), optional
         The person whose row it is; only private regression takes them.
     intercept : bool
         Whether the first column is one of ones.
     threads : int
-        Threads that read samples which come in parts, at least 1.
+        Threads that read samples which come in parts.
     """
 
     bounds: Bounds | None = None
@@ -165,17 +149,13 @@ class Declared:
         if self.bounds is not None:
             require_bounds(self.bounds)
         if self.sample_size is not None:
-            require_number("sample_size", self.sample_size, least=1, most=1e15)
-        if self.groups is not None and not isinstance(self.groups, Persons):
-            rows = np.shape(np.asarray(self.groups, dtype=object))[:1]
-            records.require_names(self.groups, require_count("groups", *rows or (0,)))
+            require_scale("sample_size", self.sample_size, least=1)
         require_flag("intercept", self.intercept)
         require_count("threads", self.threads)
 
     @classmethod
     def of(cls, problem: Problem) -> Declared:
         """The bounds and the number of rows that a problem states."""
-        require_instance("problem", problem, Problem)
         bounds = Bounds(problem.feature_norm, problem.label_bound)
         return cls(bounds, sample_size=problem.sample_size)
 
@@ -201,18 +181,16 @@ class Method(ABC):
         On the command line and in reports.
     relations : frozenset of Neighbours
         Neighbouring relations that its guarantee covers.
-    takes_groups : bool
-        Whether a record may be all rows of a person.
-    takes_weights : bool
-        Whether rows may be multiplied by the roots of weights.
+    takes_groups, takes_weights : bool
+        Whether a record may be all rows of a person, and rows be multiplied by roots of weights.
     has_intervals : bool
         Whether what it releases gives intervals.
     gaussian_dp : bool
         Whether a run of budget ρ is known to be √(2ρ)-Gaussian-DP as well.
     supposes : str
-        What of the errors makes its coefficients those of least squares; empty where nothing does.
+        Assumption about errors that makes its coefficients those of least squares, if any.
     assumptions : tuple of str
-        What its guarantee rests on, besides the source of the noise.
+        Assumptions of its guarantee, besides the source of the noise.
     """
 
     name: ClassVar[str]
@@ -241,19 +219,13 @@ class Method(ABC):
         budget : Budget
             Finite, for one of `relations`.
         declared : Declared
-            What is public of them.
+            Public facts of the rows.
         noise : Secret, Seeded or Ongoing
-            Where the noise comes from.
+            Source of the noise.
 
         Returns
         -------
         Release of Fitted
-
-        Raises
-        ------
-        ValueError
-            A value out of range, or a relation or groups that the guarantee does not cover: before
-            any noise is drawn.
 
         Guarantee
         ---------
@@ -278,21 +250,15 @@ class Method(ABC):
     ) -> FloatArray:
         """Estimates of several runs on the same rows, shape (runs, p), to study their law.
 
-        Parameters
-        ----------
-        samples, budget, declared
-            As for `run`; the budget may be infinite where the method takes that.
-        rng : Generator
-            Source of the noise of all runs.
-        runs : int
-            At least 1; released together they would cost that many budgets.
+        The arguments are those of `run`, but the budget may be infinite where the method takes
+        that. Released together the runs would cost that many budgets.
         """
         samples = self._checked(samples, budget, declared)
         require_rng("rng", rng)
         fit = self._prepare(samples, budget, declared)
         return np.array([fit(rng).parameters for _ in range(require_count("runs", runs))])
 
-    def predict(self, problem: Problem, budget: Budget, *, rows: Rows | None = None) -> Prediction:
+    def predict(self, problem: Problem, budget: Budget) -> Prediction:
         """Excess risk, parameter error and interval length of one run, without running it.
 
         Parameters
@@ -300,46 +266,27 @@ class Method(ABC):
         problem : Problem
             Sizes, scales and the features' law.
         budget : Budget
-            What the run may cost, for one of `relations`.
-        rows : Rows, optional
-            Those of the problem, where a search takes fewer than `rows_of` does by itself.
+            Cost of the run, for one of `relations`.
 
         Returns
         -------
         Prediction
             With the spread over runs and the regime; `Prediction.holds` is false, with a reason,
             where the theory is known to fail.
-
-        Raises
-        ------
-        ValueError
-            A value out of range, a budget whose relation the method does not keep.
         """
-        return self.predictions([self], problem, budget, rows=rows)[0]
+        return self.predictions([self], problem, budget)[0]
 
     @classmethod
     def predictions(
-        cls,
-        settings: Sequence[Self],
-        problem: Problem,
-        budget: Budget,
-        *,
-        rows: Rows | None = None,
+        cls, settings: Sequence[Self], problem: Problem, budget: Budget, *, rows: int = ROWS
     ) -> list[Prediction]:
-        """`predict` for many settings, followed together where that is quicker.
-
-        Parameters
-        ----------
-        settings : sequence
-            Of this method; may be empty.
-        problem, budget, rows
-            As for `predict`.
-        """
+        """`predict` for any number of settings together, on so many rows of the features' law."""
         require_instance("problem", problem, Problem)
         misfits = [problem.misfit]
         return cls.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)[0]
 
     @classmethod
+    @np.errstate(all="ignore")
     def predictions_over(
         cls,
         settings: Sequence[Self],
@@ -347,32 +294,23 @@ class Method(ABC):
         budget: Budget,
         *,
         misfits: Sequence[float],
-        rows: Rows | None = None,
+        rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """`predictions` of a problem with each misfit, at the cost of one: no step depends on it.
+        """`predictions` for each of some misfits, at the cost of one: no step depends on it.
 
-        Parameters
-        ----------
-        settings, problem, budget, rows
-            As for `predictions`.
-        misfits : sequence of float
-            Instead of that of the problem, one or more, at least 0 and at most 1.
+        What is not finite on the way has diverged, and is told so.
         """
-        require_instance("problem", problem, Problem)
         cls.require_relation(budget)
-        stated = require_array("misfits", misfits, shape=(None,), least=0, most=1).tolist()
-        settings = list(settings)
-        for each in settings:
-            require_instance("settings", each, cls)
-        rows = rows_of(problem) if rows is None else rows
-        require_rows_of(problem, rows)
-        if not settings:
-            return [[] for _ in stated]
         # The largest first: what a misfit adds is computed where there is one.
-        problems = [replace(problem, misfit=each) for each in sorted(set(stated), reverse=True)]
-        found = cls._predict(settings, problems, rows, budget)
+        problems = [
+            problem if each == problem.misfit else replace(problem, misfit=each)
+            for each in sorted(set(misfits), reverse=True)
+        ]
+        if not settings:
+            return [[] for _ in misfits]
+        found = cls._predict(settings, problems, rows_of(problem, count=rows), budget)
         own = {each.misfit: of_it for each, of_it in zip(problems, found, strict=True)}
-        return [own[misfit] for misfit in stated]
+        return [own[misfit] for misfit in misfits]
 
     @classmethod
     @abstractmethod
@@ -381,13 +319,7 @@ class Method(ABC):
     ) -> Iterable[Candidates[Self]]:
         """Starts of a search for the best settings, and its moves from there.
 
-        Parameters
-        ----------
-        problem : Problem
-            What settings are sized by.
-        budget : Budget
-        intervals : bool
-            Whether the fit must release what its intervals need.
+        With `intervals` the fit must release what its intervals need.
         """
 
     @classmethod
@@ -399,13 +331,7 @@ class Method(ABC):
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
         """Settings from names and numbers, such as a command's words.
 
-        Parameters
-        ----------
-        values : mapping of str to float
-            Whole numbers may come as floats.
-        problem : Problem
-        budget : Budget
-            Of both, settings that are left out may be computed.
+        Whole numbers may come as floats. A method may compute what is left out from the rest.
         """
         needed = [each.name for each in cls._fields() if each.default is MISSING]
         return cls(**cls._numbers(values, needed=needed))
@@ -419,17 +345,10 @@ class Method(ABC):
         functionals: FloatArray,
         offset: FloatArray,
     ) -> CoefficientIntervals:
-        """Intervals for linear functionals of the coefficients; infinite where none are known.
+        """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
 
-        Parameters
-        ----------
-        fit : Fitted
-            What a run released.
-        level : float
-            Nominal coverage in (0, 1).
-        target : {"population", "empirical"}
-        functionals : ndarray, shape (k, p)
-        offset : ndarray, shape (k,)
+        They are infinite where none are known. `fit` is what a run released, `functionals` has
+        shape (k, p) and `offset` (k,).
         """
         require_choice("target", target, TARGETS)
         unknown = np.full(len(functionals), np.inf)
@@ -445,29 +364,14 @@ class Method(ABC):
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
-        """Covariance of linear functionals of the coefficients; infinite where none is known.
-
-        Parameters
-        ----------
-        fit, target, functionals
-            As for `intervals`, whose standard errors are the roots of its diagonal.
-        """
+        """Covariance of linear functionals of the coefficients; infinite where none is known."""
         require_choice("target", target, TARGETS)
         unknown = np.full((len(functionals),) * 2, np.nan)
         np.fill_diagonal(unknown, np.inf)
         return CoefficientCovariance(unknown, unknown)
 
     def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
-        """Intervals for labels of new records; refused where no law of residuals is released.
-
-        Parameters
-        ----------
-        fit : Fitted
-            What a run on rows released.
-        rows : ndarray, shape (k, p)
-        level : float
-            Coverage in (0, 1).
-        """
+        """Intervals for labels of new records, where a law of residuals is released."""
         raise ValueError(
             "settings must be of a method that releases the law of its residuals, "
             f"least_squares, got {self.name}"
@@ -528,7 +432,7 @@ class Method(ABC):
     ) -> list[list[Prediction]]:
         """For each of the problems a prediction for each of the settings; one or more of both.
 
-        The problems are the same but for their misfits; the first one has the largest.
+        The problems are the same but for their misfits, of which the first is the largest.
         """
 
 

@@ -1,4 +1,4 @@
-"""Predicted error of a private run, and how far the theory behind it holds."""
+"""Problems that are stated without data, and predictions of the error that a run will have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,8 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
+    require_scale,
+    require_scales,
     short,
 )
 from privreg.kernels import standard_normal
@@ -48,13 +50,13 @@ class Problem(Immutable):
     Parameters
     ----------
     sample_size : int
-        Number of rows n, public.
+        Number of rows n, at least 2 and public.
     eigenvalues : array_like, shape (p,)
-        λ, eigenvalues of the features' second moment, more than 0.
+        λ, eigenvalues of the features' second moment, in [1e-12, 1e12].
     signal : float or array_like, shape (p,)
         The coefficients θ* along the eigenvectors, or their norm, which is then spread evenly.
     label_noise_std : float
-        σ, more than 0.
+        σ.
     feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
         Law of the independent coordinates of a row, all of mean 0; with "one_hot" a row has one
         entry of 1 and the eigenvalues are the categories' probabilities, of sum 1.
@@ -67,8 +69,8 @@ class Problem(Immutable):
         Law of the label noise, of mean 0 and variance σ².
     misfit : float
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
-        (`prediction.misfit`): 0 where the noise is independent of the features, 0.2 to 0.5 on real
-        tables.
+        (`privreg.methods.clipping.squared_shift`): 0 where the noise is independent of the
+        features, 0.2 to 0.5 on real tables.
 
     Examples
     --------
@@ -110,29 +112,35 @@ class Problem(Immutable):
             )
         coefficients = require_real("signal", signal)
         if coefficients.ndim == 0:
-            norm = require_number("signal", signal, least=0, most=1e12)
+            norm = require_scale("signal", signal, zero=True)
             coefficients = np.full(values.size, norm / np.sqrt(values.size))
         coefficients = require_frozen(
             "signal", coefficients, shape=values.shape, least=-1e12, most=1e12
         )
-        noise = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
+        noise = require_scale("label_noise_std", label_noise_std)
         label_std = np.sqrt(values @ coefficients**2 + noise**2)
         largest = 1.0 if one_hot else np.sqrt(2 * values.sum())
-        bounds = {
-            "feature_norm": largest if feature_norm is None else feature_norm,
-            "label_bound": 4 * label_std if label_bound is None else label_bound,
-        }
-        for name, value in bounds.items():
-            bounds[name] = require_number(name, value, least=1e-12, most=1e12)
+        norm, bound = require_scales(
+            feature_norm=largest if feature_norm is None else feature_norm,
+            label_bound=4 * label_std if label_bound is None else label_bound,
+        )
+        if str(label_noise_law) in SKEWED_LAWS:
+            # What a clip leaves follows from mixtures of Gaussians, whose densities of the size
+            # fall from 0; that of a skewed law may rise.
+            raise ValueError(
+                f"label_noise_law must be symmetric, got {label_noise_law!r}: "
+                "see `predicted_length`"
+            )
         for name, value in {
             "sample_size": require_count("sample_size", sample_size, least=2),
             "eigenvalues": values,
             "signal": coefficients,
             "label_noise_std": noise,
             "feature_law": law,
-            "label_noise_law": require_noise_law("label_noise_law", label_noise_law),
+            "feature_norm": norm,
+            "label_bound": bound,
+            "label_noise_law": require_choice("label_noise_law", label_noise_law, LABEL_NOISE_LAWS),
             "misfit": require_number("misfit", misfit, least=0, most=1),
-            **bounds,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -147,21 +155,9 @@ class Problem(Immutable):
         label_noise_std: float,
         **more: float | str | None,
     ) -> Problem:
-        """A problem with a spectrum's quantiles for eigenvalues.
-
-        Parameters
-        ----------
-        sample_size : int
-            n.
-        spectrum : Spectrum
-            Eigenvalues with the share of the dimensions that each stands for.
-        dimension : int
-            p.
-        signal, label_noise_std, more
-            As for the class, with the signal's norm alone.
-        """
+        """A problem with the quantiles of a spectrum for its p eigenvalues, and a signal's norm."""
         require_instance("spectrum", spectrum, Spectrum)
-        dimension = require_count("dimension", dimension)
+        require_count("dimension", dimension)
         order = np.argsort(spectrum.eigenvalues)
         mass = np.cumsum(spectrum.weights[order])
         at = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension * mass[-1])
@@ -182,9 +178,9 @@ class Problem(Immutable):
         Parameters
         ----------
         signal, label_noise_std : array_like, shape (k,)
-            Factors, more than 0, that multiply the problem's.
+            Factors of those of the problem.
         noise_shapes : sequence of (label_noise_law, misfit), optional
-            Shapes of the label noise; the problem's own by default.
+            The problem's own by default.
 
         Examples
         --------
@@ -193,20 +189,18 @@ class Problem(Immutable):
         >>> len(problem.over(signal=(0.5, 2.0), noise_shapes=shapes))
         4
         """
-        factors = {"above": 0, "most": 1e100}
-        scales = require_array("signal", signal, shape=(None,), **factors).tolist()
-        noises = require_array(
-            "label_noise_std", label_noise_std, shape=(None,), **factors
-        ).tolist()
-        if noise_shapes is None:
-            noise_shapes = [(self.label_noise_law, self.misfit)]
-        if not isinstance(noise_shapes, (list, tuple)) or not noise_shapes:
-            raise ValueError(f"noise_shapes must be a list of pairs, got {short(noise_shapes)}")
-        if not all(isinstance(each, (list, tuple)) and len(each) == 2 for each in noise_shapes):
+        factors = {"signal": signal, "label_noise_std": label_noise_std}
+        scales, noises = (
+            require_array(name, value, shape=(None,), least=1e-12, most=1e12).tolist()
+            for name, value in factors.items()
+        )
+        own = [(self.label_noise_law, self.misfit)]
+        shapes: Any = own if noise_shapes is None else noise_shapes
+        if not isinstance(shapes, (list, tuple)) or {np.shape(each) for each in shapes} != {(2,)}:
             raise ValueError(
-                f"noise_shapes must be pairs of a law and a misfit, got {short(noise_shapes)}"
+                "noise_shapes must be a list of pairs, of a law and a misfit, "
+                f"got {short(noise_shapes)}"
             )
-        shapes = [(require_noise_law("noise_shapes", law), misfit) for law, misfit in noise_shapes]
         return tuple(
             replace(
                 self,
@@ -244,17 +238,6 @@ class Problem(Immutable):
     def label_std(self) -> float:
         """Standard deviation of a label, signal and noise together."""
         return float(np.sqrt(2 * self.null_risk + self.label_noise_std**2))
-
-
-def require_noise_law(name: str, value: object) -> LabelNoiseLaw:
-    """A symmetric law of label noise, or an error that names what predicts a skewed one.
-
-    That is private least squares alone. What a clip of fixed width leaves follows from mixtures of
-    Gaussians, whose densities of the size fall from 0; that of a skewed law may rise.
-    """
-    if isinstance(value, str) and value in SKEWED_LAWS:
-        raise ValueError(f"{name} must be symmetric, got {value!r}: see `predicted_length`")
-    return cast(LabelNoiseLaw, require_choice(name, value, LABEL_NOISE_LAWS))
 
 
 ROWS, SEED = 2048, 20250516
@@ -304,16 +287,6 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     return Rows(weights, energies, norms, means, counts, energy)
 
 
-def require_rows_of(problem: Problem, rows: Rows) -> None:
-    """Refuse rows of another dimension than the problem's."""
-    require_instance("rows", rows, Rows)
-    if rows.multiplicities.sum() != problem.dimension:
-        raise ValueError(
-            f"rows must be those of the problem in {problem.dimension} dimensions, "
-            f"got {rows.multiplicities.sum():g}"
-        )
-
-
 @lru_cache(maxsize=64)
 def _energies(
     law: FeatureLaw, counts: tuple[int, ...], means: tuple[float, ...], rows: int
@@ -359,11 +332,9 @@ class Prediction:
 
     Attributes
     ----------
-    excess_risk : float
-        Mean over data and private noise of half the squared prediction error over the best one's;
-        square of a label. `inf` where the run diverges.
-    excess_risk_std : float
-        Its standard deviation over runs.
+    excess_risk, excess_risk_std : float
+        Mean over data and private noise of half the squared prediction error over the best one's,
+        and standard deviation over runs; squares of a label. `inf` where the run diverges.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, square of a coefficient.
     interval_length : float
@@ -374,7 +345,7 @@ class Prediction:
     regime : Regime
         Whether the theory holds here.
     reason : str
-        Why, in one line: the theorem, or what is violated.
+        The theorem, or what is violated.
     warnings : tuple of str
         What else to know, a line each.
     """
@@ -400,8 +371,7 @@ class Prediction:
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
         """The same numbers in a regime, for a reason: the theorem, or the expansion."""
-        require_instance("regime", regime, Regime)
-        return replace(self, regime=regime, reason=require_instance("reason", reason, str))
+        return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:
         """The same numbers, marked as not to be relied on for a reason."""
@@ -418,18 +388,17 @@ class ErrorMoments:
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """A prediction for each setting; what is not finite has diverged."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            # No misfit takes nothing of a shift, not even of an infinite one.
-            shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
-            squared_bias = self.squared_bias + shift
-            energy = squared_bias + self.variance
-            risk = rows.total(rows.eigenvalues * energy) / 2
-            spread = rows.total(
-                rows.eigenvalues**2 * (self.variance**2 / 2 + squared_bias * self.variance)
-            )
-            error = rows.total(energy)
-            # An interval about a biased estimate misses θ* by its bias as well.
-            length = 2 * ndtri(0.975) * np.sqrt(error / problem.dimension)
+        # No misfit takes nothing of a shift, not even of an infinite one.
+        shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
+        squared_bias = self.squared_bias + shift
+        energy = squared_bias + self.variance
+        risk = rows.total(rows.eigenvalues * energy) / 2
+        spread = rows.total(
+            rows.eigenvalues**2 * (self.variance**2 / 2 + squared_bias * self.variance)
+        )
+        error = rows.total(energy)
+        # An interval about a biased estimate misses θ* by its bias as well.
+        length = 2 * ndtri(0.975) * np.sqrt(error / problem.dimension)
         null = problem.null_risk
         most = 1e6 * (null + problem.label_noise_std**2)
         reason = "the run diverges: the step size is too large for the features' scale"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privreg import planning
 from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
+from privreg.planning import plan_run
 from privreg.privacy.budget import Budget
 from reproduction.studies.control_variates import Sample, run_with_control
 from reproduction.studies.private_runs import draw, excess_risk, problem_of
@@ -62,9 +62,8 @@ class Setting:
         return found
 
     def _found(self, name: str) -> tuple[str, Any, Any]:
-        problem, budget = self.problem, self.budget
-        method: Any = planning.search(name, problem, budget, objective=EXCESS_RISK, intervals=True)
-        return name, method, method.predict(problem, budget)
+        best = plan_run(self.problem, self.budget, methods=[name]).best
+        return name, best.method, best.predictions[0]
 
     def runs(
         self, method: Any, coefficients: int, rng: np.random.Generator

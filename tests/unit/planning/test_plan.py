@@ -14,10 +14,8 @@ from privreg.methods.problem import Problem
 from privreg.planning import (
     MARGIN,
     WORTH,
-    beyond,
     draw,
     least_budget,
-    next_on,
     plain,
     plan_run,
     predict_over,
@@ -210,23 +208,3 @@ def test_the_ends_of_the_clip_widths_are_limits(price):
     declared = np.geomspace(0.25, 2.5, 200)
     assert np.min(criterion(declared)) < 1.03 * everywhere
     assert declared[0] <= best_clip_width(price) <= declared[-1]
-
-
-@pytest.mark.parametrize(
-    ("ladder", "value", "expected"),
-    [
-        ((0.1, 0.2, 0.4), 0.4, 0.8),
-        ((0.1, 0.2, 0.4), 0.1, 0.05),
-        ((0.1, 0.2, 0.4), 0.2, None),
-        ((2, 3, 5), 5, 7),
-        ((2, 3, 5), 4, None),
-    ],
-)
-def test_a_ladder_goes_on_as_it_ended(ladder, value, expected):
-    assert next_on(ladder, value) == (None if expected is None else pytest.approx(expected))
-
-
-@pytest.mark.parametrize("worthless", [np.nan, 0.995])
-def test_the_way_out_ends_where_nothing_is_gained(worthless):
-    found = beyond(0, 1.0, further=lambda x: x + 1, value=lambda _: worthless)
-    assert found == (0, 1.0)

@@ -68,6 +68,6 @@ def test_a_skewed_law_of_the_label_noise_is_refused_with_what_predicts_it(law):
     with pytest.raises(ValueError, match=r"symmetric.*predicted_length"):
         Problem(1000, [1.0, 1.0], signal=1.0, label_noise_std=1.0, label_noise_law=law)
     problem = Problem(1000, [1.0, 1.0], signal=1.0, label_noise_std=1.0)
-    with pytest.raises(ValueError, match=r"noise_shapes must be symmetric"):
+    with pytest.raises(ValueError, match=r"label_noise_law must be symmetric"):
         problem.over(noise_shapes=[(law, 0.0)])
     assert predicted_length(problem, Budget.zcdp(0.5), errors=law).length > 1
