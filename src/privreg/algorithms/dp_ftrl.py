@@ -20,14 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import (
-    LARGEST_PARAMETER,
-    Samples,
-    as_samples,
-    require_clip_norm,
-    rescale_samples,
-)
+from privreg.algorithms.samples import Samples, as_samples, clippable_chunks, require_places
 from privreg.checks import (
+    LEAST,
+    MOST,
     Immutable,
     require_array,
     require_count,
@@ -37,6 +33,7 @@ from privreg.checks import (
     require_number,
     require_real,
     require_rng,
+    require_scale,
     short,
 )
 from privreg.kernels import standard_normal
@@ -54,8 +51,6 @@ from privreg.privacy.release import USUAL, Diagnostic, Release
 FloatArray = NDArray[np.float64]
 # Above this many steps the matrix of a Toeplitz encoder is not built.
 DENSE_STEPS = 4096
-# Steps, norms and noise up to here stay far from overflow in every product.
-LARGEST = 1e50
 # What the encoder's error may add to a sensitivity without being added: 16 ulp.
 ROUNDING = 2.0**-48
 # Columns of noise transformed at once: the transform of a column is twice its size, and complex.
@@ -70,14 +65,14 @@ class FTRLMechanism(Immutable):
     ----------
     decoder : array_like, shape (steps,) or (steps, steps)
         B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
-        matrix. Its diagonal is not 0, its entries are at least -1e50 and at most 1e50; kept as a
-        read-only copy. One whose inverse double precision does not hold, because its entries grow
-        beyond about 1e15 of the first or cancel, is refused.
+        matrix; kept as a read-only copy. Its entries are at most 1e12 in size, those of its
+        diagonal at least 1e-12. One whose inverse double precision does not hold, because its
+        entries grow beyond about 1e15 of the first or cancel, is refused.
     gradient_noise_std : float
         Standard deviation σ of each coordinate of the white noise w, in units of the mean
-        gradient; at least 0 and at most 1e50.
+        gradient; from 0 to 1e12.
     clip_norm : float
-        G, at least 1e-50 and at most 1e50; or `inf`, which clips nothing and promises nothing.
+        G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
     sample_size : int
         Number n of records, public.
     epochs : int
@@ -121,13 +116,13 @@ class FTRLMechanism(Immutable):
         size = require_count("sample_size", self.sample_size)
         batch = require_count("batch_size", self.batch_size)
         steps = require_count("epochs", self.epochs) * ceil(size / batch)
-        given = require_real("decoder", self.decoder, least=-LARGEST, most=LARGEST)
+        given = require_real("decoder", self.decoder, least=-MOST, most=MOST)
         # The sensitivity below is that of these numbers for as long as they are used.
         decoder = require_frozen("decoder", given, shape=(steps,) * (2 if given.ndim == 2 else 1))
-        std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=LARGEST)
+        std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=MOST)
+        clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
         object.__setattr__(self, "gradient_noise_std", std)
-        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
-        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
+        object.__setattr__(self, "clip_norm", clip_norm)
         object.__setattr__(self, "decoder", decoder)
         gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "sensitivity", gamma)
@@ -151,7 +146,7 @@ class FTRLMechanism(Immutable):
         Parameters
         ----------
         decoder, clip_norm, sample_size, epochs, batch_size
-            Those of the class; the clip norm is at least 1e-50 and at most 1e50.
+            Those of the class; the clip norm is finite.
         budget : Budget
             Of the release of all iterates; its neighbours are replace-one or zero-out.
 
@@ -168,15 +163,13 @@ class FTRLMechanism(Immutable):
         1.4618
         """
         require_instance("budget", budget, Budget)
-        require_count("batch_size", batch_size)
-        clip_norm = require_number("clip_norm", clip_norm, least=1 / LARGEST, most=LARGEST)
+        clip_norm = require_scale("clip_norm", clip_norm)
         change = _record_change(clip_norm, budget.neighbours)
-        silent = cls(
-            require_real("decoder", decoder), 0.0, clip_norm, sample_size, epochs, batch_size
-        )
+        decoder = require_real("decoder", decoder)
+        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)
         std = silent.sensitivity * change / (batch_size * budget.root)
-        if std > LARGEST:
-            raise ValueError(f"decoder must keep {budget} with noise of at most 1e50, got {std:g}")
+        if std > MOST:
+            raise ValueError(f"decoder must keep {budget} with noise of at most 1e12, got {std:g}")
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(silent, "gradient_noise_std", std)
         return silent
@@ -197,7 +190,7 @@ class FTRLMechanism(Immutable):
         It is `inf` without noise or clipping. Neighbours are replace-one or zero-out: adding or
         removing a record would move the later ones to other steps, which nothing here covers.
         """
-        change = self.sensitivity * _record_change(self.clip_norm, Neighbours(neighbours))
+        change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
             return inf
         return 0.5 * (change / (self.batch_size * self.gradient_noise_std)) ** 2
@@ -255,21 +248,20 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, more than 0 and at most 1e50, chosen without looking at the data.
+        η, from 1e-12 to 1e12, chosen without looking at the data.
     rng : Generator
         Source of the noise.
     ridge : float
-        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; at least 0 and at most
-        1e50.
+        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; 0 or from 1e-12 to 1e12.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
+        θ_0, independent of the data, at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the iterates overflow because the steps are too large.
+        If the iterates overflow because the steps are too large.
 
     Guarantee
     ---------
@@ -308,14 +300,14 @@ def dp_ftrl(
             f"got {samples.sample_size}"
         )
     steps, p = mechanism.steps, samples.dimension
-    sizes = require_real("step_size", step_size, above=0, most=LARGEST)
+    sizes = require_real("step_size", step_size, least=LEAST, most=MOST)
     if sizes.shape not in ((), (steps,)):
         raise ValueError(f"step_size must have shape () or ({steps},), got {sizes.shape}")
-    penalty = require_number("ridge", ridge, least=0, most=LARGEST)
-    limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
-    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
-    theta = origin.copy()
-    rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
+    penalty = require_scale("ridge", ridge, zero=True)
+    theta = np.zeros(p)
+    if start is not None:
+        theta += require_array("start", start, shape=(p,), least=-MOST, most=MOST)
+    chunks = clippable_chunks(samples, np.array([mechanism.clip_norm]))
     wanted = _checked_steps("times", times, least=1, most=steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
@@ -324,7 +316,7 @@ def dp_ftrl(
     progress = np.zeros(4, dtype=np.int64)
     for epoch in range(mechanism.epochs):
         seen = 0
-        for features, labels, norms in rescaled.chunks():
+        for features, labels, norms in chunks():
             seen += len(features)
             last = seen == mechanism.sample_size
             full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
@@ -406,13 +398,9 @@ def simulate_ftrl(
     return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
 
 
-def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
-    if neighbours is Neighbours.ADD_REMOVE:
-        raise ValueError(
-            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
-            "move the later ones to other steps"
-        )
-    return float(sum_sensitivity(clip_norm, neighbours=neighbours))
+def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
+    """Norm of what one record moves in a batch's sum of clipped gradients."""
+    return float(sum_sensitivity(clip_norm, neighbours=require_places(neighbours)))
 
 
 def _noise_source(
@@ -442,8 +430,9 @@ def _checked_steps(
 
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     encoder, column_error = require_inverse("decoder", decoder)
-    # So that squares of its entries can be summed.
-    encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
+    diagonal = np.diag(decoder) if decoder.ndim == 2 else decoder[:1]
+    if np.min(np.abs(diagonal)) < LEAST:
+        raise ValueError(f"decoder must have a diagonal of at least {LEAST:g}, got smaller entries")
     gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
     # A record moves a sum of one column an epoch, each wrong by this much at most.
     error = epochs * column_error
@@ -453,15 +442,12 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
 def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     if epochs == 1:
         return single_participation_sensitivity(encoder)
-    if encoder.ndim == 1:
-        if np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
-            measure = multi_participation_sensitivity
-        elif encoder.size > DENSE_STEPS:
-            measure = multi_participation_bound
-        else:
-            measure = fixed_order_sensitivity
-        return measure(encoder, participations=epochs, separation=steps_per_epoch)
-    return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
+    measure = fixed_order_sensitivity
+    if encoder.ndim == 1 and np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
+        measure = multi_participation_sensitivity
+    elif encoder.ndim == 1 and encoder.size > DENSE_STEPS:
+        measure = multi_participation_bound
+    return measure(encoder, participations=epochs, separation=steps_per_epoch)
 
 
 def _fill_noise(

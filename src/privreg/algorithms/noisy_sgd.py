@@ -12,8 +12,16 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
-from privreg.algorithms.samples import Chunk, checked_data, require_clip_norm, rescaled, row_norms
+from privreg.algorithms.samples import (
+    Chunk,
+    checked_data,
+    require_clip_norm,
+    require_places,
+    rescaled,
+    row_norms,
+)
 from privreg.checks import (
+    MOST,
     Immutable,
     Rebuilt,
     frozen,
@@ -26,13 +34,12 @@ from privreg.checks import (
     require_number,
     require_real,
     require_rng,
+    require_scale,
 )
 from privreg.kernels import inner_product, standard_normal
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import USUAL, Diagnostic, OneOfMany, Release
 
-# Steps, norms and noise up to here stay far from overflow in every intermediate.
-LARGEST = 1e50
 # Below this share of its parts a sum of squares is formed again, coordinate by coordinate.
 CANCELLED = 1e-6
 
@@ -52,16 +59,12 @@ class LinearRecords(Immutable):
     ----------
     shape : {"uniform", "gaussian"}
         Law of u.
-    mean : array_like, shape (d,)
-        μ, at least -1e50 and at most 1e50.
-    std : array_like, shape (d,)
-        s, at least 0 and at most 1e50.
-    target : array_like, shape (d,)
-        Ground truth x̃, at least -1e50 and at most 1e50.
+    mean, std, target : array_like, shape (d,)
+        μ, s and the ground truth x̃, at most 1e12 in size; s is at least 0.
     label_noise_std : float
-        Standard deviation of the label noise before it is clipped, at least 0 and at most 1e50.
+        Standard deviation of the label noise before it is clipped, 0 or from 1e-12 to 1e12.
     label_noise_clip : float
-        More than 0, in standard deviations; `inf` clips nothing.
+        In standard deviations, from 1e-12 to 1e12; `inf` clips nothing.
     """
 
     shape: Literal["uniform", "gaussian"]
@@ -73,16 +76,16 @@ class LinearRecords(Immutable):
 
     def __post_init__(self) -> None:
         require_choice("shape", self.shape, ("uniform", "gaussian"))
-        target = require_array("target", self.target, shape=(None,), least=-LARGEST, most=LARGEST)
-        for name, least in (("mean", -LARGEST), ("std", 0.0), ("target", -LARGEST)):
+        shape: tuple[int | None, ...] = (None,)
+        for name, least in (("target", -MOST), ("mean", -MOST), ("std", 0.0)):
             value = getattr(self, name)
-            array = require_frozen(name, value, shape=target.shape, least=least, most=LARGEST)
+            array = require_frozen(name, value, shape=shape, least=least, most=MOST)
             object.__setattr__(self, name, array)
-        for name, infinite in (("label_noise_std", False), ("label_noise_clip", True)):
-            number = require_number(name, getattr(self, name), least=0, infinite=infinite)
-            object.__setattr__(self, name, number)
-        require_number("label_noise_std", self.label_noise_std, most=LARGEST)
-        require_number("label_noise_clip", self.label_noise_clip, above=0, infinite=True)
+            shape = array.shape
+        noise = require_scale("label_noise_std", self.label_noise_std, zero=True)
+        clip = require_scale("label_noise_clip", self.label_noise_clip, infinite=True)
+        object.__setattr__(self, "label_noise_std", noise)
+        object.__setattr__(self, "label_noise_clip", clip)
 
     @classmethod
     def uniform(
@@ -94,10 +97,10 @@ class LinearRecords(Immutable):
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width, at most 1e50 each."""
+        """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
         truth = require_array("target", target, shape=(None,))
-        mean = require_number("mean", mean, least=-LARGEST, most=LARGEST)
-        half_width = require_number("half_width", half_width, least=0, most=LARGEST)
+        mean = require_number("mean", mean)
+        half_width = require_scale("half_width", half_width, zero=True)
         return cls(
             "uniform",
             np.full(truth.size, mean),
@@ -121,12 +124,9 @@ class LinearRecords(Immutable):
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
-        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...).
-
-        Parameters are at least -1e100 and at most 1e100.
-        """
+        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
         point = require_array(
-            "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
+            "parameters", parameters, shape=(..., self.dimension), least=-MOST, most=MOST
         )
         return np.asarray(self._risk(point, self._label_noise_square))
 
@@ -175,15 +175,15 @@ def simulate_noisy_sgd(
     ----------
     records : LinearRecords
     initial : array_like, shape (d,)
-        Start x_0.
+        Start x_0, at most 1e12 in size.
     step_sizes : array_like, shape (n,)
-        Discrete steps η, one a record, at least 0.
+        Discrete steps η, one a record, from 0 to 1e12.
     gradient_noise_stds : array_like, shape (S,)
-        Standard deviations σ of the gradient noise, at least 0.
+        Standard deviations σ of the gradient noise, from 0 to 1e12.
     clip_norms : array_like, shape (C,)
-        Norms c, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
+        Norms c, from 1e-12 to 1e12; or `inf`, which clips nothing.
     ridge : float
-        Penalty δ, at least 0.
+        Penalty δ, 0 or from 1e-12 to 1e12.
     rng : numpy.random.Generator
 
     Guarantee
@@ -225,11 +225,8 @@ def run_noisy_sgd(
     labels : array_like, shape (n,)
     records : LinearRecords
         The law that the recorded population risk refers to; nothing is drawn from it.
-    clip_norms : array_like, shape (C,)
-        At least 1e-50 and at most 1e50; or `inf`, which clips nothing and takes only records whose
-        squares are numbers.
-    initial, step_sizes, gradient_noise_stds, ridge, rng
-        As for :func:`simulate_noisy_sgd`.
+    initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
+        As for :func:`simulate_noisy_sgd`; `inf` takes only records whose squares are numbers.
 
     Guarantee
     ---------
@@ -293,12 +290,7 @@ class NoisySGDRuns(Rebuilt):
         neighbours : Neighbours
             Replace-one or zero-out: records keep their places.
         """
-        relation = Neighbours(neighbours)
-        if relation is Neighbours.ADD_REMOVE:
-            raise ValueError(
-                "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more "
-                "would move the later ones to other steps"
-            )
+        relation = require_places(neighbours)
         if not np.all(np.isfinite(self.clip_norms)):
             # A record that nothing clips can end the run, and with it every other setting.
             raise ValueError(
@@ -332,7 +324,7 @@ def clipped_normal_variance(clip_norm: float) -> float:
 
 
 def _steps(step_sizes: ArrayLike) -> NDArray[np.float64]:
-    return require_array("step_sizes", step_sizes, shape=(None,), least=0, most=LARGEST)
+    return require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
 
 
 def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -353,15 +345,13 @@ def _run(
     ridge: float,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    start = require_array(
-        "initial", initial, shape=(records.dimension,), least=-LARGEST, most=LARGEST
-    )
+    start = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
     noises = _vector(
         "gradient_noise_stds",
-        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=LARGEST),
+        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=MOST),
     )
     clip_norms = _vector("clip_norms", require_clip_norm(clip_norms, name="clip_norms"))
-    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
+    ridge = require_scale("ridge", ridge, zero=True)
     require_rng("rng", rng)
     settings = noises.size * clip_norms.size
     iterate = start[None].repeat(settings, axis=0)
@@ -392,7 +382,14 @@ def _run(
             in_range,
         ):
             break
-        rows, labels = _rescaled(rows, labels, clip_norms)
+        given = Chunk(rows, labels, row_norms(rows))
+        found = rescaled(given)
+        if found is not given and not np.all(np.isfinite(clip_norms)):
+            raise ValueError(
+                "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
+                "most 1e110 where a gradient is not clipped, got others"
+            )
+        rows, labels, _ = found
     require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
     fraction = clipped.reshape(shape) / steps.size
@@ -404,19 +401,6 @@ def _run(
         clip_norms,
         OneOfMany(shape),
     )
-
-
-def _rescaled(
-    rows: NDArray[np.float64], labels: NDArray[np.float64], clip_norms: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    given = Chunk(rows, labels, row_norms(rows))
-    found = rescaled(given)
-    if found is not given and not np.all(np.isfinite(clip_norms)):
-        raise ValueError(
-            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-            "most 1e110 where a gradient is not clipped, got others"
-        )
-    return found.features, found.labels
 
 
 @njit(cache=True, nogil=True)

@@ -23,15 +23,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
 from privreg.checks import (
+    LEAST,
+    MOST,
     Immutable,
     require_broadcast,
     require_count,
     require_counts,
     require_frozen,
     require_instance,
-    require_number,
     require_real,
     require_rng,
+    require_scales,
     short,
 )
 from privreg.kernels import FEWEST, inner_product, standard_normal
@@ -399,8 +401,8 @@ def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
                 return 2 * centre * cube
 
 
-# Steps, norms and their products up to here stay far from overflow in every intermediate.
-LARGEST, LARGEST_STEP = 1e50, 1e30
+# Steps of clipped gradients up to here stay far from overflow in every intermediate.
+LARGEST_STEP = 1e30
 CHUNK, ROWS_OF_ONE = 32, 1024
 # Up to so many columns, inner products between the samples of a block cost more than they save.
 NARROW = 16
@@ -416,18 +418,12 @@ class Mechanism(Immutable):
     Parameters
     ----------
     step_shape, noise_shape : array_like, shape (sample_size,)
-        Step sizes and noise multipliers at unit amplitude, at least 0 and at most 1e50; kept as
-        read-only copies.
+        Step sizes and noise multipliers at unit amplitude, at least 0; kept as read-only copies.
+        Products of the largest with amplitude and clip norm are at most 1e30.
     amplitude, clip_norm : array_like, shape (settings,)
-        At least 1e-50 and at most 1e50, with products with the largest step and noise of at
-        most 1e30.
+        At least 1e-12; the amplitude is at most 1e12.
     budget : Budget
-        The promise; an infinite one promises nothing.
-
-    Raises
-    ------
-    ValueError
-        The noise does not keep the promise.
+        The promise, which the noise must keep; an infinite one promises nothing.
 
     Guarantee
     ---------
@@ -451,24 +447,23 @@ class Mechanism(Immutable):
 
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
-        limits = {"least": 0.0, "most": LARGEST}
         # What was checked is what will be used: these arrays are read-only.
-        steps = require_frozen("step_shape", self.step_shape, shape=(None,), **limits)
-        noise = require_frozen("noise_shape", self.noise_shape, shape=steps.shape, **limits)
-        limits = {"least": 1 / LARGEST, "most": LARGEST}
-        amplitude = require_frozen("amplitude", self.amplitude, shape=(None,), **limits)
-        norms = require_frozen("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
-        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST_STEP:
+        shape: tuple[int | None, ...] = (None,)
+        for name, least, most in (
+            ("step_shape", 0.0, LARGEST_STEP),
+            ("noise_shape", 0.0, LARGEST_STEP),
+            ("amplitude", LEAST, MOST),
+            ("clip_norm", LEAST, LARGEST_STEP),
+        ):
+            shape = (None,) if name == "amplitude" else shape
+            array = require_frozen(name, getattr(self, name), shape=shape, least=least, most=most)
+            object.__setattr__(self, name, array)
+            shape = array.shape
+        largest = max(np.max(self.step_shape), np.max(self.noise_shape))
+        if np.max(self.amplitude) * np.max(self.clip_norm) * largest > LARGEST_STEP:
             raise ValueError(
                 f"amplitude must make steps of clipped gradients at most {LARGEST_STEP:g}"
             )
-        for name, array in (
-            ("step_shape", steps),
-            ("noise_shape", noise),
-            ("amplitude", amplitude),
-            ("clip_norm", norms),
-        ):
-            object.__setattr__(self, name, array)
         if self.budget.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
@@ -499,16 +494,14 @@ class Mechanism(Immutable):
         budget : Budget
             For replace-one neighbours.
         clip_constant : array_like
-            Clipping constant c in units of the residual, at least 1e-40 and at most 1e40: the norm
-            is c sqrt(dimension).
+            Clipping constant c in units of the residual, from 1e-12 to 1e12: the norm is
+            c sqrt(dimension).
         """
         steps = step_shape(schedule, sample_size)
         dimension = require_count("dimension", dimension)
         require_instance("budget", budget, Budget)
-        initial = require_real("schedule", schedule.amplitude, above=0)
-        constant = require_real("clip_constant", clip_constant, least=1e-40, most=1e40)
-        if constant.size == 0:
-            raise ValueError("clip_constant must have at least one entry, got none")
+        initial = np.asarray(schedule.amplitude, dtype=float)
+        constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
         require_broadcast(schedule=initial, clip_constant=constant)
         amplitude, constant = np.broadcast_arrays(initial, constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
@@ -558,7 +551,6 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
-    require_instance("mechanism", mechanism, Mechanism)
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
 
@@ -643,7 +635,6 @@ def risk_path(
     ndarray, shape (settings, len(record))
         Excess risk; the last step's includes the output noise.
     """
-    require_instance("mechanism", mechanism, Mechanism)
     (risk,) = risk_paths_together([mechanism], model, rng, record=record)
     return risk
 
@@ -665,23 +656,18 @@ def isotropic_risk_path(
 
     Parameters
     ----------
-    mechanism, rng
-        As for `risk_path`.
-    record : array_like of int, optional
+    mechanism, rng, record
         As for `risk_path`.
     dimension : int
         At least 3.
-    target_norm : float
-        Norm of theta*, at least 0 and at most 1e50.
-    label_noise_std : float
-        Standard deviation of the label noise, at least 0 and at most 1e50.
+    target_norm, label_noise_std : float
+        Norm of theta* and standard deviation of the label noise, 0 or from 1e-12 to 1e12.
 
     Returns
     -------
     ndarray, shape (settings, len(record))
         Excess risk, half the squared error.
     """
-    require_instance("mechanism", mechanism, Mechanism)
     (risk,) = isotropic_risk_paths_together(
         [mechanism],
         rng,
@@ -791,8 +777,9 @@ def isotropic_risk_paths_together(
     its own components.
     """
     dimension = require_count("dimension", dimension, least=3)
-    target_norm = require_number("target_norm", target_norm, least=0, most=LARGEST)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
+    target_norm, label_noise_std = require_scales(
+        zero=True, target_norm=target_norm, label_noise_std=label_noise_std
+    )
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, rng, record)
     risk = np.empty((runs.settings, len(recorded)))
@@ -812,8 +799,8 @@ class _Runs(NamedTuple):
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism]) -> _Runs:
         # A mechanism has checked that its noise keeps its budget.
-        if not all(isinstance(each, Mechanism) for each in mechanisms):
-            raise ValueError(f"mechanisms must be a list of Mechanism, got {short(mechanisms)}")
+        for each in mechanisms:
+            require_instance("mechanism", each, Mechanism)
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
             raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -18,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    LEAST,
+    MOST,
     Immutable,
     Rebuilt,
     frozen,
@@ -29,15 +30,18 @@ from privreg.checks import (
     require_number,
     require_real,
     require_rows,
+    require_scale,
     short,
 )
 from privreg.kernels import standard_normal
+from privreg.privacy.budget import Neighbours
 
 FloatArray = NDArray[np.float64]
 ROWS_PER_CHUNK = 1024
-# Between these lengths no product of a clipped step leaves double precision.
+# Between these lengths, and with such labels and parameters, no product of a clipped step leaves
+# double precision; rows beyond are `rescaled`.
 SHORTEST, LONGEST = 1e-50, 1e50
-LARGEST_LABEL = 1e110
+LARGEST_LABEL, LARGEST_PARAMETER = 1e110, 1e40
 # Shares of the bound below which a weight counts as 0: roots stay far from the ends of precision.
 NEGLIGIBLE = 1e-30
 
@@ -136,9 +140,9 @@ class GaussianSamples(Rebuilt):
     sample_size : int
         Number of rows n, at least 1.
     target : array_like, shape (p,)
-        θ*.
+        θ*; its entries, those of C and m are at most 1e12 in size.
     label_noise_std : float
-        σ, at least 0.
+        σ, 0 or from 1e-12 to 1e12.
     seed : SeedSequence
         Source of the rows; each chunk draws from its own child.
     covariance_root : array_like, shape (p, p), optional
@@ -161,14 +165,15 @@ class GaussianSamples(Rebuilt):
 
     def __post_init__(self) -> None:
         require_count("sample_size", self.sample_size)
-        require_number("label_noise_std", self.label_noise_std, least=0)
-        require_number("label_noise_mean", self.label_noise_mean)
+        require_scale("label_noise_std", self.label_noise_std, zero=True)
+        limits = {"least": -MOST, "most": MOST}
+        require_number("label_noise_mean", self.label_noise_mean, **limits)
         require_instance("seed", self.seed, np.random.SeedSequence)
-        target = require_frozen("target", self.target, shape=(None,))
+        target = require_frozen("target", self.target, shape=(None,), **limits)
         object.__setattr__(self, "target", target)
         if self.covariance_root is not None:
             shape = (target.size, target.size)
-            root = require_frozen("covariance_root", self.covariance_root, shape=shape)
+            root = require_frozen("covariance_root", self.covariance_root, shape=shape, **limits)
             object.__setattr__(self, "covariance_root", root)
 
     @property
@@ -236,22 +241,22 @@ class _CheckedSamples:
 def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Gram matrix XᵀX, shape (p, p), and moment Xᵀy, shape (p,), in one pass. Not private."""
     samples = as_samples(samples)
-    p = samples.dimension
-    gram, moment = np.zeros((p, p)), np.zeros(p)
+    gram, moment = sum_moments(samples.chunks(), samples.dimension)
+    return require_answer("samples", gram), require_answer("samples", moment)
+
+
+def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, FloatArray]:
+    """`moments` of chunks, not finite where rows are too long."""
+    gram, moment = np.zeros((dimension, dimension)), np.zeros(dimension)
     with np.errstate(over="ignore", invalid="ignore"):
-        for features, labels, _ in samples.chunks():
+        for features, labels, _ in chunks:
             gram += features.T @ features
             moment += features.T @ labels
-    require_answer("samples", gram)
-    return gram, require_answer("samples", moment)
+    return gram, moment
 
 
 def as_samples(samples: Samples) -> Samples:
-    """The data set with norms that can be relied on, or an error for what is none.
-
-    Samples of others raise ValueError in a pass whose rows are not finite, of other shapes or
-    numbers than said, or not those of the first whole pass.
-    """
+    """The data set with norms that can be relied on, or an error for what is none."""
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
         return samples
@@ -366,17 +371,13 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 
     Weights below 1e-30 W count as 0.
     """
-    bound = require_number("bound", bound, least=1e-15, most=1e15)
+    bound = require_scale("bound", bound)
     shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))
 
 
-# Beyond, the fitted values of rescaled rows would no longer be small beside rescaled labels.
-LARGEST_PARAMETER = 1e40
-
-
 def clipped_gradient_sum(
-    chunks: Iterator[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
+    chunks: Iterable[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     r"""Negative sum (p, lanes) of clipped gradients at (p, lanes), and the number (lanes,) clipped.
 
@@ -398,23 +399,15 @@ def clipped_gradient_sum(
     ------
     brown2024, Algorithm 1 line 3 and section 2.5.
     """
-    theta = require_array("parameters", parameters, shape=(None, None))
-    bounds = require_clip_norm(clip_norm)
-    if bounds.shape != theta.shape[1:]:
-        raise ValueError(f"clip_norm must have shape {theta.shape[1:]}, got {bounds.shape}")
-    if np.max(np.abs(theta)) > LARGEST_PARAMETER:
-        raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
-    given = [checked_data(chunk.features, chunk.labels) for chunk in chunks]
-    rows = [Chunk(features, labels, row_norms(features)) for features, labels in given]
+    theta, bounds = np.asarray(parameters, dtype=float), np.asarray(clip_norm, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums, clipped = sum_clipped(iter(rescale_chunks(rows, bounds)), theta, bounds)
-    return require_answer("chunks and parameters", sums), clipped
+        return sum_clipped(rescale_chunks(chunks, bounds), theta, bounds)
 
 
 def sum_clipped(
-    chunks: Iterator[Chunk], theta: FloatArray, bounds: FloatArray
+    chunks: Iterable[Chunk], theta: FloatArray, bounds: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """As `clipped_gradient_sum`, for chunks that `rescale_chunks` has seen and checked numbers."""
+    """As `clipped_gradient_sum`, for chunks that `rescale_chunks` has seen."""
     lanes = theta.shape[1]
     sums = np.zeros(theta.shape)
     clipped = np.zeros(lanes, dtype=np.int64)
@@ -430,7 +423,7 @@ def sum_clipped(
     return sums, clipped
 
 
-def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[Chunk]:
+def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[Chunk]:
     """Chunks whose clipped gradients double precision can compute; as they are without clipping.
 
     Where some clips are infinite and others not, a row beyond the range raises ValueError: nothing
@@ -450,40 +443,31 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[C
         yield found
 
 
-@dataclass(frozen=True)
-class WalkedSamples:
-    """The rows that `walk` makes of the chunks of other samples."""
-
-    _norms_are_own: ClassVar[bool] = True
-    samples: Samples
-    sample_size: int
-    walk: Callable[[Iterator[Chunk]], Iterable[Chunk]]
-
-    @property
-    def dimension(self) -> int:
-        return self.samples.dimension
-
-    def chunks(self) -> Iterator[Chunk]:
-        return iter(self.walk(self.samples.chunks()))
-
-
-def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
-    """Data whose chunks are `rescaled`; the data themselves where that would change nothing."""
-    samples = as_samples(samples)
+def clippable_chunks(samples: Samples, clip_norm: FloatArray) -> Callable[[], Iterator[Chunk]]:
+    """A function that walks the data set once more, in `rescale_chunks`."""
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
-        return samples
-    rescale = partial(rescale_chunks, clip_norm=clip_norm)
-    return WalkedSamples(samples, samples.sample_size, rescale)
+        return samples.chunks
+    return lambda: rescale_chunks(samples.chunks(), clip_norm)
 
 
 def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms that products with rescaled rows can hold, or infinite ones."""
-    bounds = require_real(name, clip_norm, least=SHORTEST, infinite=True)
-    beyond = bounds[bounds > LONGEST]
-    if beyond.size and not np.all(np.isinf(beyond)):
-        raise ValueError(f"{name} must be at most {LONGEST:g}, or infinite, got {short(bounds)}")
+    """Clipping norms of the domain, or infinite ones."""
+    bounds = require_real(name, clip_norm, least=LEAST, infinite=True)
+    if np.any((bounds > MOST) & np.isfinite(bounds)):
+        raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
     return bounds
+
+
+def require_places(neighbours: Neighbours | str) -> Neighbours:
+    """Replace-one or zero-out neighbours, in which other records keep their places."""
+    relation = Neighbours(neighbours)
+    if relation is Neighbours.ADD_REMOVE:
+        raise ValueError(
+            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
+            "move the later ones to other steps"
+        )
+    return relation
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -11,7 +11,7 @@ independent noise makes it DP-SGD, Σ = I the usual algorithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, inf, isinf, log2, sqrt
 from typing import NamedTuple
@@ -20,8 +20,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.algorithms.samples import Samples, as_samples, require_clip_norm, rescale_samples
+from privreg.algorithms.samples import (
+    Chunk,
+    Samples,
+    as_samples,
+    clippable_chunks,
+    require_places,
+)
 from privreg.checks import (
+    MOST,
     FloatArray,
     Immutable,
     Rebuilt,
@@ -32,6 +39,7 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_rng,
+    require_scale,
     short,
 )
 from privreg.noise.covariance import NoiseCovariance
@@ -68,10 +76,9 @@ def shaped_budget(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
     """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=1e-100, most=1e100)
-    relation = Neighbours(neighbours)
-    ratio = _sensitivity(relation, correlation, steps) / multiplier
-    return Budget.half_square(ratio, neighbours=relation)
+    multiplier = require_scale("noise_multiplier", noise_multiplier)
+    ratio = _sensitivity(neighbours, correlation, steps) / multiplier
+    return Budget.half_square(ratio, neighbours=neighbours)
 
 
 def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> float:
@@ -114,21 +121,14 @@ def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
     return PublishedReadings(*map(float, closed), *exact)
 
 
-def _sensitivity(neighbours: Neighbours, correlation: Correlation, steps: int) -> float:
-    if neighbours is Neighbours.ADD_REMOVE:
-        raise ValueError(
-            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
-            "move the later ones to other steps"
-        )
+def _sensitivity(neighbours: Neighbours | str, correlation: Correlation, steps: int) -> float:
+    change = float(sum_sensitivity(1.0, neighbours=require_places(neighbours)))
     require_instance("correlation", correlation, Correlation)  # type: ignore[type-abstract]
-    change = float(sum_sensitivity(1.0, neighbours=neighbours))
-    return change * correlation.sensitivity(require_count("steps", steps))
+    return change * correlation.sensitivity(steps)
 
 
 # Rows taken at once: noise for all of them is held.
 _ROWS = 32
-# Steps, norms and noise up to here stay far from overflow in every product.
-LARGEST = 1e50
 
 
 def shaped_dp_ftrl(
@@ -144,7 +144,7 @@ def shaped_dp_ftrl(
     mechanism : ShapedMechanism
         Shape, correlation, clipping and noise.
     step_size : float
-        η, more than 0 and at most 1e50, chosen without looking at the data.
+        η, from 1e-12 to 1e12, chosen without looking at the data.
     rng : Generator
         Source of the noise.
 
@@ -197,16 +197,16 @@ def shaped_dp_ftrl(
         raise ValueError(
             f"samples must have the covariance's dimension, {dimension}, got {samples.dimension}"
         )
-    eta = require_number("step_size", step_size, above=0, most=LARGEST)
+    eta = require_scale("step_size", step_size)
     # A clip norm that follows the residuals is as finite as they are.
     clipping = mechanism.clipping
     clip_norm = clipping.clip_norm if isinstance(clipping, FixedClip) else 1.0
-    rescaled = rescale_samples(samples, np.array([clip_norm]))
+    blocks = _rows_but_last(clippable_chunks(samples, np.array([clip_norm]))(), size)
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(mechanism.clipping, FixedClip):
-            total, clipped, largest = _fixed(rescaled, mechanism, mechanism.clipping, eta, rng)
+        if isinstance(clipping, FixedClip):
+            total, clipped, largest = _fixed(blocks, mechanism, clipping, eta, rng)
         else:
-            total, clipped, largest = _adaptive(rescaled, mechanism, mechanism.clipping, eta, rng)
+            total, clipped, largest = _adaptive(blocks, mechanism, clipping, eta, rng)
     diverged = not np.all(np.isfinite(total))
     average = np.full(dimension, inf) if diverged else total / size
     share = Diagnostic(clipped / (size - 1), "share of clipped gradients")
@@ -226,8 +226,8 @@ class ShapedMechanism(Rebuilt):
     clipping : FixedClip or ResidualClip
         Where gradients are clipped.
     noise_multiplier : float
-        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-50 and at most 1e50; or 0, which
-        adds none and promises nothing.
+        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-12 to 1e12; or 0, which adds none
+        and promises nothing.
     sample_size : int
         Number N of rows, public; at least 2. The last row enters no released iterate.
 
@@ -254,13 +254,7 @@ class ShapedMechanism(Rebuilt):
         require_count("sample_size", self.sample_size, least=2)
         require_instance("covariance", self.covariance, NoiseCovariance)  # type: ignore[type-abstract]
         require_instance("correlation", self.correlation, Correlation)  # type: ignore[type-abstract]
-        multiplier = require_number(
-            "noise_multiplier", self.noise_multiplier, least=0, most=LARGEST
-        )
-        if 0 < multiplier < 1 / LARGEST:
-            raise ValueError(
-                f"noise_multiplier must be 0 or at least {1 / LARGEST:g}, got {multiplier}"
-            )
+        multiplier = require_scale("noise_multiplier", self.noise_multiplier, zero=True)
         object.__setattr__(self, "noise_multiplier", multiplier)
         if not isinstance(self.clipping, (FixedClip, ResidualClip)):
             raise ValueError(
@@ -307,12 +301,8 @@ class ShapedMechanism(Rebuilt):
         """zCDP budget of releasing all iterates; `inf` without noise."""
         if self.noise_multiplier == 0:
             return inf
-        return shaped_budget(
-            self.noise_multiplier,
-            correlation=self.correlation,
-            steps=self.sample_size - 1,
-            neighbours=neighbours,
-        ).rho
+        moved = _sensitivity(neighbours, self.correlation, self.sample_size - 1)
+        return (moved / self.noise_multiplier) ** 2 / 2
 
 
 @dataclass(frozen=True)
@@ -322,14 +312,14 @@ class FixedClip:
     Parameters
     ----------
     clip_norm : float
-        ψ in the norm of Σ⁻¹, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
+        ψ in the norm of Σ⁻¹, from 1e-12 to 1e12; or `inf`, which clips nothing.
     """
 
     clip_norm: float
 
     def __post_init__(self) -> None:
-        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
-        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
+        clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
+        object.__setattr__(self, "clip_norm", clip_norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,11 +332,11 @@ class ResidualClip(Immutable):
     Parameters
     ----------
     per_residual : float
-        C, at least 1e-50 and at most 1e50: a bound on the inverse norm of a feature vector.
+        C, from 1e-12 to 1e12: a bound on the inverse norm of a feature vector.
     features : array_like, shape (m, d)
-        At least -1e50 and at most 1e50.
+        Public rows, which nothing hides, at most 1e12 in size.
     labels : array_like, shape (m,)
-        At least -1e50 and at most 1e50: public rows with labels, which nothing hides.
+        Their labels, at most 1e12 in size.
 
     Source
     ------
@@ -358,12 +348,12 @@ class ResidualClip(Immutable):
     labels: FloatArray
 
     def __post_init__(self) -> None:
-        within = {"least": -LARGEST, "most": LARGEST}
-        require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
-        features = require_array("features", self.features, shape=(None, None), **within)
-        labels = require_array("labels", self.labels, shape=(len(features),), **within)
-        for name, array in {"features": features, "labels": labels}.items():
-            object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
+        require_scale("per_residual", self.per_residual)
+        within = {"least": -MOST, "most": MOST}
+        features = require_frozen("features", self.features, shape=(None, None), **within)
+        labels = require_frozen("labels", self.labels, shape=(len(features),), **within)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "labels", labels)
 
     def clip_norm(self, parameters: FloatArray) -> float:
         """C l for the current parameters (d,); `inf` where double precision does not hold it."""
@@ -476,7 +466,7 @@ def run_settings(
 
 
 def _fixed(
-    samples: Samples,
+    blocks: Iterator[tuple[FloatArray, FloatArray]],
     mechanism: ShapedMechanism,
     clipping: FixedClip,
     step_size: float,
@@ -491,7 +481,7 @@ def _fixed(
     steps = mechanism.sample_size - 1
     stream = mechanism.correlation.stream(covariance.draws, steps=steps, rng=rng)
     none = np.zeros((0, dimension))
-    for features, labels in _rows_but_last(samples):
+    for features, labels in blocks:
         if noisy:
             noise = covariance.root_multiply(stream.draw(len(features)))
         else:
@@ -515,7 +505,7 @@ def _fixed(
 
 
 def _adaptive(
-    samples: Samples,
+    blocks: Iterator[tuple[FloatArray, FloatArray]],
     mechanism: ShapedMechanism,
     clipping: ResidualClip,
     step_size: float,
@@ -526,7 +516,7 @@ def _adaptive(
     clipped, largest, step = 0.0, 0.0, 0
     # The nodes that later steps take back: each with the scale that it was made with.
     kept: dict[int, FloatArray] = {}
-    for features, labels in _rows_but_last(samples):
+    for features, labels in blocks:
         norms = covariance.inverse_norms(features)
         for row, label, norm in zip(features, labels, norms, strict=True):
             step += 1
@@ -556,10 +546,12 @@ def _adaptive(
     return total, clipped, largest
 
 
-def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _rows_but_last(
+    chunks: Iterable[Chunk], sample_size: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Small blocks of rows; the last row of all enters no iterate that is averaged."""
-    left = samples.sample_size - 1
-    for features, labels, _ in samples.chunks():
+    left = sample_size - 1
+    for features, labels, _ in chunks:
         for first in range(0, min(len(features), left), _ROWS):
             rows = slice(first, min(first + _ROWS, left))
             yield features[rows], labels[rows]
@@ -702,8 +694,11 @@ def private_residual_scale(
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
-    """Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉."""
-    share = require_number("epsilon", epsilon, least=1e-100)
+    """Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉.
+
+    δ and the failure probability β are at least 1e-150.
+    """
+    share = require_scale("epsilon", epsilon)
     small = require_number("delta", delta, least=1e-150, below=1)
     chance = require_number("failure_probability", failure_probability, least=1e-150, below=1)
     return int(np.ceil(GROUPS_FACTOR * np.log(1.0 / (chance * small)) / share))
@@ -720,7 +715,7 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
     ------
     anon2024, Theorem 4.1.
     """
-    total = require_number("epsilon", epsilon, above=0)
+    total = require_scale("epsilon", epsilon)
     small = require_number("delta", delta, above=0, below=1)
     number = require_count("calls", calls)
     largest = 4 * np.log(2 / small)
