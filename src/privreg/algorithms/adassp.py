@@ -17,6 +17,7 @@ from privreg.checks import (
     require_number,
     require_rng,
     require_scale,
+    require_scales,
 )
 from privreg.privacy.budget import (
     Budget,
@@ -112,10 +113,8 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
 def require_bounds(bounds: Bounds) -> Bounds:
     """Bounds of the domain."""
     require_instance("bounds", bounds, Bounds)
-    return Bounds(
-        require_scale("bounds.feature_norm", bounds.feature_norm),
-        require_scale("bounds.label", bounds.label),
-    )
+    scales = {f"bounds.{name}": value for name, value in bounds._asdict().items()}
+    return Bounds(*require_scales(**scales))
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:

@@ -20,14 +20,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import Samples, as_samples, clippable_chunks, require_places
+from privreg.algorithms.samples import (
+    Samples,
+    clippable_chunks,
+    initial_point,
+    require_increasing,
+    require_places,
+    require_samples_of,
+)
 from privreg.checks import (
     LEAST,
     MOST,
     Immutable,
-    require_array,
     require_count,
-    require_counts,
     require_frozen,
     require_instance,
     require_number,
@@ -291,24 +296,16 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
-    samples = as_samples(samples)
-    require_instance("mechanism", mechanism, FTRLMechanism)
+    samples = require_samples_of(mechanism, FTRLMechanism, samples)
     require_rng("rng", rng)
-    if samples.sample_size != mechanism.sample_size:
-        raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
-            f"got {samples.sample_size}"
-        )
     steps, p = mechanism.steps, samples.dimension
     sizes = require_real("step_size", step_size, least=LEAST, most=MOST)
     if sizes.shape not in ((), (steps,)):
         raise ValueError(f"step_size must have shape () or ({steps},), got {sizes.shape}")
     penalty = require_scale("ridge", ridge, zero=True)
-    theta = np.zeros(p)
-    if start is not None:
-        theta += require_array("start", start, shape=(p,), least=-MOST, most=MOST)
+    theta = initial_point(start, p)
     chunks = clippable_chunks(samples, np.array([mechanism.clip_norm]))
-    wanted = _checked_steps("times", times, least=1, most=steps)
+    wanted = require_increasing("times", [steps] if times is None else times, most=steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
@@ -382,7 +379,8 @@ def simulate_ftrl(
     scales = np.sqrt(np.asarray(eigenvalues, dtype=np.float64))
     start = np.zeros(scales.size) if initial_error is None else np.asarray(initial_error, float)
     laws = float(label_noise_std), float(step_size), float(clip_norm)
-    wanted = _checked_steps("record", record, least=0, most=steps)
+    record = [steps] if record is None else record
+    wanted = require_increasing("record", record, least=0, most=steps)
     risks = np.zeros((runs, wanted.size))
     averages, clipped = np.zeros(runs), np.zeros(runs)
     noise = np.zeros((steps, scales.size))
@@ -412,20 +410,6 @@ def _noise_source(
         return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
     rows = iter(decoder @ (std * standard_normal(rng, (len(decoder), dimension))))
     return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
-
-
-def _checked_steps(
-    name: str, given: ArrayLike | None, *, least: int, most: int
-) -> NDArray[np.int64]:
-    if given is None:
-        return np.array([most], dtype=np.int64)
-    steps = require_counts(name, given, least=least, most=most)
-    ends = {"prepend": least - 1, "append": most + 1}
-    if steps.ndim != 1 or steps.size == 0 or np.any(np.diff(steps, **ends) < 1):
-        raise ValueError(
-            f"{name} must be whole numbers that increase within {least}..{most}, got {short(given)}"
-        )
-    return steps
 
 
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:

@@ -16,7 +16,9 @@ from privreg.algorithms.samples import (
     Samples,
     as_samples,
     clippable_chunks,
+    initial_point,
     require_clip_norm,
+    require_increasing,
     sum_clipped,
     sum_moments,
 )
@@ -25,10 +27,8 @@ from privreg.checks import (
     MOST,
     Rebuilt,
     frozen,
-    require_array,
     require_broadcast,
     require_count,
-    require_counts,
     require_number,
     require_real,
     require_rng,
@@ -431,13 +431,9 @@ def full_batch_dpgd(
     rows, p = samples.sample_size, samples.dimension
     # Which relation it is for is said at the release, which asks for a declared number itself.
     n = shared_sample_size(sample_size, records=rows, neighbours=Neighbours.REPLACE_ONE)
-    limits = {"least": -MOST, "most": MOST}
-    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
-    wanted = np.arange(1, steps + 1)
-    if times is not None:
-        wanted = require_counts("times", times)
-        if wanted.ndim != 1 or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1):
-            raise ValueError(f"times must be increasing within 1..{steps}, got {short(times)}")
+    origin = initial_point(start, p)
+    times = np.arange(1, steps + 1) if times is None else times
+    wanted = require_increasing("times", times, most=steps)
 
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip_norm = bounds.repeat(runs)

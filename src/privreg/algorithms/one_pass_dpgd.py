@@ -21,20 +21,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.algorithms.samples import Chunk, checked_data, require_increasing, rescaled, row_norms
 from privreg.checks import (
     LEAST,
     MOST,
     Immutable,
     require_broadcast,
     require_count,
-    require_counts,
     require_frozen,
     require_instance,
     require_real,
     require_rng,
     require_scales,
-    short,
 )
 from privreg.kernels import FEWEST, inner_product, standard_normal
 from privreg.models import LinearModel
@@ -52,23 +50,13 @@ from privreg.schedules import Schedule, noise_multipliers, step_shape
 
 @njit(cache=True, nogil=True)
 def draw_and_step(  # type: ignore[no-untyped-def]
-    rng,
-    eigenvalues,
-    deviation,
-    label_noise_std,
-    step_shape,
-    noise_shape,
-    bounds,
-    amplitude,
-    clip_norm,
-    record,
-    risk_out,
+    rng, eigenvalues, deviation, label_noise_std, runs, record, risk_out
 ):
     """Gaussian samples drawn in the loop; `deviation` is theta - theta*, shape (settings, d).
 
-    Column i of `step_shape` and `noise_shape` (samples, shapes) is of settings `bounds[i]` up to
-    `bounds[i + 1]`. A step without private noise draws no direction.
+    A step without private noise draws no direction.
     """
+    step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings, dimension = deviation.shape
     scale = np.sqrt(eigenvalues)
     sample = np.empty(dimension)
@@ -139,8 +127,7 @@ def step_block(  # type: ignore[no-untyped-def]
 
     `predictions` (sample_size, settings) are those of the parameters before the block; `gram` and
     `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
-    directions of the private noise (no column if the block has none). `step_shape`, `noise_shape`
-    and `bounds` are as for `draw_and_step`.
+    directions of the private noise (no column if the block has none).
 
     Returns whether all rows and labels are in the range of `is_within_range`; where not, the
     moves mean nothing.
@@ -250,24 +237,13 @@ def step_rows(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def step_narrow_rows(  # type: ignore[no-untyped-def]
-    rows,
-    labels,
-    directions,
-    step_shape,
-    noise_shape,
-    bounds,
-    amplitude,
-    clip_norm,
-    in_range,
-    parameters,
+    rows, labels, directions, runs, in_range, parameters
 ):
     """All settings, sample by sample; `parameters` (d, settings) are moved in place.
 
-    `directions` are as for `step_rows`, the other arguments as for `step_block`.
-
-    Returns whether all rows and labels are in the range of `is_within_range`; where not,
-    nothing is moved.
+    `directions` and what is returned are as for `step_rows`.
     """
+    step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     dimension, settings = parameters.shape
     squared_norms, within = _squared_norms(rows, labels, in_range)
     if not within:
@@ -305,22 +281,10 @@ def step_narrow_rows(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def isotropic_steps(  # type: ignore[no-untyped-def]
-    rng,
-    dimension,
-    squared_error,
-    label_noise_std,
-    step_shape,
-    noise_shape,
-    bounds,
-    amplitude,
-    clip_norm,
-    record,
-    risk_out,
+    rng, dimension, squared_error, label_noise_std, runs, record, risk_out
 ):
-    """One squared error a setting; a step draws what all settings share.
-
-    `step_shape`, `noise_shape` and `bounds` are as for `draw_and_step`.
-    """
+    """One squared error a setting; a step draws what all settings share."""
+    step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings = len(amplitude)
     error = np.full(settings, squared_error)
     kick = 2 * clip_norm * amplitude
@@ -532,11 +496,9 @@ def fit(
     Parameters
     ----------
     mechanism : Mechanism
-        Which settings; see its guarantee.
     features : array_like, shape (sample_size, dimension)
-        Finite, in the order of use; as many as the mechanism has steps.
+        In the order of use; as many rows as the mechanism has steps.
     labels : array_like, shape (sample_size,)
-        Finite.
     rng : Generator
         Draws the private noise.
 
@@ -564,23 +526,8 @@ def release(
 ) -> Release[NDArray[np.float64]]:
     """The last iterate of a mechanism of one setting, with its budget and what it rests on.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Of one setting with a finite budget: several share their noise, and only one may leave.
-    features, labels
-        As in `fit`.
-    noise : Secret or Seeded
-        Where the noise comes from.
-
-    Returns
-    -------
-    Release
-        Of the iterate, shape (dimension,).
-
-    Guarantee
-    ---------
-    That of `fit`.
+    The guarantee is that of `fit`, for a mechanism of one setting with a finite budget: several
+    share their noise, and only one may leave.
 
     Examples
     --------
@@ -616,12 +563,12 @@ def risk_path(
 ) -> NDArray[np.float64]:
     """Excess risk along runs over samples drawn on the fly, which are never stored.
 
-    All settings share the data and the directions of the private noise.
+    All settings share the data and the directions of the private noise. Paths are diagnostics, not
+    private releases.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Which settings; see its guarantee. The path is a diagnostic, not a private release.
     model : LinearModel
         Draws the samples.
     rng : Generator
@@ -648,7 +595,7 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    r"""The same for an isotropic covariance, exactly in law, at a cost that does not depend on d.
+    r"""As `risk_path` for an isotropic covariance, in law, at a cost that does not depend on d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and
@@ -685,13 +632,7 @@ def fit_together(
     labels: ArrayLike,
     rng: np.random.Generator,
 ) -> list[NDArray[np.float64]]:
-    """Run every setting of every mechanism, with the same private noise directions.
-
-    Guarantee
-    ---------
-    Each row of the results, (settings, dimension) a mechanism, keeps its mechanism's budget, as for
-    `one_pass_dpgd.fit`. Only one of all may be released: they share noise.
-    """
+    """As `fit` for several mechanisms: only one row of all results may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=runs.sample_size)
@@ -741,22 +682,14 @@ def risk_paths_together(
     *,
     record: ArrayLike | None = None,
 ) -> list[NDArray[np.float64]]:
-    """Excess risk along runs over samples drawn on the fly, which are never stored.
-
-    Arguments are those of `one_pass_dpgd.risk_path`. Paths are diagnostics, not private releases.
-    """
+    """As `risk_path` for several mechanisms."""
     require_instance("model", model, LinearModel)
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, rng, record)
     risk = np.empty((runs.settings, len(recorded)))
+    errors = np.tile(-model.target, (runs.settings, 1))
     draw_and_step(
-        rng,
-        model.eigenvalues,
-        np.tile(-model.target, (runs.settings, 1)),
-        model.label_noise_std,
-        *runs,
-        recorded,
-        risk,
+        rng, model.eigenvalues, errors, model.label_noise_std, tuple(runs), recorded, risk
     )
     return [risk[part] for part in runs.parts]
 
@@ -770,11 +703,10 @@ def isotropic_risk_paths_together(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> list[NDArray[np.float64]]:
-    """The same for an isotropic covariance, exactly in law, at a cost that does not depend on d.
+    """As `isotropic_risk_path` for several mechanisms.
 
-    Arguments are those of `one_pass_dpgd.isotropic_risk_path`. Each mechanism's risk has its law
-    exactly; jointly they share draws, but are not runs over the same samples, of which each sees
-    its own components.
+    Each mechanism's risk has its law exactly; jointly they share draws, but are not runs over the
+    same samples: each sees components of its own.
     """
     dimension = require_count("dimension", dimension, least=3)
     target_norm, label_noise_std = require_scales(
@@ -783,12 +715,16 @@ def isotropic_risk_paths_together(
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, rng, record)
     risk = np.empty((runs.settings, len(recorded)))
-    isotropic_steps(rng, dimension, target_norm**2, label_noise_std, *runs, recorded, risk)
+    isotropic_steps(rng, dimension, target_norm**2, label_noise_std, tuple(runs), recorded, risk)
     return [risk[part] for part in runs.parts]
 
 
 class _Runs(NamedTuple):
-    """Several mechanisms as arrays: a column of shapes each, whose settings follow one another."""
+    """Several mechanisms as arrays, for kernels.
+
+    Column i of `step_shape` and `noise_shape` (samples, shapes) is of settings `bounds[i]` up to
+    `bounds[i + 1]`.
+    """
 
     step_shape: NDArray[np.float64]
     noise_shape: NDArray[np.float64]
@@ -854,14 +790,8 @@ def _fit_rows(
                 shapes = (steps[:, 0], noise[:, 0], runs.amplitude[0], runs.clip_norm[0])
                 moved = step_rows(*data, *shapes, in_range, parameters)
             else:
-                moved = step_narrow_rows(
-                    *data,
-                    steps,
-                    noise,
-                    *runs[2:],
-                    in_range,
-                    parameters,
-                )
+                some = (steps, noise, *runs[2:])
+                moved = step_narrow_rows(*data, some, in_range, parameters)
             if moved:
                 break
             rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
@@ -871,9 +801,5 @@ def _fit_rows(
 def _recorded(runs: _Runs, rng: np.random.Generator, record: ArrayLike | None) -> NDArray[np.int64]:
     """Steps to record, each of which the kernel will reach and fill."""
     require_rng("rng", rng)
-    if record is None:
-        return np.array([runs.sample_size])
-    steps = require_counts("record", record, least=0, most=runs.sample_size)
-    if steps.ndim != 1 or np.any(np.diff(steps) < 0):
-        raise ValueError(f"record must be increasing steps, got {short(record)}")
-    return steps
+    steps = [runs.sample_size] if record is None else record
+    return require_increasing("record", steps, least=0, most=runs.sample_size)

@@ -25,6 +25,7 @@ from privreg.checks import (
     require_answer,
     require_array,
     require_count,
+    require_counts,
     require_frozen,
     require_instance,
     require_number,
@@ -457,6 +458,36 @@ def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> Float
     if np.any((bounds > MOST) & np.isfinite(bounds)):
         raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
     return bounds
+
+
+def require_samples_of(mechanism: Any, kind: type[Any], samples: Samples) -> Samples:
+    """The data set of a mechanism of a kind, which has its number of rows."""
+    require_instance("mechanism", mechanism, kind)
+    samples = as_samples(samples)
+    if samples.sample_size != mechanism.sample_size:
+        raise ValueError(
+            f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
+            f"got {samples.sample_size}"
+        )
+    return samples
+
+
+def initial_point(start: ArrayLike | None, dimension: int) -> FloatArray:
+    """A descent's start in memory of its own, 0 by default."""
+    point = np.zeros(dimension)
+    if start is not None:
+        point += require_array("start", start, shape=(dimension,), least=-MOST, most=MOST)
+    return point
+
+
+def require_increasing(
+    name: str, steps: ArrayLike, *, least: int = 1, most: int
+) -> NDArray[np.int64]:
+    """Whole numbers in a range, each larger than the one before; may be empty."""
+    found = require_counts(name, steps, least=least, most=most)
+    if found.ndim != 1 or np.any(np.diff(found) < 1):
+        raise ValueError(f"{name} must increase within {least}..{most}, got {short(steps)}")
+    return found
 
 
 def require_places(neighbours: Neighbours | str) -> Neighbours:

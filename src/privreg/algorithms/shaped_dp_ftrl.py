@@ -23,16 +23,15 @@ from numpy.typing import ArrayLike
 from privreg.algorithms.samples import (
     Chunk,
     Samples,
-    as_samples,
     clippable_chunks,
     require_places,
+    require_samples_of,
 )
 from privreg.checks import (
     MOST,
     FloatArray,
     Immutable,
     Rebuilt,
-    require_answer,
     require_array,
     require_count,
     require_frozen,
@@ -185,14 +184,9 @@ def shaped_dp_ftrl(
     ------
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
-    require_instance("mechanism", mechanism, ShapedMechanism)
-    samples = as_samples(samples)
+    samples = require_samples_of(mechanism, ShapedMechanism, samples)
     require_rng("rng", rng)
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension
-    if samples.sample_size != size:
-        raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {size}, got {samples.sample_size}"
-        )
     if samples.dimension != dimension:
         raise ValueError(
             f"samples must have the covariance's dimension, {dimension}, got {samples.dimension}"
@@ -357,12 +351,6 @@ class ResidualClip(Immutable):
 
     def clip_norm(self, parameters: FloatArray) -> float:
         """C l for the current parameters (d,); `inf` where double precision does not hold it."""
-        shape = (self.features.shape[1],)
-        point = require_array("parameters", parameters, shape=shape, infinite=True)
-        return self._scale(point)
-
-    def _scale(self, parameters: FloatArray) -> float:
-        """The same for numbers that a run has made, which may be NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = self.features @ parameters - self.labels
             scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
@@ -520,7 +508,7 @@ def _adaptive(
         norms = covariance.inverse_norms(features)
         for row, label, norm in zip(features, labels, norms, strict=True):
             step += 1
-            clip_norm = clipping._scale(parameters)
+            clip_norm = clipping.clip_norm(parameters)
             largest = max(largest, clip_norm)
             if not np.isfinite(clip_norm):
                 return np.full_like(total, inf), clipped, inf
@@ -621,7 +609,9 @@ def step_rows(  # type: ignore[no-untyped-def]
 GROUPS_FACTOR = 8.0
 
 
-def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> float:
+def public_residual_scale(
+    features: FloatArray, labels: FloatArray, parameters: FloatArray
+) -> float:
     r"""Root of twice the mean squared residual of public rows (Option 1).
 
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
@@ -632,11 +622,7 @@ def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: Ar
     ------
     anon2024, Algorithm 2, Option 1.
     """
-    squared = _squared_residuals(features, labels, parameters)
-    with np.errstate(over="ignore"):
-        mean = np.asarray(np.mean(squared))
-    # Public rows may be complained about; private ones are not looked at aloud.
-    return float(np.sqrt(2.0 * require_answer("features, labels and parameters", mean)))
+    return ResidualClip(1.0, features, labels).clip_norm(parameters)
 
 
 def private_residual_scale(
@@ -669,8 +655,14 @@ def private_residual_scale(
     to 12 add noise only to shares below the threshold and drop those above, which would return an
     almost empty bin without privacy; here the noisy share is compared, as in the lemma.
     """
-    squared = _squared_residuals(features, labels, parameters)
+    rows = require_array("features", features, shape=(None, None))
+    values = require_array("labels", labels, shape=(len(rows),))
+    point = require_array("parameters", parameters, shape=(rows.shape[1],))
     require_rng("rng", rng)
+    with np.errstate(over="ignore", invalid="ignore"):
+        residuals = values - rows @ point
+        # Opposite infinities inside a product: a residual beyond double precision all the same.
+        squared = np.where(np.isnan(residuals), np.inf, residuals) ** 2
     groups = private_groups_needed(
         epsilon=epsilon, delta=delta, failure_probability=failure_probability
     )
@@ -715,15 +707,12 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
     ------
     anon2024, Theorem 4.1.
     """
-    total = require_scale("epsilon", epsilon)
-    small = require_number("delta", delta, above=0, below=1)
-    number = require_count("calls", calls)
-    largest = 4 * np.log(2 / small)
-    share = float(total / np.sqrt(2 * number * largest))
+    largest = 4 * np.log(2 / delta)
+    share = float(epsilon / np.sqrt(2 * calls * largest))
     # What composition adds to ε/2 is Nε̃(e^ε̃ - 1), at most ε²(1 + ε̃)/(2·largest) for ε̃ ≤ 1.
-    if total * (1 + share) > largest or share > 1:
-        raise ValueError(f"epsilon must be less than {largest:.3g}, got {total}")
-    return share, small / (2 * number)
+    if epsilon * (1 + share) > largest or share > 1:
+        raise ValueError(f"epsilon must be less than {largest:.3g}, got {epsilon}")
+    return share, delta / (2 * calls)
 
 
 def _group_means(values: FloatArray, groups: int) -> FloatArray:
@@ -732,13 +721,3 @@ def _group_means(values: FloatArray, groups: int) -> FloatArray:
     long, short = np.split(values, [more * (size + 1)])
     means = [long.reshape(more, size + 1).mean(axis=1), short.reshape(-1, size).mean(axis=1)]
     return np.concatenate(means)
-
-
-def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> FloatArray:
-    rows = require_array("features", features, shape=(None, None))
-    values = require_array("labels", labels, shape=(len(rows),))
-    weights = require_array("parameters", parameters, shape=(rows.shape[1],))
-    with np.errstate(over="ignore", invalid="ignore"):
-        residuals = values - rows @ weights
-        # Opposite infinities inside a product: a residual beyond double precision all the same.
-        return np.where(np.isnan(residuals), np.inf, residuals) ** 2

@@ -10,15 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, require_bounds
-from privreg.algorithms.samples import Samples, as_samples
-from privreg.checks import (
-    MOST,
-    require_array,
-    require_count,
-    require_instance,
-    require_number,
-    require_scale,
-)
+from privreg.algorithms.samples import Samples, as_samples, initial_point
+from privreg.checks import require_count, require_instance, require_number, require_scales
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget, Neighbours, shared_sample_size
 from privreg.privacy.release import Release
@@ -217,16 +210,13 @@ def sound_full_batch_dpgd(
     ------
     brown2024, Algorithm 1; Canonne, Kamath and Steinke (2020) for the noise.
     """
-    clip_norm = require_scale("clip_norm", clip_norm)
-    step_size = require_scale("step_size", step_size)
+    clip_norm, step_size = require_scales(clip_norm=clip_norm, step_size=step_size)
     steps = require_count("steps", steps)
     require_instance("budget", budget, Budget)
     samples = as_samples(samples)
     p = samples.dimension
     n = shared_sample_size(sample_size, records=samples.sample_size, neighbours=budget.neighbours)
-    theta = np.zeros(p)
-    if start is not None:
-        theta += require_array("start", start, shape=(p,), least=-MOST, most=MOST)
+    theta = initial_point(start, p)
     lattice = discrete.grid(clip_norm, dimension=p)
     square = discrete.square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours)
     # T gradients as one integer vector: its squared sensitivity is the sum of theirs.

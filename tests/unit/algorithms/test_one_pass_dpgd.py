@@ -134,7 +134,7 @@ def test_steps_that_leave_double_precision_are_refused(
     assert smallest.amplitude[0] == smallest.clip_norm[0] == 1e-12
 
 
-def test_recorded_steps_are_in_order_and_may_repeat() -> None:
+def test_recorded_steps_increase() -> None:
     mechanism = Mechanism(np.full(5, 0.1), np.zeros(5), [1.0], [1.0], Budget(np.inf))
     options = {"dimension": 3, "target_norm": 0.5, "label_noise_std": 0.1}
 
@@ -145,8 +145,8 @@ def test_recorded_steps_are_in_order_and_may_repeat() -> None:
 
     every = path(np.arange(6))
     assert every[0, 0] == pytest.approx(0.125)
-    assert_array_equal(path([2, 2, 5]), every[:, [2, 2, 5]])
-    for wrong in ([2, 1], [[1], [2]], [[2], [1]]):
+    assert_array_equal(path([2, 5]), every[:, [2, 5]])
+    for wrong in ([2, 1], [2, 2], [[1], [2]], [[2], [1]]):
         with pytest.raises(ValueError, match="record"):
             path(wrong)
 

@@ -297,7 +297,6 @@ def test_the_ends_of_ranges_are_taken():
         (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),
         (lambda: ResidualClip(1.0, [[-1.1e12]], [1.0]), "features must be"),
         (lambda: ResidualClip(1.0, np.ones((2, 1)), np.ones(3)), "labels must have shape"),
-        (lambda: ResidualClip(2.0, *data()).clip_norm(np.zeros(3)), "parameters must have shape"),
         (lambda: gaussian_epsilon(0.1, delta=1.0), "delta must be"),
         (
             lambda: shaped_budget(

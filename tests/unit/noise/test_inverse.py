@@ -109,6 +109,6 @@ def test_a_decoder_that_cancels_is_refused():
     encoder = exact.inverse(CANCELLING)
     assert float(sum(encoder**2)) ** 0.5 == pytest.approx(8.7e15, rel=0.01)
     with pytest.raises(ValueError, match="decoder must have an inverse that double precision"):
-        FTRLMechanism(CANCELLING, 0.0, 1.0, 5)
+        toeplitz.require_inverse("decoder", CANCELLING)
     with pytest.raises(ValueError, match="coefficients must have an inverse that double"):
         toeplitz.inverse_coefficients(CANCELLING)
