@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, inf, isinf
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -343,19 +342,8 @@ def dp_ftrl(
     return FTRLRun(released, wanted, share, mechanism)
 
 
-class FTRLRisks(NamedTuple):
-    """Excess risks of independent runs, half the squared error in the norm of the covariance.
-
-    None of them is a private release.
-    """
-
-    risks: FloatArray  # (runs, len(record))
-    averages: FloatArray  # (runs,), over the steps from `burn_in` to the last
-    clipped_fraction: FloatArray  # (runs,), share of gradients that were clipped
-
-
 def simulate_ftrl(
-    eigenvalues: ArrayLike,
+    eigenvalues: FloatArray,
     *,
     step_size: float,
     decoder: ArrayLike,
@@ -363,37 +351,27 @@ def simulate_ftrl(
     steps: int,
     rng: np.random.Generator,
     label_noise_std: float = 0.0,
-    clip_norm: float = inf,
-    initial_error: ArrayLike | None = None,
-    burn_in: int = 0,
-    record: ArrayLike | None = None,
-    runs: int = 1,
-) -> FTRLRisks:
-    r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
+    initial_error: ArrayLike = 0.0,
+) -> FloatArray:
+    r"""Excess risks (steps + 1,) of a one-pass run without clipping on fresh samples.
 
-    `decoder` holds coefficients β of `privreg.noise.toeplitz`, and what is missing of it is 0;
-    `initial_error` is θ_0 - θ* in the eigenbasis. Risks are recorded after the steps in `record`,
-    0 for the start and by default the last, and averaged over time from `burn_in` on. They are
-    `inf` where the iteration is unstable.
+    Samples are :math:`N(0,\mathrm{diag}\,\lambda)`, one a step. `decoder` holds coefficients β of
+    `privreg.noise.toeplitz`, and what is missing of it is 0; `initial_error` is θ_0 - θ* in the
+    eigenbasis. Risks are `inf` where the iteration is unstable.
     """
-    scales = np.sqrt(np.asarray(eigenvalues, dtype=np.float64))
-    start = np.zeros(scales.size) if initial_error is None else np.asarray(initial_error, float)
-    laws = float(label_noise_std), float(step_size), float(clip_norm)
-    record = [steps] if record is None else record
-    wanted = require_increasing("record", record, least=0, most=steps)
-    risks = np.zeros((runs, wanted.size))
-    averages, clipped = np.zeros(runs), np.zeros(runs)
-    noise = np.zeros((steps, scales.size))
-    for run in range(runs):
-        if gradient_noise_std > 0:
-            _fill_noise(noise, np.asarray(decoder, dtype=np.float64), gradient_noise_std, rng)
-        averages[run], clips = draw_and_step(
-            rng, scales, start.copy(), *laws, noise, burn_in, wanted, risks[run]
-        )
-        clipped[run] = clips / steps
+    scales = np.sqrt(eigenvalues)
+    noise, risks = np.zeros((steps, scales.size)), np.zeros(steps + 1)
+    if gradient_noise_std > 0:
+        kernel = np.trim_zeros(np.asarray(decoder, dtype=np.float64), "b")
+        for left in range(0, scales.size, COLUMNS):
+            block = standard_normal(rng, (steps, min(COLUMNS, scales.size - left)))
+            block *= gradient_noise_std
+            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
+    error = np.zeros(scales.size) + np.asarray(initial_error)
+    draw_and_step(rng, scales, error, float(label_noise_std), float(step_size), noise, risks)
     # An unstable iteration leaves double precision, by way of opposite infinities.
-    risks[np.isnan(risks)], averages[np.isnan(averages)] = inf, inf
-    return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
+    risks[np.isnan(risks)] = inf
+    return risks
 
 
 def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
@@ -432,18 +410,6 @@ def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: i
     elif encoder.ndim == 1 and encoder.size > DENSE_STEPS:
         measure = multi_participation_bound
     return measure(encoder, participations=epochs, separation=steps_per_epoch)
-
-
-def _fill_noise(
-    noise: FloatArray, decoder: FloatArray, std: float, rng: np.random.Generator
-) -> None:
-    steps, d = noise.shape
-    kernel = np.trim_zeros(decoder, "b")
-    for left in range(0, d, COLUMNS):
-        block = standard_normal(rng, (steps, min(COLUMNS, d - left)))
-        block *= std
-        if kernel.size:
-            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -496,41 +462,24 @@ def step_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_and_step(  # type: ignore[no-untyped-def]
-    rng, scales, error, label_noise_std, step_size, clip_norm, noise, first_averaged, record, risks
-):
-    """Fresh Gaussian rows, given noise; returns the mean risk from `first_averaged` on, and clips.
+def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
+    """Fresh Gaussian rows, given noise (steps, d); `risks` receives the start's and each step's.
 
-    `error` is θ - θ*; `risks` receives the excess risk after the steps in `record`.
+    `error` is θ - θ*.
     """
     steps, dimension = noise.shape
     sample = np.empty(dimension)
-    total, clipped, slot = 0.0, 0, 0
     for step in range(steps + 1):
         if step > 0:
-            residual, squared = 0.0, 0.0
+            residual = 0.0
             for j in range(dimension):
                 sample[j] = scales[j] * rng.standard_normal()
-                squared += sample[j] * sample[j]
                 residual += sample[j] * error[j]
             residual -= label_noise_std * rng.standard_normal()
-            norm = math.sqrt(squared)
-            if abs(residual) * norm > clip_norm:
-                residual = math.copysign(clip_norm / norm, residual)
-                clipped += 1
             for j in range(dimension):
                 error[j] -= step_size * (residual * sample[j] + noise[step - 1, j])
-        wanted = slot < len(record) and record[slot] == step
-        if wanted or step >= first_averaged:
-            risk = 0.0
-            for j in range(dimension):
-                move = scales[j] * error[j]
-                risk += move * move
-            risk *= 0.5
-            if wanted:
-                risks[slot] = risk
-                slot += 1
-            if step >= first_averaged:
-                total += risk
-    averaged = steps + 1 - first_averaged
-    return (total / averaged if averaged > 0 else math.nan), clipped
+        risk = 0.0
+        for j in range(dimension):
+            move = scales[j] * error[j]
+            risk += move * move
+        risks[step] = 0.5 * risk
