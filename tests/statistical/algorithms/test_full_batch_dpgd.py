@@ -9,7 +9,8 @@ import pytest
 
 from privreg.algorithms import full_batch_dpgd as module
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std, screen
-from privreg.algorithms.samples import ArraySamples, GaussianSamples, clipped_gradient_sum, moments
+from privreg.algorithms.gaussian_samples import GaussianSamples
+from privreg.algorithms.samples import ArraySamples, clipped_gradient_sum, moments
 from privreg.privacy import budget
 from privreg.privacy.budget import Neighbours
 from privreg.theory.full_batch_dpgd import clipping_bound, gradient_descent_law

@@ -5,12 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms.full_batch_dpgd import ScreenedSamples, screen
+from privreg.algorithms.gaussian_samples import GaussianSamples
 from privreg.algorithms.samples import (
     LARGEST_LABEL,
     LONGEST,
     ArraySamples,
     Chunk,
-    GaussianSamples,
     as_samples,
     clippable_chunks,
     clipped_gradient_sum,
