@@ -16,11 +16,14 @@ from privreg.algorithms.samples import (
     Samples,
     as_samples,
     clippable_chunks,
-    initial_point,
-    require_clip_norm,
-    require_increasing,
     sum_clipped,
     sum_moments,
+)
+from privreg.algorithms.settings import (
+    initial_point,
+    released_setting,
+    require_clip_norm,
+    require_increasing,
 )
 from privreg.checks import (
     LEAST,
@@ -119,13 +122,7 @@ def screen(
     chunks = clippable_chunks(samples, np.array([clip_norm]))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
-            chunks,
-            samples.sample_size,
-            step_size=step_size,
-            gradient_noise_std=gradient_noise_std,
-            steps=steps,
-            lanes=lanes,
-            start=start,
+            chunks, samples.sample_size, start, step_size, gradient_noise_std, steps, lanes
         )
     if not (radius <= LARGEST_PARAMETER and np.max(np.abs(centres)) <= LARGEST_PARAMETER):
         return None
@@ -168,12 +165,11 @@ def _first_rows(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 def _tube(
     chunks: Callable[[], Iterator[Chunk]],
     sample_size: int,
-    *,
+    start: FloatArray,
     step_size: float,
     gradient_noise_std: float,
     steps: int,
     lanes: int,
-    start: FloatArray,
 ) -> tuple[float, FloatArray]:
     """Radius of the tube and its centre path, from the first rows."""
     rows = min(sample_size, PILOT_ROWS)
@@ -265,15 +261,9 @@ class FullBatchIterates(Rebuilt):
         size = shared_sample_size(
             self._declared_size, records=int(self.sample_size), neighbours=relation
         )
-        if not np.all(np.isfinite(self.clip_norm)):
-            # A row that nothing clips can end the run, and with it every other setting.
-            raise ValueError(
-                "setting must be of a run with finite clip_norm throughout for a release"
-            )
-        index = self._settings.take(setting)
-        bound, noise = float(self.clip_norm[index]), float(self.gradient_noise_std[index])
-        if not noise > 0:
-            raise ValueError(f"setting must have noise for a release, got {noise:g}")
+        index, bound, noise = released_setting(
+            self._settings, setting, clip_norm=self.clip_norm, noise=self.gradient_noise_std
+        )
         gradients = np.prod(self.clipped_fraction.non_private.shape[-2:])
         change = float(sum_sensitivity(bound, neighbours=relation)) / size
         budget = Budget(float(gradients) * (change / noise) ** 2 / 2, relation)

@@ -12,14 +12,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
-from privreg.algorithms.samples import (
-    Chunk,
-    checked_data,
-    require_clip_norm,
-    require_places,
-    rescaled,
-    row_norms,
-)
+from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.algorithms.settings import released_setting, require_clip_norm, require_places
 from privreg.checks import (
     MOST,
     Immutable,
@@ -291,16 +285,10 @@ class NoisySGDRuns(Rebuilt):
             Replace-one or zero-out: records keep their places.
         """
         relation = require_places(neighbours)
-        if not np.all(np.isfinite(self.clip_norms)):
-            # A record that nothing clips can end the run, and with it every other setting.
-            raise ValueError(
-                "setting must be of a run with finite clip_norms throughout for a release"
-            )
-        index = self._settings.take(setting)
-        noise = float(self.gradient_noise_stds[index[0]])
-        norm = float(self.clip_norms[index[1]])
-        if not noise > 0:
-            raise ValueError(f"setting must have noise for a release, got {noise:g}")
+        noises, norms = np.broadcast_arrays(self.gradient_noise_stds[:, None], self.clip_norms)
+        index, norm, noise = released_setting(
+            self._settings, setting, clip_norm=norms, noise=noises
+        )
         budget = Budget(2 * (norm / noise) ** 2, relation)
         return Release(self.iterate[index], budget, USUAL)
 

@@ -1,8 +1,8 @@
 """Data sets, walked in chunks of rows as often as needed, and sums of clipped gradients.
 
 Rows lie in arrays or are made again at every pass, so that n × p numbers need never exist together.
-The norms that bound a row's influence are always those of the rows as they
-enter a sum: the library's own samples cannot change, and those of others are checked in every pass.
+The norms that bound a row's influence are always those of the rows as they enter a sum: the
+library's own samples cannot change, and those of others are checked in every pass.
 """
 
 from __future__ import annotations
@@ -17,21 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
-    LEAST,
-    MOST,
     Immutable,
     frozen,
     require_answer,
     require_array,
     require_count,
-    require_counts,
-    require_instance,
     require_real,
     require_rows,
     require_scale,
-    short,
 )
-from privreg.privacy.budget import Neighbours
 
 FloatArray = NDArray[np.float64]
 ROWS_PER_CHUNK = 1024
@@ -376,55 +370,6 @@ def clippable_chunks(samples: Samples, clip_norm: FloatArray) -> Callable[[], It
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples.chunks
     return lambda: rescale_chunks(samples.chunks(), clip_norm)
-
-
-def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms of the domain, or infinite ones."""
-    bounds = require_real(name, clip_norm, least=LEAST, infinite=True)
-    if np.any((bounds > MOST) & np.isfinite(bounds)):
-        raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
-    return bounds
-
-
-def require_samples_of(mechanism: Any, kind: type[Any], samples: Samples) -> Samples:
-    """The data set of a mechanism of a kind, which has its number of rows."""
-    require_instance("mechanism", mechanism, kind)
-    samples = as_samples(samples)
-    if samples.sample_size != mechanism.sample_size:
-        raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
-            f"got {samples.sample_size}"
-        )
-    return samples
-
-
-def initial_point(start: ArrayLike | None, dimension: int) -> FloatArray:
-    """A descent's start in memory of its own, 0 by default."""
-    point = np.zeros(dimension)
-    if start is not None:
-        point += require_array("start", start, shape=(dimension,), least=-MOST, most=MOST)
-    return point
-
-
-def require_increasing(
-    name: str, steps: ArrayLike, *, least: int = 1, most: int
-) -> NDArray[np.int64]:
-    """Whole numbers in a range, each larger than the one before; may be empty."""
-    found = require_counts(name, steps, least=least, most=most)
-    if found.ndim != 1 or np.any(np.diff(found) < 1):
-        raise ValueError(f"{name} must increase within {least}..{most}, got {short(steps)}")
-    return found
-
-
-def require_places(neighbours: Neighbours | str) -> Neighbours:
-    """Replace-one or zero-out neighbours, in which other records keep their places."""
-    relation = Neighbours(neighbours)
-    if relation is Neighbours.ADD_REMOVE:
-        raise ValueError(
-            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
-            "move the later ones to other steps"
-        )
-    return relation
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -20,13 +20,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.algorithms.samples import (
-    Chunk,
-    Samples,
-    clippable_chunks,
-    require_places,
-    require_samples_of,
-)
+from privreg.algorithms.samples import Chunk, Samples, clippable_chunks
+from privreg.algorithms.settings import require_places, require_samples_of
 from privreg.checks import (
     MOST,
     FloatArray,

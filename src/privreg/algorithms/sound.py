@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, require_bounds
-from privreg.algorithms.samples import Samples, as_samples, initial_point
+from privreg.algorithms.samples import Samples, as_samples
+from privreg.algorithms.settings import initial_point
 from privreg.checks import require_count, require_instance, require_number, require_scales
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget, Neighbours, shared_sample_size

@@ -15,11 +15,11 @@ from privreg.algorithms.samples import (
     clippable_chunks,
     clipped_gradient_sum,
     moments,
-    require_clip_norm,
     rescale_chunks,
     rescaled,
     row_norms,
 )
+from privreg.algorithms.settings import require_clip_norm
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
 
