@@ -347,28 +347,19 @@ def _run(
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records._risk(start, label_noise_square)
     clipped = np.zeros(settings)
+    law = (
+        records.shape == "uniform",
+        records.mean,
+        records.std,
+        records.target,
+        records.label_noise_std,
+        records.label_noise_clip,
+        label_noise_square,
+    )
     # A row that is beyond the range is rare, and found where its square is formed anyhow.
     for in_range in (False, True):
-        if one_pass(
-            rng,
-            rows,
-            labels,
-            records.shape == "uniform",
-            records.mean,
-            records.std,
-            records.target,
-            records.label_noise_std,
-            records.label_noise_clip,
-            label_noise_square,
-            steps,
-            noises,
-            clip_norms,
-            ridge,
-            iterate,
-            risk,
-            clipped,
-            in_range,
-        ):
+        data = (rng, rows, labels, law, steps, noises, clip_norms, ridge)
+        if one_pass(*data, iterate, risk, clipped, in_range):
             break
         given = Chunk(rows, labels, row_norms(rows))
         found = rescaled(given)
@@ -392,26 +383,9 @@ def _run(
 
 
 @njit(cache=True, nogil=True)
-def one_pass(
-    rng: np.random.Generator,
-    rows: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    uniform: bool,
-    mean: NDArray[np.float64],
-    std: NDArray[np.float64],
-    target: NDArray[np.float64],
-    label_noise_std: float,
-    label_noise_clip: float,
-    label_noise_square: float,
-    step_sizes: NDArray[np.float64],
-    gradient_noise_stds: NDArray[np.float64],
-    clip_norms: NDArray[np.float64],
-    ridge: float,
-    iterate: NDArray[np.float64],
-    risk: NDArray[np.float64],
-    clipped: NDArray[np.float64],
-    in_range: bool,
-) -> bool:
+def one_pass(  # type: ignore[no-untyped-def]
+    rng, rows, labels, law, step_sizes, noises, clip_norms, ridge, iterate, risk, clipped, in_range
+):
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
     A setting is a noise and a norm, all norms at the first noise first.
@@ -423,6 +397,7 @@ def one_pass(
     Returns whether all rows and labels are in the range of `is_within_range`, which is not
     looked at if `in_range` says so; where not, nothing has been drawn or written.
     """
+    uniform, mean, std, target, label_noise_std, label_noise_clip, label_noise_square = law
     settings, dimension = iterate.shape
     given = rows.shape[0] > 0
     if given and not in_range:
@@ -432,7 +407,7 @@ def one_pass(
                 return False
     noise_std, clip_norm = np.empty(settings), np.empty(settings)
     for s in range(settings):
-        noise_std[s] = gradient_noise_stds[s // clip_norms.size]
+        noise_std[s] = noises[s // clip_norms.size]
         clip_norm[s] = clip_norms[s % clip_norms.size]
     width = math.sqrt(3.0)
     row = np.empty(dimension)

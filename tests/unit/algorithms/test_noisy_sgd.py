@@ -130,7 +130,8 @@ def test_the_kernel_takes_rows_in_range_and_touches_nothing_for_others(
         rows[at], labels[at] = row, label
         rng, ones = generator(), np.ones(1)
         iterate, risk, clipped = np.zeros((1, 2)), np.zeros((1, 3)), np.zeros(1)
-        given = (rng, rows, labels, False, MEAN, STD, TARGET, 0.0, 1.0, 0.0, np.full(2, 0.1))
+        law = (False, MEAN, STD, TARGET, 0.0, 1.0, 0.0)
+        given = (rng, rows, labels, law, np.full(2, 0.1))
         state = (ones, ones, 0.0, iterate, risk, clipped)
         assert one_pass(*given, *state, False) == in_range
         untouched = rng.random() == generator().random()
