@@ -356,19 +356,14 @@ def _run(
         records.label_noise_clip,
         label_noise_square,
     )
-    # A row that is beyond the range is rare, and found where its square is formed anyhow.
-    for in_range in (False, True):
-        data = (rng, rows, labels, law, steps, noises, clip_norms, ridge)
-        if one_pass(*data, iterate, risk, clipped, in_range):
-            break
-        given = Chunk(rows, labels, row_norms(rows))
-        found = rescaled(given)
-        if found is not given and not np.all(np.isfinite(clip_norms)):
-            raise ValueError(
-                "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-                "most 1e110 where a gradient is not clipped, got others"
-            )
-        rows, labels, _ = found
+    given = Chunk(rows, labels, row_norms(rows))
+    rows, labels, _ = found = rescaled(given)
+    if found is not given and not np.all(np.isfinite(clip_norms)):
+        raise ValueError(
+            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
+            "most 1e110 where a gradient is not clipped, got others"
+        )
+    one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
     fraction = clipped.reshape(shape) / steps.size
@@ -384,7 +379,7 @@ def _run(
 
 @njit(cache=True, nogil=True)
 def one_pass(  # type: ignore[no-untyped-def]
-    rng, rows, labels, law, step_sizes, noises, clip_norms, ridge, iterate, risk, clipped, in_range
+    rng, rows, labels, law, step_sizes, noises, clip_norms, ridge, iterate, risk, clipped
 ):
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
@@ -393,18 +388,10 @@ def one_pass(  # type: ignore[no-untyped-def]
     Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
     in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
     whose gradient was longer than the norm.
-
-    Returns whether all rows and labels are in the range of `is_within_range`, which is not
-    looked at if `in_range` says so; where not, nothing has been drawn or written.
     """
     uniform, mean, std, target, label_noise_std, label_noise_clip, label_noise_square = law
     settings, dimension = iterate.shape
     given = rows.shape[0] > 0
-    if given and not in_range:
-        for k in range(step_sizes.size):
-            square = inner_product(rows[k], rows[k])
-            if not (1e-100 <= square <= 1e100 and abs(labels[k]) <= 1e110):
-                return False
     noise_std, clip_norm = np.empty(settings), np.empty(settings)
     for s in range(settings):
         noise_std[s] = noises[s // clip_norms.size]
@@ -463,4 +450,3 @@ def one_pass(  # type: ignore[no-untyped-def]
             along = inner_product(mean, error)
             spread = inner_product(scaled, scaled)
             risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_square)
-    return True
