@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from math import erfc, exp, inf, pi, sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -122,12 +122,9 @@ class LinearRecords(Immutable):
         point = require_array(
             "parameters", parameters, shape=(..., self.dimension), least=-MOST, most=MOST
         )
-        return np.asarray(self._risk(point, self._label_noise_square))
-
-    def _risk(self, point: NDArray[np.float64], label_noise_square: float) -> Any:
         error = point - self.target
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
-        return 0.5 * (excess + label_noise_square)
+        return np.asarray(0.5 * (excess + self._label_noise_square))
 
     def sample(
         self, count: int, rng: np.random.Generator
@@ -194,9 +191,8 @@ def simulate_noisy_sgd(
     lin2025, Algorithm 1; the clipped variant of section 5, where the paper leaves open whether the
     penalty's gradient is clipped too.
     """
-    require_instance("records", records, LinearRecords)
-    steps, none = _steps(step_sizes), (np.empty((0, 0)), np.empty(0))
-    return _run(records, *none, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
+    descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
+    return _run(records, None, *descent)
 
 
 def run_noisy_sgd(
@@ -226,12 +222,8 @@ def run_noisy_sgd(
     ---------
     As for :func:`simulate_noisy_sgd`: none without clipping.
     """
-    require_instance("records", records, LinearRecords)
-    steps = _steps(step_sizes)
-    rows, targets = checked_data(
-        features, labels, sample_size=steps.size, dimension=records.dimension
-    )
-    return _run(records, rows, targets, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
+    descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
+    return _run(records, (features, labels), *descent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,10 +303,6 @@ def clipped_normal_variance(clip_norm: float) -> float:
     return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
 
 
-def _steps(step_sizes: ArrayLike) -> NDArray[np.float64]:
-    return require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
-
-
 def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """One number or several, as a vector."""
     if numbers.ndim > 1 or numbers.size == 0:
@@ -324,15 +312,20 @@ def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _run(
     records: LinearRecords,
-    rows: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    data: tuple[ArrayLike, ArrayLike] | None,
     initial: ArrayLike,
-    steps: NDArray[np.float64],
+    step_sizes: ArrayLike,
     gradient_noise_stds: ArrayLike,
     clip_norms: ArrayLike,
     ridge: float,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
+    """A run on features and labels, or on records drawn from their law."""
+    require_instance("records", records, LinearRecords)
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
+    rows, labels = np.empty((0, 0)), np.empty(0)
+    if data is not None:
+        rows, labels = checked_data(*data, sample_size=steps.size, dimension=records.dimension)
     start = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
     noises = _vector(
         "gradient_noise_stds",
@@ -343,9 +336,8 @@ def _run(
     require_rng("rng", rng)
     settings = noises.size * clip_norms.size
     iterate = start[None].repeat(settings, axis=0)
-    label_noise_square = records._label_noise_square
     risk = np.empty((settings, steps.size + 1))
-    risk[:, 0] = records._risk(start, label_noise_square)
+    risk[:, 0] = records.risk(start)
     clipped = np.zeros(settings)
     law = (
         records.shape == "uniform",
@@ -354,7 +346,7 @@ def _run(
         records.target,
         records.label_noise_std,
         records.label_noise_clip,
-        label_noise_square,
+        records._label_noise_square,
     )
     given = Chunk(rows, labels, row_norms(rows))
     rows, labels, _ = found = rescaled(given)
