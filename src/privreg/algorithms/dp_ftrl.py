@@ -394,21 +394,18 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
     diagonal = np.diag(decoder) if decoder.ndim == 2 else decoder[:1]
     if np.min(np.abs(diagonal)) < LEAST:
         raise ValueError(f"decoder must have a diagonal of at least {LEAST:g}, got smaller entries")
-    gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
+    if epochs == 1:
+        gamma = single_participation_sensitivity(encoder)
+    else:
+        measure = fixed_order_sensitivity
+        if encoder.ndim == 1 and np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
+            measure = multi_participation_sensitivity
+        elif encoder.ndim == 1 and encoder.size > DENSE_STEPS:
+            measure = multi_participation_bound
+        gamma = measure(encoder, participations=epochs, separation=steps_per_epoch)
     # A record moves a sum of one column an epoch, each wrong by this much at most.
     error = epochs * column_error
     return float(gamma if error <= ROUNDING * gamma else gamma + error)
-
-
-def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
-    if epochs == 1:
-        return single_participation_sensitivity(encoder)
-    measure = fixed_order_sensitivity
-    if encoder.ndim == 1 and np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
-        measure = multi_participation_sensitivity
-    elif encoder.ndim == 1 and encoder.size > DENSE_STEPS:
-        measure = multi_participation_bound
-    return measure(encoder, participations=epochs, separation=steps_per_epoch)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

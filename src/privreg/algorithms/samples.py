@@ -136,27 +136,20 @@ class _CheckedSamples:
                 raise ValueError(f"samples must have chunks of type Chunk, got {kind}")
             if np.size(chunk[1]) == 0:
                 continue
-            features, labels = self._checked(chunk)
+            shape = (None, self.dimension)
+            # Copies: others may use the memory of one chunk for the next.
+            features = require_array("samples: features", chunk[0], shape=shape).copy()
+            labels = require_array("samples: labels", chunk[1], shape=features.shape[:1]).copy()
             rows += len(labels)
             if rows > self.sample_size:
                 break
-            checksums = (
-                crc32(features.data, checksums[0]),
-                crc32(labels.data, checksums[1]),
-            )
+            checksums = crc32(features.data, checksums[0]), crc32(labels.data, checksums[1])
             yield Chunk(features, labels, row_norms(features))
         if rows != self.sample_size:
             raise ValueError(f"samples must have chunks of {self.sample_size} rows, got others")
         if self._checksums not in (None, checksums):
             raise ValueError("samples must have the same rows in every pass, got others")
         self._checksums = checksums
-
-    def _checked(self, chunk: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
-        shape = (None, self.dimension)
-        features = require_array("samples: features", chunk[0], shape=shape)
-        labels = require_array("samples: labels", chunk[1], shape=features.shape[:1])
-        # Others may use the memory of one chunk for the next.
-        return features.copy(), labels.copy()
 
 
 def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:

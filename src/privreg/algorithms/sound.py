@@ -127,7 +127,7 @@ def _integer_sums(
 
 
 def _eigenvalue_units(gram: IntArray, unit: int) -> int:
-    """The j of the module, the smallest eigenvalue in whole units."""
+    """Smallest eigenvalue in whole units u: the largest j with G - j u I positive definite."""
     # Floating point proposes, exact pivots decide.
     guess = max(0, int(np.linalg.eigvalsh(gram.astype(np.float64))[0] // unit))
     low, step = guess, 1
