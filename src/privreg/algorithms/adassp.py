@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.checks import (
+    FloatArray,
     Immutable,
     frozen,
     require_answer,
@@ -35,7 +35,6 @@ from privreg.privacy.release import (
     require_source,
 )
 
-FloatArray = NDArray[np.float64]
 RELEASES = 3
 
 

@@ -29,6 +29,7 @@ from privreg.algorithms.settings import (
 from privreg.checks import (
     LEAST,
     MOST,
+    FloatArray,
     Immutable,
     require_count,
     require_frozen,
@@ -51,7 +52,6 @@ from privreg.noise.toeplitz import require_inverse
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 from privreg.privacy.release import USUAL, Diagnostic, Release
 
-FloatArray = NDArray[np.float64]
 # Above this many steps the matrix of a Toeplitz encoder is not built.
 DENSE_STEPS = 4096
 # What the encoder's error may add to a sensitivity without being added: 16 ulp.

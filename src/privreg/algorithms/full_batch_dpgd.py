@@ -28,6 +28,7 @@ from privreg.algorithms.settings import (
 from privreg.checks import (
     LEAST,
     MOST,
+    FloatArray,
     Rebuilt,
     frozen,
     require_broadcast,
@@ -48,7 +49,6 @@ from privreg.privacy.budget import (
 )
 from privreg.privacy.release import USUAL, Diagnostic, OneOfMany, Release
 
-FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
 KEPT_NUMBERS = 1 << 24
 PILOT_ROWS = 1 << 16

@@ -9,13 +9,14 @@ from typing import Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
 from privreg.algorithms.settings import released_setting, require_clip_norm, require_places
 from privreg.checks import (
     MOST,
+    FloatArray,
     Immutable,
     Rebuilt,
     frozen,
@@ -62,9 +63,9 @@ class LinearRecords(Immutable):
     """
 
     shape: Literal["uniform", "gaussian"]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    target: NDArray[np.float64]
+    mean: FloatArray
+    std: FloatArray
+    target: FloatArray
     label_noise_std: float = 0.0
     label_noise_clip: float = inf
 
@@ -117,7 +118,7 @@ class LinearRecords(Immutable):
     def _label_noise_square(self) -> float:
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
-    def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
+    def risk(self, parameters: ArrayLike) -> FloatArray:
         """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
         point = require_array(
             "parameters", parameters, shape=(..., self.dimension), least=-MOST, most=MOST
@@ -126,9 +127,7 @@ class LinearRecords(Immutable):
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
         return np.asarray(0.5 * (excess + self._label_noise_square))
 
-    def sample(
-        self, count: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Features of shape (count, d) and labels of shape (count,)."""
         count = require_count("count", count)
         require_rng("rng", rng)
@@ -242,11 +241,11 @@ class NoisySGDRuns(Rebuilt):
     clip_norms : ndarray, shape (C,)
     """
 
-    iterate: NDArray[np.float64]
-    risk: Diagnostic[NDArray[np.float64]]
-    clipped_fraction: Diagnostic[NDArray[np.float64]]
-    gradient_noise_stds: NDArray[np.float64]
-    clip_norms: NDArray[np.float64]
+    iterate: FloatArray
+    risk: Diagnostic[FloatArray]
+    clipped_fraction: Diagnostic[FloatArray]
+    gradient_noise_stds: FloatArray
+    clip_norms: FloatArray
     _settings: OneOfMany = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -259,7 +258,7 @@ class NoisySGDRuns(Rebuilt):
         setting: tuple[int, int] | None = None,
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
-    ) -> Release[NDArray[np.float64]]:
+    ) -> Release[FloatArray]:
         r"""The last iterate of one setting, with what all its iterates together cost.
 
         .. math:: \rho = 2c^2/\sigma^2
@@ -303,7 +302,7 @@ def clipped_normal_variance(clip_norm: float) -> float:
     return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
 
 
-def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _vector(name: str, numbers: FloatArray) -> FloatArray:
     """One number or several, as a vector."""
     if numbers.ndim > 1 or numbers.size == 0:
         raise ValueError(f"{name} must be a number or a vector of them, got {numbers.shape}")

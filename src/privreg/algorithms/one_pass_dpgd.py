@@ -26,6 +26,7 @@ from privreg.algorithms.settings import require_increasing
 from privreg.checks import (
     LEAST,
     MOST,
+    FloatArray,
     Immutable,
     require_broadcast,
     require_count,
@@ -404,10 +405,10 @@ class Mechanism(Immutable):
     bombari2025, Algorithm 1 and Proposition 4.1.
     """
 
-    step_shape: NDArray[np.float64]
-    noise_shape: NDArray[np.float64]
-    amplitude: NDArray[np.float64]
-    clip_norm: NDArray[np.float64]
+    step_shape: FloatArray
+    noise_shape: FloatArray
+    amplitude: FloatArray
+    clip_norm: FloatArray
     budget: Budget
 
     def __post_init__(self) -> None:
@@ -487,7 +488,7 @@ def fit(
     features: ArrayLike,
     labels: ArrayLike,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Run every setting of a mechanism over given samples, with the same private noise directions.
 
     Blocks of samples go through matrix products: inside a block a prediction depends on earlier
@@ -524,7 +525,7 @@ def release(
     labels: ArrayLike,
     *,
     noise: NoiseSource = SECRET,
-) -> Release[NDArray[np.float64]]:
+) -> Release[FloatArray]:
     """The last iterate of a mechanism of one setting, with its budget and what it rests on.
 
     The guarantee is that of `fit`, for a mechanism of one setting with a finite budget: several
@@ -561,7 +562,7 @@ def risk_path(
     rng: np.random.Generator,
     *,
     record: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Excess risk along runs over samples drawn on the fly, which are never stored.
 
     All settings share the data and the directions of the private noise. Paths are diagnostics, not
@@ -595,7 +596,7 @@ def isotropic_risk_path(
     target_norm: float,
     label_noise_std: float,
     record: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     r"""As `risk_path` for an isotropic covariance, in law, at a cost that does not depend on d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
@@ -632,7 +633,7 @@ def fit_together(
     features: ArrayLike,
     labels: ArrayLike,
     rng: np.random.Generator,
-) -> list[NDArray[np.float64]]:
+) -> list[FloatArray]:
     """As `fit` for several mechanisms: only one row of all results may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
@@ -682,7 +683,7 @@ def risk_paths_together(
     rng: np.random.Generator,
     *,
     record: ArrayLike | None = None,
-) -> list[NDArray[np.float64]]:
+) -> list[FloatArray]:
     """As `risk_path` for several mechanisms."""
     require_instance("model", model, LinearModel)
     runs = _Runs.of(mechanisms)
@@ -703,7 +704,7 @@ def isotropic_risk_paths_together(
     target_norm: float,
     label_noise_std: float,
     record: ArrayLike | None = None,
-) -> list[NDArray[np.float64]]:
+) -> list[FloatArray]:
     """As `isotropic_risk_path` for several mechanisms.
 
     Each mechanism's risk has its law exactly; jointly they share draws, but are not runs over the
@@ -727,11 +728,11 @@ class _Runs(NamedTuple):
     `bounds[i + 1]`.
     """
 
-    step_shape: NDArray[np.float64]
-    noise_shape: NDArray[np.float64]
+    step_shape: FloatArray
+    noise_shape: FloatArray
     bounds: NDArray[np.int64]
-    amplitude: NDArray[np.float64]
-    clip_norm: NDArray[np.float64]
+    amplitude: FloatArray
+    clip_norm: FloatArray
 
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism]) -> _Runs:
@@ -765,10 +766,10 @@ class _Runs(NamedTuple):
 
 def _fit_rows(
     runs: _Runs,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    features: FloatArray,
+    labels: FloatArray,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """As `fit_together`, from sample to sample."""
     dimension = features.shape[1]
     one = runs.settings == 1

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    FloatArray,
     Immutable,
     frozen,
     require_answer,
@@ -27,7 +28,6 @@ from privreg.checks import (
     require_scale,
 )
 
-FloatArray = NDArray[np.float64]
 ROWS_PER_CHUNK = 1024
 # Between these lengths, and with such labels and parameters, no product of a clipped step leaves
 # double precision; rows beyond are `rescaled`.
