@@ -307,8 +307,9 @@ def dp_ftrl(
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
-    gradient = np.zeros(p)
     progress = np.zeros(4, dtype=np.int64)
+    settings = (etas, penalty, mechanism.clip_norm, mechanism.batch_size, wanted)
+    state = (theta, np.zeros(p), progress, released)
     for epoch in range(mechanism.epochs):
         seen = 0
         for features, labels, norms in chunks():
@@ -316,22 +317,7 @@ def dp_ftrl(
             last = seen == mechanism.sample_size
             full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
             ahead = epoch * mechanism.steps_per_epoch + full - int(progress[0])
-            step_rows(
-                features,
-                labels,
-                norms,
-                take_noise(ahead),
-                theta,
-                gradient,
-                progress,
-                etas,
-                penalty,
-                mechanism.clip_norm,
-                mechanism.batch_size,
-                last,
-                wanted,
-                released,
-            )
+            step_rows(features, labels, norms, take_noise(ahead), last, settings, state)
     if not (np.all(np.isfinite(theta)) and np.all(np.isfinite(released))):
         raise ValueError(
             f"step_size must be small enough for iterates to stay finite, got {short(step_size)}"
@@ -409,27 +395,14 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_rows(  # type: ignore[no-untyped-def]
-    features,
-    labels,
-    norms,
-    noise,
-    theta,
-    gradient,
-    progress,
-    step_sizes,
-    ridge,
-    clip_norm,
-    batch_size,
-    epoch_ends,
-    times,
-    released,
-):
+def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # type: ignore[no-untyped-def]
     """Take in rows; after each full batch, and after the last of an epoch, make a step.
 
     `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
     and gradients clipped; `noise` has a row for each step that these rows complete.
     """
+    step_sizes, ridge, clip_norm, batch_size, times = settings
+    theta, gradient, progress, released = state
     rows, dimension = features.shape
     used = 0
     for i in range(rows):

@@ -433,15 +433,10 @@ def run_settings(
             rows[:-1],
             values,
             np.ascontiguousarray(norms[some].T),
-            increments,
-            common,
-            np.ascontiguousarray((eta[some, None] * scale[some]).T),
-            eta[some] * weights[some],
-            eta[some],
-            clips[some],
-            np.zeros((dimension, width)),
-            total,
-            hits,
+            (increments, np.ascontiguousarray((eta[some, None] * scale[some]).T)),
+            (common, eta[some] * weights[some]),
+            (eta[some], clips[some]),
+            (np.zeros((dimension, width)), total, hits),
         )
         averages[some], clipped[some] = total.T / size, hits / (size - 1)
     averages[~np.all(np.isfinite(averages), axis=1)] = inf
@@ -457,33 +452,21 @@ def _fixed(
 ) -> tuple[FloatArray, float, float]:
     covariance, dimension = mechanism.covariance, mechanism.covariance.dimension
     noisy = mechanism.noise_multiplier > 0
-    parameters, total = np.zeros((dimension, 1)), np.zeros((dimension, 1))
-    clipped = np.zeros(1)
+    total, clipped = np.zeros((dimension, 1)), np.zeros(1)
+    state = (np.zeros((dimension, 1)), total, clipped)
     strength = step_size * mechanism.noise_multiplier * clipping.clip_norm if noisy else 0.0
     scale = np.full((dimension, 1), strength)
     steps = mechanism.sample_size - 1
     stream = mechanism.correlation.stream(covariance.draws, steps=steps, rng=rng)
-    none = np.zeros((0, dimension))
+    shared = (np.zeros((0, dimension)), np.zeros(1))
+    settings = (np.array([step_size]), np.array([clipping.clip_norm]))
     for features, labels in blocks:
         if noisy:
             noise = covariance.root_multiply(stream.draw(len(features)))
         else:
             noise = np.zeros_like(features)
         norms = covariance.inverse_norms(features)[:, None]
-        step_rows(
-            features,
-            labels,
-            norms,
-            noise,
-            none,
-            scale,
-            np.zeros(1),
-            np.array([step_size]),
-            np.array([clipping.clip_norm]),
-            parameters,
-            total,
-            clipped,
-        )
+        step_rows(features, labels, norms, (noise, scale), shared, settings, state)
     return total[:, 0], float(clipped[0]), clipping.clip_norm
 
 
@@ -542,20 +525,7 @@ def _rows_but_last(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_rows(  # type: ignore[no-untyped-def]
-    features,
-    labels,
-    norms,
-    noise,
-    shared_noise,
-    noise_scale,
-    shared_scale,
-    step_size,
-    clip_norm,
-    parameters,
-    total,
-    clipped,
-):
+def step_rows(features, labels, norms, noises, shared_noises, settings, state):  # type: ignore[no-untyped-def]
     """One step a row for every setting; the iterates after each step are added to `total`.
 
     `parameters`, `total` and `noise_scale` have shape (d, settings), so that the innermost loop is
@@ -563,16 +533,19 @@ def step_rows(  # type: ignore[no-untyped-def]
     setting, `shared_noise` (rows or 0, d) by setting alone. `norms` (rows, settings) are the
     features' inverse norms.
     """
+    (noise, noise_scale), (shared_noise, shared_scale) = noises, shared_noises
+    step_size, clip_norm = settings
+    parameters, total, clipped = state
     rows, dimension = features.shape
-    settings = parameters.shape[1]
+    count = parameters.shape[1]
     shared = shared_noise.shape[0] > 0
-    prediction = np.zeros(settings)
-    move = np.zeros(settings)
+    prediction = np.zeros(count)
+    move = np.zeros(count)
     for i in range(dimension):
-        for s in range(settings):
+        for s in range(count):
             prediction[s] += features[0, i] * parameters[i, s]
     for t in range(rows):
-        for s in range(settings):
+        for s in range(count):
             residual = prediction[s] - labels[t]
             if abs(residual) * norms[t, s] > clip_norm[s]:
                 residual = math.copysign(clip_norm[s] / norms[t, s], residual)
@@ -585,7 +558,7 @@ def step_rows(  # type: ignore[no-untyped-def]
             here, ahead, increment = features[t, i], features[following, i], noise[t, i]
             if shared:
                 common = shared_noise[t, i]
-                for s in range(settings):
+                for s in range(count):
                     value = (
                         row[s] - shared_scale[s] * common - move[s] * here - scale[s] * increment
                     )
@@ -593,7 +566,7 @@ def step_rows(  # type: ignore[no-untyped-def]
                     running[s] += value
                     prediction[s] += ahead * value
             else:
-                for s in range(settings):
+                for s in range(count):
                     value = row[s] - move[s] * here - scale[s] * increment
                     row[s] = value
                     running[s] += value
