@@ -20,12 +20,12 @@ from privreg.algorithms.dp_ftrl import FTRLMechanism as FTRLMechanism
 from privreg.algorithms.dp_ftrl import dp_ftrl as dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd as full_batch_dpgd
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std as full_batch_noise_std
+from privreg.algorithms.gaussian_samples import GaussianSamples as GaussianSamples
 from privreg.algorithms.noisy_sgd import LinearRecords as LinearRecords
 from privreg.algorithms.noisy_sgd import run_noisy_sgd as run_noisy_sgd
 from privreg.algorithms.noisy_sgd import simulate_noisy_sgd as simulate_noisy_sgd
 from privreg.algorithms.ols import ols as ols
 from privreg.algorithms.samples import ArraySamples as ArraySamples
-from privreg.algorithms.samples import GaussianSamples as GaussianSamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip as FixedClip
 from privreg.algorithms.shaped_dp_ftrl import ResidualClip as ResidualClip
 from privreg.algorithms.shaped_dp_ftrl import ShapedMechanism as ShapedMechanism

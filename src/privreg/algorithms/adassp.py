@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.checks import (
+    FloatArray,
     Immutable,
     frozen,
     require_answer,
     require_instance,
     require_number,
     require_rng,
+    require_scale,
+    require_scales,
 )
-from privreg.kernels import standard_normal
 from privreg.privacy.budget import (
     Budget,
     Neighbours,
@@ -34,12 +35,11 @@ from privreg.privacy.release import (
     require_source,
 )
 
-FloatArray = NDArray[np.float64]
 RELEASES = 3
 
 
 class Bounds(NamedTuple):
-    """Bounds on the data: norm of a feature row, absolute value of a label, in [1e-50, 1e50]."""
+    """Bounds on the data: norm of a feature row, absolute value of a label, from 1e-12 to 1e12."""
 
     feature_norm: float
     label: float
@@ -47,36 +47,23 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums(Immutable):
-    """Sums XᵀX and Xᵀy over rows shortened and labels clipped to the bounds. Not private."""
+    """Sums XᵀX and Xᵀy under bounds, as `clipped_sums` computes them. Not private."""
 
     not_private: ClassVar[bool] = True
-    samples: InitVar[Samples]
     bounds: Bounds
-    gram: FloatArray = field(init=False)
-    moment: FloatArray = field(init=False)
+    gram: FloatArray
+    moment: FloatArray
 
-    def __post_init__(self, samples: Samples) -> None:
-        bounds = require_bounds(self.bounds)
-        samples = as_samples(samples)
-        gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
-        for features, labels, norms in samples.chunks():
-            # Without this the bounds would be a promise of the caller's, and so would the privacy.
-            with np.errstate(over="ignore"):
-                rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
-            gram += rows.T @ rows
-            moment += rows.T @ labels.clip(-bounds.label, bounds.label)
-        _set_sums(self, bounds, gram, moment)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The data are not kept: what was computed from them is.
-        return _clipped_sums, (self.bounds, self.gram, self.moment)
+    def __post_init__(self) -> None:
+        for name in ("gram", "moment"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums under bounds that are no smaller, which clip nothing more."""
         bounds = require_bounds(bounds)
         if any(wide < own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
-        return _clipped_sums(bounds, self.gram, self.moment)
+        return replace(self, bounds=bounds)
 
 
 class Sensitivities(NamedTuple):
@@ -90,9 +77,8 @@ class Sensitivities(NamedTuple):
 def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
     """Largest row norm and label in the data.
 
-    A fit with these bounds carries no privacy guarantee, since they are released without noise.
-    They exist for comparisons that favour AdaSSP on purpose, which take them by the name of
-    `non_private`. A table without rows has none.
+    A fit with these bounds, the diagnostic's `non_private`, carries no privacy guarantee: it serves
+    comparisons that favour AdaSSP on purpose. A table without rows has none.
 
     Source
     ------
@@ -111,16 +97,23 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
     """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
-    return ClippedSums(samples, bounds)
+    bounds = require_bounds(bounds)
+    samples = as_samples(samples)
+    gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
+    for features, labels, norms in samples.chunks():
+        # Without this the bounds would be a promise of the caller's, and so would the privacy.
+        with np.errstate(over="ignore"):
+            rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+        gram += rows.T @ rows
+        moment += rows.T @ labels.clip(-bounds.label, bounds.label)
+    return ClippedSums(bounds, gram, moment)
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
-    """Bounds whose squares and products are numbers."""
+    """Bounds of the domain."""
     require_instance("bounds", bounds, Bounds)
-    return Bounds(
-        require_number("bounds.feature_norm", bounds.feature_norm, least=1e-50, most=1e50),
-        require_number("bounds.label", bounds.label, least=1e-50, most=1e50),
-    )
+    scales = {f"bounds.{name}": value for name, value in bounds._asdict().items()}
+    return Bounds(*require_scales(**scales))
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
@@ -151,11 +144,8 @@ def largest_epsilon(delta: float) -> float:
 
     .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
 
-    Source
-    ------
-    The closed-form conversion of ρ = ε² / (6 L), solved for ε.
+    It is the closed-form conversion of ρ = ε² / (6 L), solved for ε.
     """
-    delta = require_number("delta", delta, above=0, below=1)
     log_term = np.log(6) - np.log(delta)
     return float(6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3)))
 
@@ -192,7 +182,7 @@ def adassp(
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon : float
-        ε, at least 1e-50 and at most 6 (L - √(2 L ln(1/δ) / 3)) with L = ln(6/δ).
+        ε, from 1e-12 to 6 (L - √(2 L ln(1/δ) / 3)) with L = ln(6/δ).
     delta : float
         δ in (0, 1).
     rng : Generator
@@ -218,8 +208,9 @@ def adassp(
     ------
     Wang (2018), Algorithm 2; brown2024, section 4.1.
     """
-    epsilon = require_number("epsilon", epsilon, least=1e-50)
+    epsilon = require_scale("epsilon", epsilon)
     delta = require_number("delta", delta, above=0, below=1)
+    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
     if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
@@ -260,8 +251,8 @@ def adassp_zcdp(
     ------
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
-    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     require_instance("budget", budget, Budget)
+    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     return _fit(
         samples,
         bounds,
@@ -281,14 +272,7 @@ def release(
     noise: NoiseSource = SECRET,
     ridge_failure: float = 0.05,
 ) -> Release[FloatArray]:
-    """`adassp_zcdp` with its budget and what it rests on.
-
-    Guarantee
-    ---------
-    That of `adassp_zcdp`.
-    """
-    require_instance("budget", budget, Budget)
-    require_number("budget", budget.rho, above=0)
+    """`adassp_zcdp`, and its guarantee, with its budget and what it rests on."""
     source = require_source("noise", noise)
     estimate = adassp_zcdp(
         samples,
@@ -310,7 +294,6 @@ def _fit(
     ridge_failure: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     require_rng("rng", rng)
     limits = sensitivities(bounds, neighbours=neighbours)
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
@@ -324,7 +307,7 @@ def _fit(
     )
     ridge = multiplier * limits.gram * np.sqrt(p * (np.log(2 * p**2) - np.log(ridge_failure)))
     ridge = max(0.0, ridge - max(0.0, eigenvalue))
-    upper = np.triu(standard_normal(rng, (p, p)))
+    upper = np.triu(rng.standard_normal((p, p)))
     symmetric = upper + np.triu(upper, 1).T
     noisy_gram = gram + multiplier * limits.gram * symmetric + ridge * np.eye(p)
     noisy_moment = moment + multiplier * limits.moment * rng.standard_normal(p)
@@ -335,15 +318,3 @@ def _fit(
             "samples must have linearly independent features where there is no noise, got others"
         ) from None
     return require_answer("samples and bounds", estimate)
-
-
-def _clipped_sums(bounds: Bounds, gram: FloatArray, moment: FloatArray) -> ClippedSums:
-    sums = object.__new__(ClippedSums)
-    _set_sums(sums, bounds, gram, moment)
-    return sums
-
-
-def _set_sums(sums: ClippedSums, bounds: Bounds, gram: FloatArray, moment: FloatArray) -> None:
-    object.__setattr__(sums, "bounds", bounds)
-    object.__setattr__(sums, "gram", frozen(gram))
-    object.__setattr__(sums, "moment", frozen(moment))

@@ -14,29 +14,30 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, inf, isinf
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import (
-    LARGEST_PARAMETER,
-    Samples,
-    as_samples,
-    require_clip_norm,
-    rescale_samples,
+from privreg.algorithms.samples import Samples, clippable_chunks
+from privreg.algorithms.settings import (
+    initial_point,
+    require_increasing,
+    require_places,
+    require_samples_of,
 )
 from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
     Immutable,
-    require_array,
     require_count,
-    require_counts,
     require_frozen,
     require_instance,
     require_number,
     require_real,
     require_rng,
+    require_scale,
     short,
 )
 from privreg.kernels import standard_normal
@@ -51,11 +52,8 @@ from privreg.noise.toeplitz import require_inverse
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 from privreg.privacy.release import USUAL, Diagnostic, Release
 
-FloatArray = NDArray[np.float64]
 # Above this many steps the matrix of a Toeplitz encoder is not built.
 DENSE_STEPS = 4096
-# Steps, norms and noise up to here stay far from overflow in every product.
-LARGEST = 1e50
 # What the encoder's error may add to a sensitivity without being added: 16 ulp.
 ROUNDING = 2.0**-48
 # Columns of noise transformed at once: the transform of a column is twice its size, and complex.
@@ -70,14 +68,14 @@ class FTRLMechanism(Immutable):
     ----------
     decoder : array_like, shape (steps,) or (steps, steps)
         B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
-        matrix. Its diagonal is not 0, its entries are at least -1e50 and at most 1e50; kept as a
-        read-only copy. One whose inverse double precision does not hold, because its entries grow
-        beyond about 1e15 of the first or cancel, is refused.
+        matrix; kept as a read-only copy. Its entries are at most 1e12 in size, those of its
+        diagonal at least 1e-12. One whose inverse double precision does not hold, because its
+        entries grow beyond about 1e15 of the first or cancel, is refused.
     gradient_noise_std : float
         Standard deviation σ of each coordinate of the white noise w, in units of the mean
-        gradient; at least 0 and at most 1e50.
+        gradient; from 0 to 1e12.
     clip_norm : float
-        G, at least 1e-50 and at most 1e50; or `inf`, which clips nothing and promises nothing.
+        G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
     sample_size : int
         Number n of records, public.
     epochs : int
@@ -121,13 +119,13 @@ class FTRLMechanism(Immutable):
         size = require_count("sample_size", self.sample_size)
         batch = require_count("batch_size", self.batch_size)
         steps = require_count("epochs", self.epochs) * ceil(size / batch)
-        given = require_real("decoder", self.decoder, least=-LARGEST, most=LARGEST)
+        given = require_real("decoder", self.decoder, least=-MOST, most=MOST)
         # The sensitivity below is that of these numbers for as long as they are used.
         decoder = require_frozen("decoder", given, shape=(steps,) * (2 if given.ndim == 2 else 1))
-        std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=LARGEST)
+        std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=MOST)
+        clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
         object.__setattr__(self, "gradient_noise_std", std)
-        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
-        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
+        object.__setattr__(self, "clip_norm", clip_norm)
         object.__setattr__(self, "decoder", decoder)
         gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "sensitivity", gamma)
@@ -151,7 +149,7 @@ class FTRLMechanism(Immutable):
         Parameters
         ----------
         decoder, clip_norm, sample_size, epochs, batch_size
-            Those of the class; the clip norm is at least 1e-50 and at most 1e50.
+            Those of the class; the clip norm is finite.
         budget : Budget
             Of the release of all iterates; its neighbours are replace-one or zero-out.
 
@@ -168,15 +166,13 @@ class FTRLMechanism(Immutable):
         1.4618
         """
         require_instance("budget", budget, Budget)
-        require_count("batch_size", batch_size)
-        clip_norm = require_number("clip_norm", clip_norm, least=1 / LARGEST, most=LARGEST)
+        clip_norm = require_scale("clip_norm", clip_norm)
         change = _record_change(clip_norm, budget.neighbours)
-        silent = cls(
-            require_real("decoder", decoder), 0.0, clip_norm, sample_size, epochs, batch_size
-        )
+        decoder = require_real("decoder", decoder)
+        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)
         std = silent.sensitivity * change / (batch_size * budget.root)
-        if std > LARGEST:
-            raise ValueError(f"decoder must keep {budget} with noise of at most 1e50, got {std:g}")
+        if std > MOST:
+            raise ValueError(f"decoder must keep {budget} with noise of at most 1e12, got {std:g}")
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(silent, "gradient_noise_std", std)
         return silent
@@ -197,7 +193,7 @@ class FTRLMechanism(Immutable):
         It is `inf` without noise or clipping. Neighbours are replace-one or zero-out: adding or
         removing a record would move the later ones to other steps, which nothing here covers.
         """
-        change = self.sensitivity * _record_change(self.clip_norm, Neighbours(neighbours))
+        change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
             return inf
         return 0.5 * (change / (self.batch_size * self.gradient_noise_std)) ** 2
@@ -255,21 +251,20 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, more than 0 and at most 1e50, chosen without looking at the data.
+        η, from 1e-12 to 1e12, chosen without looking at the data.
     rng : Generator
         Source of the noise.
     ridge : float
-        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; at least 0 and at most
-        1e50.
+        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; 0 or from 1e-12 to 1e12.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
+        θ_0, independent of the data, at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the iterates overflow because the steps are too large.
+        If the iterates overflow because the steps are too large.
 
     Guarantee
     ---------
@@ -299,52 +294,30 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
-    samples = as_samples(samples)
-    require_instance("mechanism", mechanism, FTRLMechanism)
+    samples = require_samples_of(mechanism, FTRLMechanism, samples)
     require_rng("rng", rng)
-    if samples.sample_size != mechanism.sample_size:
-        raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
-            f"got {samples.sample_size}"
-        )
     steps, p = mechanism.steps, samples.dimension
-    sizes = require_real("step_size", step_size, above=0, most=LARGEST)
+    sizes = require_real("step_size", step_size, least=LEAST, most=MOST)
     if sizes.shape not in ((), (steps,)):
         raise ValueError(f"step_size must have shape () or ({steps},), got {sizes.shape}")
-    penalty = require_number("ridge", ridge, least=0, most=LARGEST)
-    limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
-    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
-    theta = origin.copy()
-    rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
-    wanted = _checked_steps("times", times, least=1, most=steps)
+    penalty = require_scale("ridge", ridge, zero=True)
+    theta = initial_point(start, p)
+    chunks = clippable_chunks(samples, np.array([mechanism.clip_norm]))
+    wanted = require_increasing("times", [steps] if times is None else times, most=steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
-    gradient = np.zeros(p)
     progress = np.zeros(4, dtype=np.int64)
+    settings = (etas, penalty, mechanism.clip_norm, mechanism.batch_size, wanted)
+    state = (theta, np.zeros(p), progress, released)
     for epoch in range(mechanism.epochs):
         seen = 0
-        for features, labels, norms in rescaled.chunks():
+        for features, labels, norms in chunks():
             seen += len(features)
             last = seen == mechanism.sample_size
             full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
             ahead = epoch * mechanism.steps_per_epoch + full - int(progress[0])
-            step_rows(
-                features,
-                labels,
-                norms,
-                take_noise(ahead),
-                theta,
-                gradient,
-                progress,
-                etas,
-                penalty,
-                mechanism.clip_norm,
-                mechanism.batch_size,
-                last,
-                wanted,
-                released,
-            )
+            step_rows(features, labels, norms, take_noise(ahead), last, settings, state)
     if not (np.all(np.isfinite(theta)) and np.all(np.isfinite(released))):
         raise ValueError(
             f"step_size must be small enough for iterates to stay finite, got {short(step_size)}"
@@ -354,19 +327,8 @@ def dp_ftrl(
     return FTRLRun(released, wanted, share, mechanism)
 
 
-class FTRLRisks(NamedTuple):
-    """Excess risks of independent runs, half the squared error in the norm of the covariance.
-
-    None of them is a private release.
-    """
-
-    risks: FloatArray  # (runs, len(record))
-    averages: FloatArray  # (runs,), over the steps from `burn_in` to the last
-    clipped_fraction: FloatArray  # (runs,), share of gradients that were clipped
-
-
 def simulate_ftrl(
-    eigenvalues: ArrayLike,
+    eigenvalues: FloatArray,
     *,
     step_size: float,
     decoder: ArrayLike,
@@ -374,45 +336,32 @@ def simulate_ftrl(
     steps: int,
     rng: np.random.Generator,
     label_noise_std: float = 0.0,
-    clip_norm: float = inf,
-    initial_error: ArrayLike | None = None,
-    burn_in: int = 0,
-    record: ArrayLike | None = None,
-    runs: int = 1,
-) -> FTRLRisks:
-    r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
+    initial_error: ArrayLike = 0.0,
+) -> FloatArray:
+    r"""Excess risks (steps + 1,) of a one-pass run without clipping on fresh samples.
 
-    `decoder` holds coefficients β of `privreg.noise.toeplitz`, and what is missing of it is 0;
-    `initial_error` is θ_0 - θ* in the eigenbasis. Risks are recorded after the steps in `record`,
-    0 for the start and by default the last, and averaged over time from `burn_in` on. They are
-    `inf` where the iteration is unstable.
+    Samples are :math:`N(0,\mathrm{diag}\,\lambda)`, one a step. `decoder` holds coefficients β of
+    `privreg.noise.toeplitz`, and what is missing of it is 0; `initial_error` is θ_0 - θ* in the
+    eigenbasis. Risks are `inf` where the iteration is unstable.
     """
-    scales = np.sqrt(np.asarray(eigenvalues, dtype=np.float64))
-    start = np.zeros(scales.size) if initial_error is None else np.asarray(initial_error, float)
-    laws = float(label_noise_std), float(step_size), float(clip_norm)
-    wanted = _checked_steps("record", record, least=0, most=steps)
-    risks = np.zeros((runs, wanted.size))
-    averages, clipped = np.zeros(runs), np.zeros(runs)
-    noise = np.zeros((steps, scales.size))
-    for run in range(runs):
-        if gradient_noise_std > 0:
-            _fill_noise(noise, np.asarray(decoder, dtype=np.float64), gradient_noise_std, rng)
-        averages[run], clips = draw_and_step(
-            rng, scales, start.copy(), *laws, noise, burn_in, wanted, risks[run]
-        )
-        clipped[run] = clips / steps
+    scales = np.sqrt(eigenvalues)
+    noise, risks = np.zeros((steps, scales.size)), np.zeros(steps + 1)
+    if gradient_noise_std > 0:
+        kernel = np.trim_zeros(np.asarray(decoder, dtype=np.float64), "b")
+        for left in range(0, scales.size, COLUMNS):
+            block = standard_normal(rng, (steps, min(COLUMNS, scales.size - left)))
+            block *= gradient_noise_std
+            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
+    error = np.zeros(scales.size) + np.asarray(initial_error)
+    draw_and_step(rng, scales, error, float(label_noise_std), float(step_size), noise, risks)
     # An unstable iteration leaves double precision, by way of opposite infinities.
-    risks[np.isnan(risks)], averages[np.isnan(averages)] = inf, inf
-    return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
+    risks[np.isnan(risks)] = inf
+    return risks
 
 
-def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
-    if neighbours is Neighbours.ADD_REMOVE:
-        raise ValueError(
-            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
-            "move the later ones to other steps"
-        )
-    return float(sum_sensitivity(clip_norm, neighbours=neighbours))
+def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
+    """Norm of what one record moves in a batch's sum of clipped gradients."""
+    return float(sum_sensitivity(clip_norm, neighbours=require_places(neighbours)))
 
 
 def _noise_source(
@@ -426,78 +375,34 @@ def _noise_source(
     return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 
-def _checked_steps(
-    name: str, given: ArrayLike | None, *, least: int, most: int
-) -> NDArray[np.int64]:
-    if given is None:
-        return np.array([most], dtype=np.int64)
-    steps = require_counts(name, given, least=least, most=most)
-    ends = {"prepend": least - 1, "append": most + 1}
-    if steps.ndim != 1 or steps.size == 0 or np.any(np.diff(steps, **ends) < 1):
-        raise ValueError(
-            f"{name} must be whole numbers that increase within {least}..{most}, got {short(given)}"
-        )
-    return steps
-
-
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     encoder, column_error = require_inverse("decoder", decoder)
-    # So that squares of its entries can be summed.
-    encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
-    gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
+    diagonal = np.diag(decoder) if decoder.ndim == 2 else decoder[:1]
+    if np.min(np.abs(diagonal)) < LEAST:
+        raise ValueError(f"decoder must have a diagonal of at least {LEAST:g}, got smaller entries")
+    if epochs == 1:
+        gamma = single_participation_sensitivity(encoder)
+    else:
+        measure = fixed_order_sensitivity
+        if encoder.ndim == 1 and np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
+            measure = multi_participation_sensitivity
+        elif encoder.ndim == 1 and encoder.size > DENSE_STEPS:
+            measure = multi_participation_bound
+        gamma = measure(encoder, participations=epochs, separation=steps_per_epoch)
     # A record moves a sum of one column an epoch, each wrong by this much at most.
     error = epochs * column_error
     return float(gamma if error <= ROUNDING * gamma else gamma + error)
 
 
-def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
-    if epochs == 1:
-        return single_participation_sensitivity(encoder)
-    if encoder.ndim == 1:
-        if np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
-            measure = multi_participation_sensitivity
-        elif encoder.size > DENSE_STEPS:
-            measure = multi_participation_bound
-        else:
-            measure = fixed_order_sensitivity
-        return measure(encoder, participations=epochs, separation=steps_per_epoch)
-    return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
-
-
-def _fill_noise(
-    noise: FloatArray, decoder: FloatArray, std: float, rng: np.random.Generator
-) -> None:
-    steps, d = noise.shape
-    kernel = np.trim_zeros(decoder, "b")
-    for left in range(0, d, COLUMNS):
-        block = standard_normal(rng, (steps, min(COLUMNS, d - left)))
-        block *= std
-        if kernel.size:
-            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_rows(  # type: ignore[no-untyped-def]
-    features,
-    labels,
-    norms,
-    noise,
-    theta,
-    gradient,
-    progress,
-    step_sizes,
-    ridge,
-    clip_norm,
-    batch_size,
-    epoch_ends,
-    times,
-    released,
-):
+def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # type: ignore[no-untyped-def]
     """Take in rows; after each full batch, and after the last of an epoch, make a step.
 
     `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
     and gradients clipped; `noise` has a row for each step that these rows complete.
     """
+    step_sizes, ridge, clip_norm, batch_size, times = settings
+    theta, gradient, progress, released = state
     rows, dimension = features.shape
     used = 0
     for i in range(rows):
@@ -526,41 +431,24 @@ def step_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_and_step(  # type: ignore[no-untyped-def]
-    rng, scales, error, label_noise_std, step_size, clip_norm, noise, first_averaged, record, risks
-):
-    """Fresh Gaussian rows, given noise; returns the mean risk from `first_averaged` on, and clips.
+def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
+    """Fresh Gaussian rows, given noise (steps, d); `risks` receives the start's and each step's.
 
-    `error` is θ - θ*; `risks` receives the excess risk after the steps in `record`.
+    `error` is θ - θ*.
     """
     steps, dimension = noise.shape
     sample = np.empty(dimension)
-    total, clipped, slot = 0.0, 0, 0
     for step in range(steps + 1):
         if step > 0:
-            residual, squared = 0.0, 0.0
+            residual = 0.0
             for j in range(dimension):
                 sample[j] = scales[j] * rng.standard_normal()
-                squared += sample[j] * sample[j]
                 residual += sample[j] * error[j]
             residual -= label_noise_std * rng.standard_normal()
-            norm = math.sqrt(squared)
-            if abs(residual) * norm > clip_norm:
-                residual = math.copysign(clip_norm / norm, residual)
-                clipped += 1
             for j in range(dimension):
                 error[j] -= step_size * (residual * sample[j] + noise[step - 1, j])
-        wanted = slot < len(record) and record[slot] == step
-        if wanted or step >= first_averaged:
-            risk = 0.0
-            for j in range(dimension):
-                move = scales[j] * error[j]
-                risk += move * move
-            risk *= 0.5
-            if wanted:
-                risks[slot] = risk
-                slot += 1
-            if step >= first_averaged:
-                total += risk
-    averaged = steps + 1 - first_averaged
-    return (total / averaged if averaged > 0 else math.nan), clipped
+        risk = 0.0
+        for j in range(dimension):
+            move = scales[j] * error[j]
+            risk += move * move
+        risks[step] = 0.5 * risk

@@ -14,25 +14,29 @@ from privreg.algorithms.samples import (
     LARGEST_PARAMETER,
     Chunk,
     Samples,
-    WalkedSamples,
     as_samples,
-    moments,
-    require_clip_norm,
-    rescale_samples,
+    clippable_chunks,
     sum_clipped,
+    sum_moments,
+)
+from privreg.algorithms.settings import (
+    initial_point,
+    released_setting,
+    require_clip_norm,
+    require_increasing,
 )
 from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
     Rebuilt,
     frozen,
-    require_array,
     require_broadcast,
-    require_callable,
     require_count,
-    require_counts,
-    require_frozen,
     require_number,
     require_real,
     require_rng,
+    require_scale,
     short,
 )
 from privreg.kernels import standard_normal
@@ -45,20 +49,18 @@ from privreg.privacy.budget import (
 )
 from privreg.privacy.release import USUAL, Diagnostic, OneOfMany, Release
 
-FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
 KEPT_NUMBERS = 1 << 24
 PILOT_ROWS = 1 << 16
-POSITIVE = {"above": 0.0, "infinite": True}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScreenedSamples(Rebuilt):
     """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
 
-    `centres` (points, p) is that path by step; its last point stands for all later steps. No row of
-    the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches `clip_norm`; `kept` are the
-    other rows. Samples of which a quarter of the rows or 128 MB would have to be kept are refused.
+    `screen` makes it. `centres` (points, p) is that path by step; its last point stands for all
+    later steps. No row of the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches
+    `clip_norm`; `kept` are the other rows.
     """
 
     not_private: ClassVar[bool] = True
@@ -66,24 +68,14 @@ class ScreenedSamples(Rebuilt):
     centres: FloatArray
     radius: float
     clip_norm: float
-    gram: FloatArray = field(init=False, repr=False)
-    moment: FloatArray = field(init=False, repr=False)
-    kept: Chunk = field(init=False, repr=False)
+    gram: FloatArray = field(repr=False)
+    moment: FloatArray = field(repr=False)
+    kept: Chunk = field(repr=False)
 
     def __post_init__(self) -> None:
-        samples = as_samples(self.samples)
-        limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
-        shape = (None, samples.dimension)
-        centres = require_frozen("centres", self.centres, shape=shape, **limits)
-        radius = require_number("radius", self.radius, least=0, most=LARGEST_PARAMETER)
-        clip_norm = require_number("clip_norm", self.clip_norm, **POSITIVE)
-        clip_norm = float(require_clip_norm(clip_norm))
-        sums = _split(samples, centres, radius, clip_norm)
-        if sums is None:
-            raise ValueError(
-                "samples must have more rows that cannot clip within the radius, got too few"
-            )
-        _set_sums(self, samples, centres, radius, clip_norm, sums)
+        for name in ("centres", "gram", "moment"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+        object.__setattr__(self, "kept", Chunk(*map(frozen, self.kept)))
 
     def is_of(self, samples: Samples) -> bool:
         """Whether it was these samples that were screened."""
@@ -98,7 +90,7 @@ class ScreenedSamples(Rebuilt):
     def clipped_gradient_sum(
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """As `clipped_gradient.clipped_gradient_sum`, at a cost of p² and the kept rows."""
+        """As `samples.clipped_gradient_sum`, at a cost of p² and the kept rows."""
         sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
@@ -127,36 +119,19 @@ def screen(
     would have to be kept, or the descent diverges.
     """
     samples = as_samples(samples)
+    chunks = clippable_chunks(samples, np.array([clip_norm]))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
-            rescale_samples(samples, np.array([clip_norm])),
-            step_size=step_size,
-            gradient_noise_std=gradient_noise_std,
-            steps=steps,
-            lanes=lanes,
-            start=start,
+            chunks, samples.sample_size, start, step_size, gradient_noise_std, steps, lanes
         )
     if not (radius <= LARGEST_PARAMETER and np.max(np.abs(centres)) <= LARGEST_PARAMETER):
         return None
-    sums = _split(samples, centres, radius, clip_norm)
-    if sums is None:
-        return None
-    screened = object.__new__(ScreenedSamples)
-    _set_sums(screened, samples, frozen(centres), radius, clip_norm, sums)
-    return screened
-
-
-def _split(
-    samples: Samples, centres: FloatArray, radius: float, clip_norm: float
-) -> tuple[FloatArray, FloatArray, Chunk] | None:
-    """Sums of the rows that cannot clip within the tube, and the other rows, if they are few."""
     p = samples.dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
     kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
     left = min(KEPT_SHARE * samples.sample_size, KEPT_NUMBERS / p)
-    chunks = rescale_samples(samples, np.array([clip_norm])).chunks()
     with np.errstate(over="ignore", invalid="ignore"):
-        for features, labels, norms in chunks:
+        for features, labels, norms in chunks():
             # Centres by rows: the maximum over them then runs along contiguous numbers.
             residual = np.max(np.abs(labels - centres @ features.T), axis=0)
             # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
@@ -174,28 +149,8 @@ def _split(
         # No entry of a Gram matrix is larger than its largest on the diagonal.
         if not isfinite(float(gram.trace() + moment.sum())):
             return None
-    return gram, moment, Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
-
-
-def _set_sums(
-    screened: ScreenedSamples,
-    samples: Samples,
-    centres: FloatArray,
-    radius: float,
-    clip_norm: float,
-    sums: tuple[FloatArray, FloatArray, Chunk],
-) -> None:
-    gram, moment, kept = sums
-    for name, value in (
-        ("samples", samples),
-        ("centres", centres),
-        ("radius", radius),
-        ("clip_norm", clip_norm),
-        ("gram", frozen(gram)),
-        ("moment", frozen(moment)),
-        ("kept", Chunk(*map(frozen, kept))),
-    ):
-        object.__setattr__(screened, name, value)
+    rows = Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
+    return ScreenedSamples(samples, centres, radius, clip_norm, gram, moment, rows)
 
 
 def _first_rows(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -208,18 +163,18 @@ def _first_rows(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _tube(
-    samples: Samples,
-    *,
+    chunks: Callable[[], Iterator[Chunk]],
+    sample_size: int,
+    start: FloatArray,
     step_size: float,
     gradient_noise_std: float,
     steps: int,
     lanes: int,
-    start: FloatArray,
 ) -> tuple[float, FloatArray]:
-    pilot = samples
-    if samples.sample_size > PILOT_ROWS:
-        pilot = WalkedSamples(samples, PILOT_ROWS, _first_rows)
-    covariance, moment = (total / pilot.sample_size for total in moments(pilot))
+    """Radius of the tube and its centre path, from the first rows."""
+    rows = min(sample_size, PILOT_ROWS)
+    totals = sum_moments(_first_rows(chunks()), start.size)
+    covariance, moment = (total / rows for total in totals)
     if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
         return np.inf, start[None]
     eigenvalues = np.linalg.eigvalsh(covariance)
@@ -239,10 +194,10 @@ def _tube(
         if not np.linalg.norm(move) > 1e-3 * radius:
             break
     path = np.array(centres)
-    if pilot.sample_size < samples.sample_size:
+    if rows < sample_size:
         # Twice the sampling error of a least-squares fit to the pilot rows alone.
-        square = np.mean(np.concatenate([labels for _, labels, _ in pilot.chunks()]) ** 2)
-        radius += 2 * np.sqrt(square * np.sum(1 / np.maximum(eigenvalues, 0)) / pilot.sample_size)
+        square = np.mean(np.concatenate([labels for _, labels, _ in _first_rows(chunks())]) ** 2)
+        radius += 2 * np.sqrt(square * np.sum(1 / np.maximum(eigenvalues, 0)) / rows)
     # Without noise the radius is rounding's alone.
     return float(radius + 1e-9 * np.max(np.linalg.norm(path, axis=1))), path
 
@@ -306,15 +261,9 @@ class FullBatchIterates(Rebuilt):
         size = shared_sample_size(
             self._declared_size, records=int(self.sample_size), neighbours=relation
         )
-        if not np.all(np.isfinite(self.clip_norm)):
-            # A row that nothing clips can end the run, and with it every other setting.
-            raise ValueError(
-                "setting must be of a run with finite clip_norm throughout for a release"
-            )
-        index = self._settings.take(setting)
-        bound, noise = float(self.clip_norm[index]), float(self.gradient_noise_std[index])
-        if not noise > 0:
-            raise ValueError(f"setting must have noise for a release, got {noise:g}")
+        index, bound, noise = released_setting(
+            self._settings, setting, clip_norm=self.clip_norm, noise=self.gradient_noise_std
+        )
         gradients = np.prod(self.clipped_fraction.non_private.shape[-2:])
         change = float(sum_sensitivity(bound, neighbours=relation)) / size
         budget = Budget(float(gradients) * (change / noise) ** 2 / 2, relation)
@@ -338,9 +287,9 @@ def full_batch_noise_std(
     Parameters
     ----------
     clip_norm : array_like, shape (...)
-        Clipping bound γ on a row's gradient norm, more than 0; `inf` is none.
+        Clipping bound γ on a row's gradient norm, from 1e-12 to 1e12; `inf` is none.
     rho : array_like, shape (...)
-        Total zCDP budget ρ, more than 0; `inf` asks for nothing.
+        Total zCDP budget ρ, from 1e-12 on; `inf` asks for nothing.
     sample_size : float
         What the run divides its sums by, n, at least 1 and at most 1e15.
     gradients : array_like, shape (...)
@@ -364,17 +313,11 @@ def full_batch_noise_std(
     """
     n = require_number("sample_size", sample_size, least=1, most=1e15)
     count = require_real("gradients", gradients, least=1)
-    bound = require_real("clip_norm", clip_norm, above=0, infinite=True)
-    total = require_real("rho", rho, above=0, infinite=True)
+    bound = require_clip_norm(clip_norm)
+    total = require_real("rho", rho, least=LEAST, infinite=True)
     require_broadcast(clip_norm=bound, rho=total, gradients=count)
-    # The root of the ratio from roots, since the ratio itself can underflow.
-    per_gradient = gaussian_noise_std(
-        sensitivity=sum_sensitivity(bound, neighbours=neighbours) / n, rho=total
-    )
-    # A share that underflows would be no noise at all.
-    least = np.where(np.isfinite(total), np.finfo(np.float64).tiny, 0.0)
-    with np.errstate(over="ignore"):
-        return np.sqrt(count) * np.maximum(per_gradient, least)
+    change = sum_sensitivity(bound, neighbours=neighbours) / n
+    return np.sqrt(count) * gaussian_noise_std(sensitivity=change, rho=total)
 
 
 def full_batch_dpgd(
@@ -390,7 +333,6 @@ def full_batch_dpgd(
     start: ArrayLike | None = None,
     times: ArrayLike | None = None,
     screening: bool | ScreenedSamples = True,
-    progress: Callable[[int], object] | None = None,
 ) -> FullBatchIterates:
     r"""Gradient descent on the mean squared loss with clipped gradients and Gaussian noise.
 
@@ -406,12 +348,13 @@ def full_batch_dpgd(
     samples : Samples
         Data: `ArraySamples(features, labels)`, or `GaussianSamples` that are never held.
     clip_norm : array_like, shape settings
-        Clipping bound γ, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
+        Clipping bound γ, from 1e-12 to 1e12; or `inf`, which clips nothing.
     step_size : float
-        Step size η, more than 0 and at most 1e50.
+        Step size η, from 1e-12 to 1e12.
     gradient_noise_std : array_like, shape settings
-        λ of `full_batch_noise_std`, at least 0 and at most 1e50; broadcast with `clip_norm`. All
-        settings of a run share its standard normal draws: only one of them may be released.
+        λ of `full_batch_noise_std`, which is 0 or more and at most 1e12; broadcast with
+        `clip_norm`. All settings of a run share its standard normal draws: only one of them may be
+        released.
     steps : int
         Number of steps T of each run, at least 1.
     rng : Generator
@@ -423,20 +366,18 @@ def full_batch_dpgd(
         public or was released before (`private_count`). By default the number of rows, which
         replace-one and zero-out neighbours share; a release under add-remove must be given it.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
+        θ_0, independent of the data, at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
         Steps in 1..T to return, increasing, may be empty; all by default.
     screening : bool or ScreenedSamples
         Let rows that provably cannot clip enter through their Gram matrix (`screening`), or take
         the caller's screening of these samples at a bound no larger than any in `clip_norm`, which
         is checked. The iterates agree with those of the plain pass up to rounding.
-    progress : callable, optional
-        Called with 1 after each step.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the iterates overflow because the step size is too large.
+        If the iterates overflow because the step size is too large.
 
     Guarantee
     ---------
@@ -452,17 +393,19 @@ def full_batch_dpgd(
     ------
     brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
     """
-    noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=1e50)
+    noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=MOST)
     bounds = require_clip_norm(clip_norm)
-    if bounds.shape != noise.shape:
-        require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
-        bounds, noise = np.broadcast_arrays(bounds, noise)
-    bounds, noise = frozen(bounds), frozen(noise)
+    require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
+    bounds, noise = map(frozen, np.broadcast_arrays(bounds, noise))
     if bounds.size == 0:
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
-    step_size = require_number("step_size", step_size, above=0, most=1e50)
+    step_size = require_scale("step_size", step_size)
     require_rng("rng", rng)
+    if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
+        raise ValueError(
+            f"screening must be a truth value or ScreenedSamples, got {short(screening)}"
+        )
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
         if not screened.is_of(samples):
@@ -478,15 +421,9 @@ def full_batch_dpgd(
     rows, p = samples.sample_size, samples.dimension
     # Which relation it is for is said at the release, which asks for a declared number itself.
     n = shared_sample_size(sample_size, records=rows, neighbours=Neighbours.REPLACE_ONE)
-    limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
-    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
-    wanted = _checked_times(times, steps)
-    if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
-        raise ValueError(
-            f"screening must be a truth value or ScreenedSamples, got {short(screening)}"
-        )
-    if progress is not None:
-        require_callable("progress", progress)
+    origin = initial_point(start, p)
+    times = np.arange(1, steps + 1) if times is None else times
+    wanted = require_increasing("times", times, most=steps)
 
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip_norm = bounds.repeat(runs)
@@ -501,7 +438,7 @@ def full_batch_dpgd(
             lanes=lanes,
             start=origin,
         )
-    rescaled = rescale_samples(samples, lane_clip_norm)
+    chunks = clippable_chunks(samples, lane_clip_norm)
     theta = origin[:, None].repeat(lanes, axis=1)
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
@@ -511,7 +448,7 @@ def full_batch_dpgd(
             if screened is not None and screened.holds(theta, step=step - 1):
                 descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
             else:
-                descent, clipped = sum_clipped(rescaled.chunks(), theta, lane_clip_norm)
+                descent, clipped = sum_clipped(chunks(), theta, lane_clip_norm)
             normals = standard_normal(rng, (runs, p)).T[:, None, :]
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
             # Larger ones would leave double precision inside a sum; NaN compares as too large.
@@ -524,8 +461,6 @@ def full_batch_dpgd(
             if slot < wanted.size and step == wanted[slot]:
                 iterates[:, slot] = theta.T
                 slot += 1
-            if progress is not None:
-                progress(1)
     shape = (*bounds.shape, runs)
     return FullBatchIterates(
         iterates=iterates.reshape(*shape, wanted.size, p),
@@ -539,12 +474,3 @@ def full_batch_dpgd(
         _declared_size=None if sample_size is None else n,
         _settings=OneOfMany(bounds.shape),
     )
-
-
-def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
-    if times is None:
-        return np.arange(1, steps + 1)
-    wanted = require_counts("times", times)
-    if wanted.ndim != 1 or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1):
-        raise ValueError(f"times must be increasing within 1..{steps}, got {short(times)}")
-    return wanted

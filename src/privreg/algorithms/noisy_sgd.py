@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from math import erfc, exp, inf, pi, sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from privreg.algorithms.samples import Chunk, checked_data, require_clip_norm, rescaled, row_norms
+from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.algorithms.settings import released_setting, require_clip_norm, require_places
 from privreg.checks import (
+    MOST,
+    FloatArray,
     Immutable,
     Rebuilt,
     frozen,
@@ -26,13 +29,12 @@ from privreg.checks import (
     require_number,
     require_real,
     require_rng,
+    require_scale,
 )
 from privreg.kernels import inner_product, standard_normal
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import USUAL, Diagnostic, OneOfMany, Release
 
-# Steps, norms and noise up to here stay far from overflow in every intermediate.
-LARGEST = 1e50
 # Below this share of its parts a sum of squares is formed again, coordinate by coordinate.
 CANCELLED = 1e-6
 
@@ -52,37 +54,33 @@ class LinearRecords(Immutable):
     ----------
     shape : {"uniform", "gaussian"}
         Law of u.
-    mean : array_like, shape (d,)
-        μ, at least -1e50 and at most 1e50.
-    std : array_like, shape (d,)
-        s, at least 0 and at most 1e50.
-    target : array_like, shape (d,)
-        Ground truth x̃, at least -1e50 and at most 1e50.
+    mean, std, target : array_like, shape (d,)
+        μ, s and the ground truth x̃, at most 1e12 in size; s is at least 0.
     label_noise_std : float
-        Standard deviation of the label noise before it is clipped, at least 0 and at most 1e50.
+        Standard deviation of the label noise before it is clipped, 0 or from 1e-12 to 1e12.
     label_noise_clip : float
-        More than 0, in standard deviations; `inf` clips nothing.
+        In standard deviations, from 1e-12 to 1e12; `inf` clips nothing.
     """
 
     shape: Literal["uniform", "gaussian"]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    target: NDArray[np.float64]
+    mean: FloatArray
+    std: FloatArray
+    target: FloatArray
     label_noise_std: float = 0.0
     label_noise_clip: float = inf
 
     def __post_init__(self) -> None:
         require_choice("shape", self.shape, ("uniform", "gaussian"))
-        target = require_array("target", self.target, shape=(None,), least=-LARGEST, most=LARGEST)
-        for name, least in (("mean", -LARGEST), ("std", 0.0), ("target", -LARGEST)):
+        shape: tuple[int | None, ...] = (None,)
+        for name, least in (("target", -MOST), ("mean", -MOST), ("std", 0.0)):
             value = getattr(self, name)
-            array = require_frozen(name, value, shape=target.shape, least=least, most=LARGEST)
+            array = require_frozen(name, value, shape=shape, least=least, most=MOST)
             object.__setattr__(self, name, array)
-        for name, infinite in (("label_noise_std", False), ("label_noise_clip", True)):
-            number = require_number(name, getattr(self, name), least=0, infinite=infinite)
-            object.__setattr__(self, name, number)
-        require_number("label_noise_std", self.label_noise_std, most=LARGEST)
-        require_number("label_noise_clip", self.label_noise_clip, above=0, infinite=True)
+            shape = array.shape
+        noise = require_scale("label_noise_std", self.label_noise_std, zero=True)
+        clip = require_scale("label_noise_clip", self.label_noise_clip, infinite=True)
+        object.__setattr__(self, "label_noise_std", noise)
+        object.__setattr__(self, "label_noise_clip", clip)
 
     @classmethod
     def uniform(
@@ -94,10 +92,10 @@ class LinearRecords(Immutable):
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width, at most 1e50 each."""
+        """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
         truth = require_array("target", target, shape=(None,))
-        mean = require_number("mean", mean, least=-LARGEST, most=LARGEST)
-        half_width = require_number("half_width", half_width, least=0, most=LARGEST)
+        mean = require_number("mean", mean)
+        half_width = require_scale("half_width", half_width, zero=True)
         return cls(
             "uniform",
             np.full(truth.size, mean),
@@ -120,24 +118,16 @@ class LinearRecords(Immutable):
     def _label_noise_square(self) -> float:
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
-    def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
-        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...).
-
-        Parameters are at least -1e100 and at most 1e100.
-        """
+    def risk(self, parameters: ArrayLike) -> FloatArray:
+        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
         point = require_array(
-            "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
+            "parameters", parameters, shape=(..., self.dimension), least=-MOST, most=MOST
         )
-        return np.asarray(self._risk(point, self._label_noise_square))
-
-    def _risk(self, point: NDArray[np.float64], label_noise_square: float) -> Any:
         error = point - self.target
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
-        return 0.5 * (excess + label_noise_square)
+        return np.asarray(0.5 * (excess + self._label_noise_square))
 
-    def sample(
-        self, count: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sample(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Features of shape (count, d) and labels of shape (count,)."""
         count = require_count("count", count)
         require_rng("rng", rng)
@@ -175,15 +165,15 @@ def simulate_noisy_sgd(
     ----------
     records : LinearRecords
     initial : array_like, shape (d,)
-        Start x_0.
+        Start x_0, at most 1e12 in size.
     step_sizes : array_like, shape (n,)
-        Discrete steps η, one a record, at least 0.
+        Discrete steps η, one a record, from 0 to 1e12.
     gradient_noise_stds : array_like, shape (S,)
-        Standard deviations σ of the gradient noise, at least 0.
+        Standard deviations σ of the gradient noise, from 0 to 1e12.
     clip_norms : array_like, shape (C,)
-        Norms c, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
+        Norms c, from 1e-12 to 1e12; or `inf`, which clips nothing.
     ridge : float
-        Penalty δ, at least 0.
+        Penalty δ, 0 or from 1e-12 to 1e12.
     rng : numpy.random.Generator
 
     Guarantee
@@ -200,9 +190,8 @@ def simulate_noisy_sgd(
     lin2025, Algorithm 1; the clipped variant of section 5, where the paper leaves open whether the
     penalty's gradient is clipped too.
     """
-    require_instance("records", records, LinearRecords)
-    steps, none = _steps(step_sizes), (np.empty((0, 0)), np.empty(0))
-    return _run(records, *none, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
+    descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
+    return _run(records, None, *descent)
 
 
 def run_noisy_sgd(
@@ -225,22 +214,15 @@ def run_noisy_sgd(
     labels : array_like, shape (n,)
     records : LinearRecords
         The law that the recorded population risk refers to; nothing is drawn from it.
-    clip_norms : array_like, shape (C,)
-        At least 1e-50 and at most 1e50; or `inf`, which clips nothing and takes only records whose
-        squares are numbers.
-    initial, step_sizes, gradient_noise_stds, ridge, rng
-        As for :func:`simulate_noisy_sgd`.
+    initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
+        As for :func:`simulate_noisy_sgd`; `inf` takes only records whose squares are numbers.
 
     Guarantee
     ---------
     As for :func:`simulate_noisy_sgd`: none without clipping.
     """
-    require_instance("records", records, LinearRecords)
-    steps = _steps(step_sizes)
-    rows, targets = checked_data(
-        features, labels, sample_size=steps.size, dimension=records.dimension
-    )
-    return _run(records, rows, targets, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
+    descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
+    return _run(records, (features, labels), *descent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +241,11 @@ class NoisySGDRuns(Rebuilt):
     clip_norms : ndarray, shape (C,)
     """
 
-    iterate: NDArray[np.float64]
-    risk: Diagnostic[NDArray[np.float64]]
-    clipped_fraction: Diagnostic[NDArray[np.float64]]
-    gradient_noise_stds: NDArray[np.float64]
-    clip_norms: NDArray[np.float64]
+    iterate: FloatArray
+    risk: Diagnostic[FloatArray]
+    clipped_fraction: Diagnostic[FloatArray]
+    gradient_noise_stds: FloatArray
+    clip_norms: FloatArray
     _settings: OneOfMany = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -276,7 +258,7 @@ class NoisySGDRuns(Rebuilt):
         setting: tuple[int, int] | None = None,
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
-    ) -> Release[NDArray[np.float64]]:
+    ) -> Release[FloatArray]:
         r"""The last iterate of one setting, with what all its iterates together cost.
 
         .. math:: \rho = 2c^2/\sigma^2
@@ -293,22 +275,11 @@ class NoisySGDRuns(Rebuilt):
         neighbours : Neighbours
             Replace-one or zero-out: records keep their places.
         """
-        relation = Neighbours(neighbours)
-        if relation is Neighbours.ADD_REMOVE:
-            raise ValueError(
-                "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more "
-                "would move the later ones to other steps"
-            )
-        if not np.all(np.isfinite(self.clip_norms)):
-            # A record that nothing clips can end the run, and with it every other setting.
-            raise ValueError(
-                "setting must be of a run with finite clip_norms throughout for a release"
-            )
-        index = self._settings.take(setting)
-        noise = float(self.gradient_noise_stds[index[0]])
-        norm = float(self.clip_norms[index[1]])
-        if not noise > 0:
-            raise ValueError(f"setting must have noise for a release, got {noise:g}")
+        relation = require_places(neighbours)
+        noises, norms = np.broadcast_arrays(self.gradient_noise_stds[:, None], self.clip_norms)
+        index, norm, noise = released_setting(
+            self._settings, setting, clip_norm=norms, noise=noises
+        )
         budget = Budget(2 * (norm / noise) ** 2, relation)
         return Release(self.iterate[index], budget, USUAL)
 
@@ -331,11 +302,7 @@ def clipped_normal_variance(clip_norm: float) -> float:
     return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
 
 
-def _steps(step_sizes: ArrayLike) -> NDArray[np.float64]:
-    return require_array("step_sizes", step_sizes, shape=(None,), least=0, most=LARGEST)
-
-
-def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _vector(name: str, numbers: FloatArray) -> FloatArray:
     """One number or several, as a vector."""
     if numbers.ndim > 1 or numbers.size == 0:
         raise ValueError(f"{name} must be a number or a vector of them, got {numbers.shape}")
@@ -344,55 +311,50 @@ def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _run(
     records: LinearRecords,
-    rows: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    data: tuple[ArrayLike, ArrayLike] | None,
     initial: ArrayLike,
-    steps: NDArray[np.float64],
+    step_sizes: ArrayLike,
     gradient_noise_stds: ArrayLike,
     clip_norms: ArrayLike,
     ridge: float,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    start = require_array(
-        "initial", initial, shape=(records.dimension,), least=-LARGEST, most=LARGEST
-    )
+    """A run on features and labels, or on records drawn from their law."""
+    require_instance("records", records, LinearRecords)
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
+    rows, labels = np.empty((0, 0)), np.empty(0)
+    if data is not None:
+        rows, labels = checked_data(*data, sample_size=steps.size, dimension=records.dimension)
+    start = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
     noises = _vector(
         "gradient_noise_stds",
-        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=LARGEST),
+        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=MOST),
     )
     clip_norms = _vector("clip_norms", require_clip_norm(clip_norms, name="clip_norms"))
-    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
+    ridge = require_scale("ridge", ridge, zero=True)
     require_rng("rng", rng)
     settings = noises.size * clip_norms.size
     iterate = start[None].repeat(settings, axis=0)
-    label_noise_square = records._label_noise_square
     risk = np.empty((settings, steps.size + 1))
-    risk[:, 0] = records._risk(start, label_noise_square)
+    risk[:, 0] = records.risk(start)
     clipped = np.zeros(settings)
-    # A row that is beyond the range is rare, and found where its square is formed anyhow.
-    for in_range in (False, True):
-        if one_pass(
-            rng,
-            rows,
-            labels,
-            records.shape == "uniform",
-            records.mean,
-            records.std,
-            records.target,
-            records.label_noise_std,
-            records.label_noise_clip,
-            label_noise_square,
-            steps,
-            noises,
-            clip_norms,
-            ridge,
-            iterate,
-            risk,
-            clipped,
-            in_range,
-        ):
-            break
-        rows, labels = _rescaled(rows, labels, clip_norms)
+    law = (
+        records.shape == "uniform",
+        records.mean,
+        records.std,
+        records.target,
+        records.label_noise_std,
+        records.label_noise_clip,
+        records._label_noise_square,
+    )
+    given = Chunk(rows, labels, row_norms(rows))
+    rows, labels, _ = found = rescaled(given)
+    if found is not given and not np.all(np.isfinite(clip_norms)):
+        raise ValueError(
+            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
+            "most 1e110 where a gradient is not clipped, got others"
+        )
+    one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
     fraction = clipped.reshape(shape) / steps.size
@@ -406,40 +368,10 @@ def _run(
     )
 
 
-def _rescaled(
-    rows: NDArray[np.float64], labels: NDArray[np.float64], clip_norms: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    given = Chunk(rows, labels, row_norms(rows))
-    found = rescaled(given)
-    if found is not given and not np.all(np.isfinite(clip_norms)):
-        raise ValueError(
-            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-            "most 1e110 where a gradient is not clipped, got others"
-        )
-    return found.features, found.labels
-
-
 @njit(cache=True, nogil=True)
-def one_pass(
-    rng: np.random.Generator,
-    rows: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    uniform: bool,
-    mean: NDArray[np.float64],
-    std: NDArray[np.float64],
-    target: NDArray[np.float64],
-    label_noise_std: float,
-    label_noise_clip: float,
-    label_noise_square: float,
-    step_sizes: NDArray[np.float64],
-    gradient_noise_stds: NDArray[np.float64],
-    clip_norms: NDArray[np.float64],
-    ridge: float,
-    iterate: NDArray[np.float64],
-    risk: NDArray[np.float64],
-    clipped: NDArray[np.float64],
-    in_range: bool,
-) -> bool:
+def one_pass(  # type: ignore[no-untyped-def]
+    rng, rows, labels, law, step_sizes, noises, clip_norms, ridge, iterate, risk, clipped
+):
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
     A setting is a noise and a norm, all norms at the first noise first.
@@ -447,20 +379,13 @@ def one_pass(
     Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
     in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
     whose gradient was longer than the norm.
-
-    Returns whether all rows and labels are in the range of `is_within_range`, which is not
-    looked at if `in_range` says so; where not, nothing has been drawn or written.
     """
+    uniform, mean, std, target, label_noise_std, label_noise_clip, label_noise_square = law
     settings, dimension = iterate.shape
     given = rows.shape[0] > 0
-    if given and not in_range:
-        for k in range(step_sizes.size):
-            square = inner_product(rows[k], rows[k])
-            if not (1e-100 <= square <= 1e100 and abs(labels[k]) <= 1e110):
-                return False
     noise_std, clip_norm = np.empty(settings), np.empty(settings)
     for s in range(settings):
-        noise_std[s] = gradient_noise_stds[s // clip_norms.size]
+        noise_std[s] = noises[s // clip_norms.size]
         clip_norm[s] = clip_norms[s % clip_norms.size]
     width = math.sqrt(3.0)
     row = np.empty(dimension)
@@ -516,4 +441,3 @@ def one_pass(
             along = inner_product(mean, error)
             spread = inner_product(scaled, scaled)
             risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_square)
-    return True

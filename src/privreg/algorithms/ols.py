@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from privreg.algorithms.samples import Samples, as_samples, moments
-from privreg.checks import require_number
-
-FloatArray = NDArray[np.float64]
+from privreg.checks import FloatArray, require_number
 
 
 @dataclass(frozen=True)

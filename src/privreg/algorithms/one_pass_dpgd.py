@@ -22,17 +22,19 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.algorithms.settings import require_increasing
 from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
     Immutable,
     require_broadcast,
     require_count,
-    require_counts,
     require_frozen,
     require_instance,
-    require_number,
     require_real,
     require_rng,
-    short,
+    require_scales,
 )
 from privreg.kernels import FEWEST, inner_product, standard_normal
 from privreg.models import LinearModel
@@ -50,23 +52,13 @@ from privreg.schedules import Schedule, noise_multipliers, step_shape
 
 @njit(cache=True, nogil=True)
 def draw_and_step(  # type: ignore[no-untyped-def]
-    rng,
-    eigenvalues,
-    deviation,
-    label_noise_std,
-    step_shape,
-    noise_shape,
-    bounds,
-    amplitude,
-    clip_norm,
-    record,
-    risk_out,
+    rng, eigenvalues, deviation, label_noise_std, runs, record, risk_out
 ):
     """Gaussian samples drawn in the loop; `deviation` is theta - theta*, shape (settings, d).
 
-    Column i of `step_shape` and `noise_shape` (samples, shapes) is of settings `bounds[i]` up to
-    `bounds[i + 1]`. A step without private noise draws no direction.
+    A step without private noise draws no direction.
     """
+    step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings, dimension = deviation.shape
     scale = np.sqrt(eigenvalues)
     sample = np.empty(dimension)
@@ -137,8 +129,7 @@ def step_block(  # type: ignore[no-untyped-def]
 
     `predictions` (sample_size, settings) are those of the parameters before the block; `gram` and
     `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
-    directions of the private noise (no column if the block has none). `step_shape`, `noise_shape`
-    and `bounds` are as for `draw_and_step`.
+    directions of the private noise (no column if the block has none).
 
     Returns whether all rows and labels are in the range of `is_within_range`; where not, the
     moves mean nothing.
@@ -248,24 +239,13 @@ def step_rows(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def step_narrow_rows(  # type: ignore[no-untyped-def]
-    rows,
-    labels,
-    directions,
-    step_shape,
-    noise_shape,
-    bounds,
-    amplitude,
-    clip_norm,
-    in_range,
-    parameters,
+    rows, labels, directions, runs, in_range, parameters
 ):
     """All settings, sample by sample; `parameters` (d, settings) are moved in place.
 
-    `directions` are as for `step_rows`, the other arguments as for `step_block`.
-
-    Returns whether all rows and labels are in the range of `is_within_range`; where not,
-    nothing is moved.
+    `directions` and what is returned are as for `step_rows`.
     """
+    step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     dimension, settings = parameters.shape
     squared_norms, within = _squared_norms(rows, labels, in_range)
     if not within:
@@ -303,22 +283,10 @@ def step_narrow_rows(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def isotropic_steps(  # type: ignore[no-untyped-def]
-    rng,
-    dimension,
-    squared_error,
-    label_noise_std,
-    step_shape,
-    noise_shape,
-    bounds,
-    amplitude,
-    clip_norm,
-    record,
-    risk_out,
+    rng, dimension, squared_error, label_noise_std, runs, record, risk_out
 ):
-    """One squared error a setting; a step draws what all settings share.
-
-    `step_shape`, `noise_shape` and `bounds` are as for `draw_and_step`.
-    """
+    """One squared error a setting; a step draws what all settings share."""
+    step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings = len(amplitude)
     error = np.full(settings, squared_error)
     kick = 2 * clip_norm * amplitude
@@ -399,8 +367,8 @@ def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
                 return 2 * centre * cube
 
 
-# Steps, norms and their products up to here stay far from overflow in every intermediate.
-LARGEST, LARGEST_STEP = 1e50, 1e30
+# Steps of clipped gradients up to here stay far from overflow in every intermediate.
+LARGEST_STEP = 1e30
 CHUNK, ROWS_OF_ONE = 32, 1024
 # Up to so many columns, inner products between the samples of a block cost more than they save.
 NARROW = 16
@@ -416,18 +384,12 @@ class Mechanism(Immutable):
     Parameters
     ----------
     step_shape, noise_shape : array_like, shape (sample_size,)
-        Step sizes and noise multipliers at unit amplitude, at least 0 and at most 1e50; kept as
-        read-only copies.
+        Step sizes and noise multipliers at unit amplitude, at least 0; kept as read-only copies.
+        Products of the largest with amplitude and clip norm are at most 1e30.
     amplitude, clip_norm : array_like, shape (settings,)
-        At least 1e-50 and at most 1e50, with products with the largest step and noise of at
-        most 1e30.
+        At least 1e-12; the amplitude is at most 1e12.
     budget : Budget
-        The promise; an infinite one promises nothing.
-
-    Raises
-    ------
-    ValueError
-        The noise does not keep the promise.
+        The promise, which the noise must keep; an infinite one promises nothing.
 
     Guarantee
     ---------
@@ -443,32 +405,31 @@ class Mechanism(Immutable):
     bombari2025, Algorithm 1 and Proposition 4.1.
     """
 
-    step_shape: NDArray[np.float64]
-    noise_shape: NDArray[np.float64]
-    amplitude: NDArray[np.float64]
-    clip_norm: NDArray[np.float64]
+    step_shape: FloatArray
+    noise_shape: FloatArray
+    amplitude: FloatArray
+    clip_norm: FloatArray
     budget: Budget
 
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
-        limits = {"least": 0.0, "most": LARGEST}
         # What was checked is what will be used: these arrays are read-only.
-        steps = require_frozen("step_shape", self.step_shape, shape=(None,), **limits)
-        noise = require_frozen("noise_shape", self.noise_shape, shape=steps.shape, **limits)
-        limits = {"least": 1 / LARGEST, "most": LARGEST}
-        amplitude = require_frozen("amplitude", self.amplitude, shape=(None,), **limits)
-        norms = require_frozen("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
-        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST_STEP:
+        shape: tuple[int | None, ...] = (None,)
+        for name, least, most in (
+            ("step_shape", 0.0, LARGEST_STEP),
+            ("noise_shape", 0.0, LARGEST_STEP),
+            ("amplitude", LEAST, MOST),
+            ("clip_norm", LEAST, LARGEST_STEP),
+        ):
+            shape = (None,) if name == "amplitude" else shape
+            array = require_frozen(name, getattr(self, name), shape=shape, least=least, most=most)
+            object.__setattr__(self, name, array)
+            shape = array.shape
+        largest = max(np.max(self.step_shape), np.max(self.noise_shape))
+        if np.max(self.amplitude) * np.max(self.clip_norm) * largest > LARGEST_STEP:
             raise ValueError(
                 f"amplitude must make steps of clipped gradients at most {LARGEST_STEP:g}"
             )
-        for name, array in (
-            ("step_shape", steps),
-            ("noise_shape", noise),
-            ("amplitude", amplitude),
-            ("clip_norm", norms),
-        ):
-            object.__setattr__(self, name, array)
         if self.budget.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
@@ -499,16 +460,14 @@ class Mechanism(Immutable):
         budget : Budget
             For replace-one neighbours.
         clip_constant : array_like
-            Clipping constant c in units of the residual, at least 1e-40 and at most 1e40: the norm
-            is c sqrt(dimension).
+            Clipping constant c in units of the residual, from 1e-12 to 1e12: the norm is
+            c sqrt(dimension).
         """
         steps = step_shape(schedule, sample_size)
         dimension = require_count("dimension", dimension)
         require_instance("budget", budget, Budget)
-        initial = require_real("schedule", schedule.amplitude, above=0)
-        constant = require_real("clip_constant", clip_constant, least=1e-40, most=1e40)
-        if constant.size == 0:
-            raise ValueError("clip_constant must have at least one entry, got none")
+        initial = np.asarray(schedule.amplitude, dtype=float)
+        constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
         require_broadcast(schedule=initial, clip_constant=constant)
         amplitude, constant = np.broadcast_arrays(initial, constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
@@ -529,7 +488,7 @@ def fit(
     features: ArrayLike,
     labels: ArrayLike,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Run every setting of a mechanism over given samples, with the same private noise directions.
 
     Blocks of samples go through matrix products: inside a block a prediction depends on earlier
@@ -539,11 +498,9 @@ def fit(
     Parameters
     ----------
     mechanism : Mechanism
-        Which settings; see its guarantee.
     features : array_like, shape (sample_size, dimension)
-        Finite, in the order of use; as many as the mechanism has steps.
+        In the order of use; as many rows as the mechanism has steps.
     labels : array_like, shape (sample_size,)
-        Finite.
     rng : Generator
         Draws the private noise.
 
@@ -558,7 +515,6 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
-    require_instance("mechanism", mechanism, Mechanism)
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
 
@@ -569,26 +525,11 @@ def release(
     labels: ArrayLike,
     *,
     noise: NoiseSource = SECRET,
-) -> Release[NDArray[np.float64]]:
+) -> Release[FloatArray]:
     """The last iterate of a mechanism of one setting, with its budget and what it rests on.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Of one setting with a finite budget: several share their noise, and only one may leave.
-    features, labels
-        As in `fit`.
-    noise : Secret or Seeded
-        Where the noise comes from.
-
-    Returns
-    -------
-    Release
-        Of the iterate, shape (dimension,).
-
-    Guarantee
-    ---------
-    That of `fit`.
+    The guarantee is that of `fit`, for a mechanism of one setting with a finite budget: several
+    share their noise, and only one may leave.
 
     Examples
     --------
@@ -621,15 +562,15 @@ def risk_path(
     rng: np.random.Generator,
     *,
     record: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Excess risk along runs over samples drawn on the fly, which are never stored.
 
-    All settings share the data and the directions of the private noise.
+    All settings share the data and the directions of the private noise. Paths are diagnostics, not
+    private releases.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Which settings; see its guarantee. The path is a diagnostic, not a private release.
     model : LinearModel
         Draws the samples.
     rng : Generator
@@ -643,7 +584,6 @@ def risk_path(
     ndarray, shape (settings, len(record))
         Excess risk; the last step's includes the output noise.
     """
-    require_instance("mechanism", mechanism, Mechanism)
     (risk,) = risk_paths_together([mechanism], model, rng, record=record)
     return risk
 
@@ -656,8 +596,8 @@ def isotropic_risk_path(
     target_norm: float,
     label_noise_std: float,
     record: ArrayLike | None = None,
-) -> NDArray[np.float64]:
-    r"""The same for an isotropic covariance, exactly in law, at a cost that does not depend on d.
+) -> FloatArray:
+    r"""As `risk_path` for an isotropic covariance, in law, at a cost that does not depend on d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and
@@ -665,23 +605,18 @@ def isotropic_risk_path(
 
     Parameters
     ----------
-    mechanism, rng
-        As for `risk_path`.
-    record : array_like of int, optional
+    mechanism, rng, record
         As for `risk_path`.
     dimension : int
         At least 3.
-    target_norm : float
-        Norm of theta*, at least 0 and at most 1e50.
-    label_noise_std : float
-        Standard deviation of the label noise, at least 0 and at most 1e50.
+    target_norm, label_noise_std : float
+        Norm of theta* and standard deviation of the label noise, 0 or from 1e-12 to 1e12.
 
     Returns
     -------
     ndarray, shape (settings, len(record))
         Excess risk, half the squared error.
     """
-    require_instance("mechanism", mechanism, Mechanism)
     (risk,) = isotropic_risk_paths_together(
         [mechanism],
         rng,
@@ -698,14 +633,8 @@ def fit_together(
     features: ArrayLike,
     labels: ArrayLike,
     rng: np.random.Generator,
-) -> list[NDArray[np.float64]]:
-    """Run every setting of every mechanism, with the same private noise directions.
-
-    Guarantee
-    ---------
-    Each row of the results, (settings, dimension) a mechanism, keeps its mechanism's budget, as for
-    `one_pass_dpgd.fit`. Only one of all may be released: they share noise.
-    """
+) -> list[FloatArray]:
+    """As `fit` for several mechanisms: only one row of all results may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=runs.sample_size)
@@ -754,23 +683,15 @@ def risk_paths_together(
     rng: np.random.Generator,
     *,
     record: ArrayLike | None = None,
-) -> list[NDArray[np.float64]]:
-    """Excess risk along runs over samples drawn on the fly, which are never stored.
-
-    Arguments are those of `one_pass_dpgd.risk_path`. Paths are diagnostics, not private releases.
-    """
+) -> list[FloatArray]:
+    """As `risk_path` for several mechanisms."""
     require_instance("model", model, LinearModel)
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, rng, record)
     risk = np.empty((runs.settings, len(recorded)))
+    errors = np.tile(-model.target, (runs.settings, 1))
     draw_and_step(
-        rng,
-        model.eigenvalues,
-        np.tile(-model.target, (runs.settings, 1)),
-        model.label_noise_std,
-        *runs,
-        recorded,
-        risk,
+        rng, model.eigenvalues, errors, model.label_noise_std, tuple(runs), recorded, risk
     )
     return [risk[part] for part in runs.parts]
 
@@ -783,37 +704,41 @@ def isotropic_risk_paths_together(
     target_norm: float,
     label_noise_std: float,
     record: ArrayLike | None = None,
-) -> list[NDArray[np.float64]]:
-    """The same for an isotropic covariance, exactly in law, at a cost that does not depend on d.
+) -> list[FloatArray]:
+    """As `isotropic_risk_path` for several mechanisms.
 
-    Arguments are those of `one_pass_dpgd.isotropic_risk_path`. Each mechanism's risk has its law
-    exactly; jointly they share draws, but are not runs over the same samples, of which each sees
-    its own components.
+    Each mechanism's risk has its law exactly; jointly they share draws, but are not runs over the
+    same samples: each sees components of its own.
     """
     dimension = require_count("dimension", dimension, least=3)
-    target_norm = require_number("target_norm", target_norm, least=0, most=LARGEST)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
+    target_norm, label_noise_std = require_scales(
+        zero=True, target_norm=target_norm, label_noise_std=label_noise_std
+    )
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, rng, record)
     risk = np.empty((runs.settings, len(recorded)))
-    isotropic_steps(rng, dimension, target_norm**2, label_noise_std, *runs, recorded, risk)
+    isotropic_steps(rng, dimension, target_norm**2, label_noise_std, tuple(runs), recorded, risk)
     return [risk[part] for part in runs.parts]
 
 
 class _Runs(NamedTuple):
-    """Several mechanisms as arrays: a column of shapes each, whose settings follow one another."""
+    """Several mechanisms as arrays, for kernels.
 
-    step_shape: NDArray[np.float64]
-    noise_shape: NDArray[np.float64]
+    Column i of `step_shape` and `noise_shape` (samples, shapes) is of settings `bounds[i]` up to
+    `bounds[i + 1]`.
+    """
+
+    step_shape: FloatArray
+    noise_shape: FloatArray
     bounds: NDArray[np.int64]
-    amplitude: NDArray[np.float64]
-    clip_norm: NDArray[np.float64]
+    amplitude: FloatArray
+    clip_norm: FloatArray
 
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism]) -> _Runs:
         # A mechanism has checked that its noise keeps its budget.
-        if not all(isinstance(each, Mechanism) for each in mechanisms):
-            raise ValueError(f"mechanisms must be a list of Mechanism, got {short(mechanisms)}")
+        for each in mechanisms:
+            require_instance("mechanism", each, Mechanism)
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
             raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")
@@ -841,10 +766,10 @@ class _Runs(NamedTuple):
 
 def _fit_rows(
     runs: _Runs,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    features: FloatArray,
+    labels: FloatArray,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """As `fit_together`, from sample to sample."""
     dimension = features.shape[1]
     one = runs.settings == 1
@@ -867,14 +792,8 @@ def _fit_rows(
                 shapes = (steps[:, 0], noise[:, 0], runs.amplitude[0], runs.clip_norm[0])
                 moved = step_rows(*data, *shapes, in_range, parameters)
             else:
-                moved = step_narrow_rows(
-                    *data,
-                    steps,
-                    noise,
-                    *runs[2:],
-                    in_range,
-                    parameters,
-                )
+                some = (steps, noise, *runs[2:])
+                moved = step_narrow_rows(*data, some, in_range, parameters)
             if moved:
                 break
             rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
@@ -884,9 +803,5 @@ def _fit_rows(
 def _recorded(runs: _Runs, rng: np.random.Generator, record: ArrayLike | None) -> NDArray[np.int64]:
     """Steps to record, each of which the kernel will reach and fill."""
     require_rng("rng", rng)
-    if record is None:
-        return np.array([runs.sample_size])
-    steps = require_counts("record", record, least=0, most=runs.sample_size)
-    if steps.ndim != 1 or np.any(np.diff(steps) < 0):
-        raise ValueError(f"record must be increasing steps, got {short(record)}")
-    return steps
+    steps = [runs.sample_size] if record is None else record
+    return require_increasing("record", steps, least=0, most=runs.sample_size)

@@ -1,15 +1,14 @@
-"""Data sets for full-batch algorithms, walked in chunks of rows as often as needed.
+"""Data sets, walked in chunks of rows as often as needed, and sums of clipped gradients.
 
-Rows lie in arrays or are drawn again from their seed at every pass, so that n × p numbers need
-never exist together. The norms that bound a row's influence are always those of the rows as they
-enter a sum: the library's own samples cannot change, and those of others are checked in every pass.
+Rows lie in arrays or are made again at every pass, so that n × p numbers need never exist together.
+The norms that bound a row's influence are always those of the rows as they enter a sum: the
+library's own samples cannot change, and those of others are checked in every pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -18,26 +17,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
+    FloatArray,
     Immutable,
-    Rebuilt,
     frozen,
     require_answer,
     require_array,
     require_count,
-    require_frozen,
-    require_instance,
-    require_number,
     require_real,
     require_rows,
-    short,
+    require_scale,
 )
-from privreg.kernels import standard_normal
 
-FloatArray = NDArray[np.float64]
 ROWS_PER_CHUNK = 1024
-# Between these lengths no product of a clipped step leaves double precision.
+# Between these lengths, and with such labels and parameters, no product of a clipped step leaves
+# double precision; rows beyond are `rescaled`.
 SHORTEST, LONGEST = 1e-50, 1e50
-LARGEST_LABEL = 1e110
+LARGEST_LABEL, LARGEST_PARAMETER = 1e110, 1e40
 # Shares of the bound below which a weight counts as 0: roots stay far from the ends of precision.
 NEGLIGIBLE = 1e-30
 
@@ -121,75 +116,6 @@ class ArraySamples(Immutable):
             yield Chunk(self.features[rows], self.labels[rows], self.norms[rows])
 
 
-@dataclass(frozen=True)
-class GaussianSamples(Rebuilt):
-    r"""A linear-Gaussian data set that is drawn from its seed at every pass and never held.
-
-    .. math::
-        \mathbf x_i = C \mathbf g_i,\ \mathbf g_i \sim N(0, I_p), \qquad
-        y_i = \mathbf x_i^\top\theta^* + \xi_i,\ \xi_i \sim N(m, \sigma^2)
-
-    The first rows do not depend on `sample_size`: growing data sets of one seed are nested.
-
-    Parameters
-    ----------
-    sample_size : int
-        Number of rows n, at least 1.
-    target : array_like, shape (p,)
-        θ*.
-    label_noise_std : float
-        σ, at least 0.
-    seed : SeedSequence
-        Source of the rows; each chunk draws from its own child.
-    covariance_root : array_like, shape (p, p), optional
-        C with C Cᵀ the covariance of the features; the identity by default.
-    label_noise_mean : float
-        m, 0 in the model.
-
-    Source
-    ------
-    brown2024, Definition 1.1 and Appendix B (anisotropic features).
-    """
-
-    _norms_are_own: ClassVar[bool] = True
-    sample_size: int
-    target: FloatArray
-    label_noise_std: float
-    seed: np.random.SeedSequence
-    covariance_root: FloatArray | None = None
-    label_noise_mean: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_count("sample_size", self.sample_size)
-        require_number("label_noise_std", self.label_noise_std, least=0)
-        require_number("label_noise_mean", self.label_noise_mean)
-        require_instance("seed", self.seed, np.random.SeedSequence)
-        target = require_frozen("target", self.target, shape=(None,))
-        object.__setattr__(self, "target", target)
-        if self.covariance_root is not None:
-            shape = (target.size, target.size)
-            root = require_frozen("covariance_root", self.covariance_root, shape=shape)
-            object.__setattr__(self, "covariance_root", root)
-
-    @property
-    def dimension(self) -> int:
-        return self.target.size
-
-    def chunks(self) -> Iterator[Chunk]:
-        for number, first in enumerate(range(0, self.sample_size, ROWS_PER_CHUNK)):
-            rows = min(ROWS_PER_CHUNK, self.sample_size - first)
-            child = np.random.SeedSequence(
-                self.seed.entropy, spawn_key=(*self.seed.spawn_key, number)
-            )
-            rng = np.random.Generator(np.random.SFC64(child))
-            draws = standard_normal(rng, (rows, self.dimension + 1))
-            features = np.ascontiguousarray(draws[:, :-1])
-            if self.covariance_root is not None:
-                features = features @ np.asarray(self.covariance_root).T
-            noise = self.label_noise_mean + self.label_noise_std * draws[:, -1]
-            yield Chunk(features, features @ self.target + noise, row_norms(features))
-
-
 class _CheckedSamples:
     """Samples of others: each pass checks the rows and computes their norms from them."""
 
@@ -210,14 +136,14 @@ class _CheckedSamples:
                 raise ValueError(f"samples must have chunks of type Chunk, got {kind}")
             if np.size(chunk[1]) == 0:
                 continue
-            features, labels = self._checked(chunk)
+            shape = (None, self.dimension)
+            # Copies: others may use the memory of one chunk for the next.
+            features = require_array("samples: features", chunk[0], shape=shape).copy()
+            labels = require_array("samples: labels", chunk[1], shape=features.shape[:1]).copy()
             rows += len(labels)
             if rows > self.sample_size:
                 break
-            checksums = (
-                crc32(features.data, checksums[0]),
-                crc32(labels.data, checksums[1]),
-            )
+            checksums = crc32(features.data, checksums[0]), crc32(labels.data, checksums[1])
             yield Chunk(features, labels, row_norms(features))
         if rows != self.sample_size:
             raise ValueError(f"samples must have chunks of {self.sample_size} rows, got others")
@@ -225,33 +151,26 @@ class _CheckedSamples:
             raise ValueError("samples must have the same rows in every pass, got others")
         self._checksums = checksums
 
-    def _checked(self, chunk: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
-        shape = (None, self.dimension)
-        features = require_array("samples: features", chunk[0], shape=shape)
-        labels = require_array("samples: labels", chunk[1], shape=features.shape[:1])
-        # Others may use the memory of one chunk for the next.
-        return features.copy(), labels.copy()
-
 
 def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Gram matrix XᵀX, shape (p, p), and moment Xᵀy, shape (p,), in one pass. Not private."""
     samples = as_samples(samples)
-    p = samples.dimension
-    gram, moment = np.zeros((p, p)), np.zeros(p)
+    gram, moment = sum_moments(samples.chunks(), samples.dimension)
+    return require_answer("samples", gram), require_answer("samples", moment)
+
+
+def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, FloatArray]:
+    """`moments` of chunks, not finite where rows are too long."""
+    gram, moment = np.zeros((dimension, dimension)), np.zeros(dimension)
     with np.errstate(over="ignore", invalid="ignore"):
-        for features, labels, _ in samples.chunks():
+        for features, labels, _ in chunks:
             gram += features.T @ features
             moment += features.T @ labels
-    require_answer("samples", gram)
-    return gram, require_answer("samples", moment)
+    return gram, moment
 
 
 def as_samples(samples: Samples) -> Samples:
-    """The data set with norms that can be relied on, or an error for what is none.
-
-    Samples of others raise ValueError in a pass whose rows are not finite, of other shapes or
-    numbers than said, or not those of the first whole pass.
-    """
+    """The data set with norms that can be relied on, or an error for what is none."""
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
         return samples
@@ -366,17 +285,13 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 
     Weights below 1e-30 W count as 0.
     """
-    bound = require_number("bound", bound, least=1e-15, most=1e15)
+    bound = require_scale("bound", bound)
     shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))
 
 
-# Beyond, the fitted values of rescaled rows would no longer be small beside rescaled labels.
-LARGEST_PARAMETER = 1e40
-
-
 def clipped_gradient_sum(
-    chunks: Iterator[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
+    chunks: Iterable[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     r"""Negative sum (p, lanes) of clipped gradients at (p, lanes), and the number (lanes,) clipped.
 
@@ -398,23 +313,15 @@ def clipped_gradient_sum(
     ------
     brown2024, Algorithm 1 line 3 and section 2.5.
     """
-    theta = require_array("parameters", parameters, shape=(None, None))
-    bounds = require_clip_norm(clip_norm)
-    if bounds.shape != theta.shape[1:]:
-        raise ValueError(f"clip_norm must have shape {theta.shape[1:]}, got {bounds.shape}")
-    if np.max(np.abs(theta)) > LARGEST_PARAMETER:
-        raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
-    given = [checked_data(chunk.features, chunk.labels) for chunk in chunks]
-    rows = [Chunk(features, labels, row_norms(features)) for features, labels in given]
+    theta, bounds = np.asarray(parameters, dtype=float), np.asarray(clip_norm, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums, clipped = sum_clipped(iter(rescale_chunks(rows, bounds)), theta, bounds)
-    return require_answer("chunks and parameters", sums), clipped
+        return sum_clipped(rescale_chunks(chunks, bounds), theta, bounds)
 
 
 def sum_clipped(
-    chunks: Iterator[Chunk], theta: FloatArray, bounds: FloatArray
+    chunks: Iterable[Chunk], theta: FloatArray, bounds: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """As `clipped_gradient_sum`, for chunks that `rescale_chunks` has seen and checked numbers."""
+    """As `clipped_gradient_sum`, for chunks that `rescale_chunks` has seen."""
     lanes = theta.shape[1]
     sums = np.zeros(theta.shape)
     clipped = np.zeros(lanes, dtype=np.int64)
@@ -430,7 +337,7 @@ def sum_clipped(
     return sums, clipped
 
 
-def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[Chunk]:
+def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[Chunk]:
     """Chunks whose clipped gradients double precision can compute; as they are without clipping.
 
     Where some clips are infinite and others not, a row beyond the range raises ValueError: nothing
@@ -450,40 +357,12 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[C
         yield found
 
 
-@dataclass(frozen=True)
-class WalkedSamples:
-    """The rows that `walk` makes of the chunks of other samples."""
-
-    _norms_are_own: ClassVar[bool] = True
-    samples: Samples
-    sample_size: int
-    walk: Callable[[Iterator[Chunk]], Iterable[Chunk]]
-
-    @property
-    def dimension(self) -> int:
-        return self.samples.dimension
-
-    def chunks(self) -> Iterator[Chunk]:
-        return iter(self.walk(self.samples.chunks()))
-
-
-def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
-    """Data whose chunks are `rescaled`; the data themselves where that would change nothing."""
-    samples = as_samples(samples)
+def clippable_chunks(samples: Samples, clip_norm: FloatArray) -> Callable[[], Iterator[Chunk]]:
+    """A function that walks the data set once more, in `rescale_chunks`."""
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
-        return samples
-    rescale = partial(rescale_chunks, clip_norm=clip_norm)
-    return WalkedSamples(samples, samples.sample_size, rescale)
-
-
-def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms that products with rescaled rows can hold, or infinite ones."""
-    bounds = require_real(name, clip_norm, least=SHORTEST, infinite=True)
-    beyond = bounds[bounds > LONGEST]
-    if beyond.size and not np.all(np.isinf(beyond)):
-        raise ValueError(f"{name} must be at most {LONGEST:g}, or infinite, got {short(bounds)}")
-    return bounds
+        return samples.chunks
+    return lambda: rescale_chunks(samples.chunks(), clip_norm)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

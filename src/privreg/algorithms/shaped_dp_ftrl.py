@@ -11,7 +11,7 @@ independent noise makes it DP-SGD, Σ = I the usual algorithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, inf, isinf, log2, sqrt
 from typing import NamedTuple
@@ -20,18 +20,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.algorithms.samples import Samples, as_samples, require_clip_norm, rescale_samples
+from privreg.algorithms.samples import Chunk, Samples, clippable_chunks
+from privreg.algorithms.settings import require_places, require_samples_of
 from privreg.checks import (
+    MOST,
     FloatArray,
     Immutable,
     Rebuilt,
-    require_answer,
     require_array,
     require_count,
     require_frozen,
     require_instance,
     require_number,
     require_rng,
+    require_scale,
     short,
 )
 from privreg.noise.covariance import NoiseCovariance
@@ -68,10 +70,9 @@ def shaped_budget(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
     """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=1e-100, most=1e100)
-    relation = Neighbours(neighbours)
-    ratio = _sensitivity(relation, correlation, steps) / multiplier
-    return Budget.half_square(ratio, neighbours=relation)
+    multiplier = require_scale("noise_multiplier", noise_multiplier)
+    ratio = _sensitivity(neighbours, correlation, steps) / multiplier
+    return Budget.half_square(ratio, neighbours=neighbours)
 
 
 def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> float:
@@ -114,21 +115,14 @@ def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
     return PublishedReadings(*map(float, closed), *exact)
 
 
-def _sensitivity(neighbours: Neighbours, correlation: Correlation, steps: int) -> float:
-    if neighbours is Neighbours.ADD_REMOVE:
-        raise ValueError(
-            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
-            "move the later ones to other steps"
-        )
+def _sensitivity(neighbours: Neighbours | str, correlation: Correlation, steps: int) -> float:
+    change = float(sum_sensitivity(1.0, neighbours=require_places(neighbours)))
     require_instance("correlation", correlation, Correlation)  # type: ignore[type-abstract]
-    change = float(sum_sensitivity(1.0, neighbours=neighbours))
-    return change * correlation.sensitivity(require_count("steps", steps))
+    return change * correlation.sensitivity(steps)
 
 
 # Rows taken at once: noise for all of them is held.
 _ROWS = 32
-# Steps, norms and noise up to here stay far from overflow in every product.
-LARGEST = 1e50
 
 
 def shaped_dp_ftrl(
@@ -144,7 +138,7 @@ def shaped_dp_ftrl(
     mechanism : ShapedMechanism
         Shape, correlation, clipping and noise.
     step_size : float
-        η, more than 0 and at most 1e50, chosen without looking at the data.
+        η, from 1e-12 to 1e12, chosen without looking at the data.
     rng : Generator
         Source of the noise.
 
@@ -185,28 +179,23 @@ def shaped_dp_ftrl(
     ------
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
-    require_instance("mechanism", mechanism, ShapedMechanism)
-    samples = as_samples(samples)
+    samples = require_samples_of(mechanism, ShapedMechanism, samples)
     require_rng("rng", rng)
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension
-    if samples.sample_size != size:
-        raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {size}, got {samples.sample_size}"
-        )
     if samples.dimension != dimension:
         raise ValueError(
             f"samples must have the covariance's dimension, {dimension}, got {samples.dimension}"
         )
-    eta = require_number("step_size", step_size, above=0, most=LARGEST)
+    eta = require_scale("step_size", step_size)
     # A clip norm that follows the residuals is as finite as they are.
     clipping = mechanism.clipping
     clip_norm = clipping.clip_norm if isinstance(clipping, FixedClip) else 1.0
-    rescaled = rescale_samples(samples, np.array([clip_norm]))
+    blocks = _rows_but_last(clippable_chunks(samples, np.array([clip_norm]))(), size)
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(mechanism.clipping, FixedClip):
-            total, clipped, largest = _fixed(rescaled, mechanism, mechanism.clipping, eta, rng)
+        if isinstance(clipping, FixedClip):
+            total, clipped, largest = _fixed(blocks, mechanism, clipping, eta, rng)
         else:
-            total, clipped, largest = _adaptive(rescaled, mechanism, mechanism.clipping, eta, rng)
+            total, clipped, largest = _adaptive(blocks, mechanism, clipping, eta, rng)
     diverged = not np.all(np.isfinite(total))
     average = np.full(dimension, inf) if diverged else total / size
     share = Diagnostic(clipped / (size - 1), "share of clipped gradients")
@@ -226,8 +215,8 @@ class ShapedMechanism(Rebuilt):
     clipping : FixedClip or ResidualClip
         Where gradients are clipped.
     noise_multiplier : float
-        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-50 and at most 1e50; or 0, which
-        adds none and promises nothing.
+        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-12 to 1e12; or 0, which adds none
+        and promises nothing.
     sample_size : int
         Number N of rows, public; at least 2. The last row enters no released iterate.
 
@@ -254,13 +243,7 @@ class ShapedMechanism(Rebuilt):
         require_count("sample_size", self.sample_size, least=2)
         require_instance("covariance", self.covariance, NoiseCovariance)  # type: ignore[type-abstract]
         require_instance("correlation", self.correlation, Correlation)  # type: ignore[type-abstract]
-        multiplier = require_number(
-            "noise_multiplier", self.noise_multiplier, least=0, most=LARGEST
-        )
-        if 0 < multiplier < 1 / LARGEST:
-            raise ValueError(
-                f"noise_multiplier must be 0 or at least {1 / LARGEST:g}, got {multiplier}"
-            )
+        multiplier = require_scale("noise_multiplier", self.noise_multiplier, zero=True)
         object.__setattr__(self, "noise_multiplier", multiplier)
         if not isinstance(self.clipping, (FixedClip, ResidualClip)):
             raise ValueError(
@@ -307,12 +290,8 @@ class ShapedMechanism(Rebuilt):
         """zCDP budget of releasing all iterates; `inf` without noise."""
         if self.noise_multiplier == 0:
             return inf
-        return shaped_budget(
-            self.noise_multiplier,
-            correlation=self.correlation,
-            steps=self.sample_size - 1,
-            neighbours=neighbours,
-        ).rho
+        moved = _sensitivity(neighbours, self.correlation, self.sample_size - 1)
+        return (moved / self.noise_multiplier) ** 2 / 2
 
 
 @dataclass(frozen=True)
@@ -322,14 +301,14 @@ class FixedClip:
     Parameters
     ----------
     clip_norm : float
-        ψ in the norm of Σ⁻¹, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
+        ψ in the norm of Σ⁻¹, from 1e-12 to 1e12; or `inf`, which clips nothing.
     """
 
     clip_norm: float
 
     def __post_init__(self) -> None:
-        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
-        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
+        clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
+        object.__setattr__(self, "clip_norm", clip_norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,11 +321,11 @@ class ResidualClip(Immutable):
     Parameters
     ----------
     per_residual : float
-        C, at least 1e-50 and at most 1e50: a bound on the inverse norm of a feature vector.
+        C, from 1e-12 to 1e12: a bound on the inverse norm of a feature vector.
     features : array_like, shape (m, d)
-        At least -1e50 and at most 1e50.
+        Public rows, which nothing hides, at most 1e12 in size.
     labels : array_like, shape (m,)
-        At least -1e50 and at most 1e50: public rows with labels, which nothing hides.
+        Their labels, at most 1e12 in size.
 
     Source
     ------
@@ -358,21 +337,15 @@ class ResidualClip(Immutable):
     labels: FloatArray
 
     def __post_init__(self) -> None:
-        within = {"least": -LARGEST, "most": LARGEST}
-        require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
-        features = require_array("features", self.features, shape=(None, None), **within)
-        labels = require_array("labels", self.labels, shape=(len(features),), **within)
-        for name, array in {"features": features, "labels": labels}.items():
-            object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
+        require_scale("per_residual", self.per_residual)
+        within = {"least": -MOST, "most": MOST}
+        features = require_frozen("features", self.features, shape=(None, None), **within)
+        labels = require_frozen("labels", self.labels, shape=(len(features),), **within)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "labels", labels)
 
     def clip_norm(self, parameters: FloatArray) -> float:
         """C l for the current parameters (d,); `inf` where double precision does not hold it."""
-        shape = (self.features.shape[1],)
-        point = require_array("parameters", parameters, shape=shape, infinite=True)
-        return self._scale(point)
-
-    def _scale(self, parameters: FloatArray) -> float:
-        """The same for numbers that a run has made, which may be NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = self.features @ parameters - self.labels
             scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
@@ -460,15 +433,10 @@ def run_settings(
             rows[:-1],
             values,
             np.ascontiguousarray(norms[some].T),
-            increments,
-            common,
-            np.ascontiguousarray((eta[some, None] * scale[some]).T),
-            eta[some] * weights[some],
-            eta[some],
-            clips[some],
-            np.zeros((dimension, width)),
-            total,
-            hits,
+            (increments, np.ascontiguousarray((eta[some, None] * scale[some]).T)),
+            (common, eta[some] * weights[some]),
+            (eta[some], clips[some]),
+            (np.zeros((dimension, width)), total, hits),
         )
         averages[some], clipped[some] = total.T / size, hits / (size - 1)
     averages[~np.all(np.isfinite(averages), axis=1)] = inf
@@ -476,7 +444,7 @@ def run_settings(
 
 
 def _fixed(
-    samples: Samples,
+    blocks: Iterator[tuple[FloatArray, FloatArray]],
     mechanism: ShapedMechanism,
     clipping: FixedClip,
     step_size: float,
@@ -484,38 +452,26 @@ def _fixed(
 ) -> tuple[FloatArray, float, float]:
     covariance, dimension = mechanism.covariance, mechanism.covariance.dimension
     noisy = mechanism.noise_multiplier > 0
-    parameters, total = np.zeros((dimension, 1)), np.zeros((dimension, 1))
-    clipped = np.zeros(1)
+    total, clipped = np.zeros((dimension, 1)), np.zeros(1)
+    state = (np.zeros((dimension, 1)), total, clipped)
     strength = step_size * mechanism.noise_multiplier * clipping.clip_norm if noisy else 0.0
     scale = np.full((dimension, 1), strength)
     steps = mechanism.sample_size - 1
     stream = mechanism.correlation.stream(covariance.draws, steps=steps, rng=rng)
-    none = np.zeros((0, dimension))
-    for features, labels in _rows_but_last(samples):
+    shared = (np.zeros((0, dimension)), np.zeros(1))
+    settings = (np.array([step_size]), np.array([clipping.clip_norm]))
+    for features, labels in blocks:
         if noisy:
             noise = covariance.root_multiply(stream.draw(len(features)))
         else:
             noise = np.zeros_like(features)
         norms = covariance.inverse_norms(features)[:, None]
-        step_rows(
-            features,
-            labels,
-            norms,
-            noise,
-            none,
-            scale,
-            np.zeros(1),
-            np.array([step_size]),
-            np.array([clipping.clip_norm]),
-            parameters,
-            total,
-            clipped,
-        )
+        step_rows(features, labels, norms, (noise, scale), shared, settings, state)
     return total[:, 0], float(clipped[0]), clipping.clip_norm
 
 
 def _adaptive(
-    samples: Samples,
+    blocks: Iterator[tuple[FloatArray, FloatArray]],
     mechanism: ShapedMechanism,
     clipping: ResidualClip,
     step_size: float,
@@ -526,11 +482,11 @@ def _adaptive(
     clipped, largest, step = 0.0, 0.0, 0
     # The nodes that later steps take back: each with the scale that it was made with.
     kept: dict[int, FloatArray] = {}
-    for features, labels in _rows_but_last(samples):
+    for features, labels in blocks:
         norms = covariance.inverse_norms(features)
         for row, label, norm in zip(features, labels, norms, strict=True):
             step += 1
-            clip_norm = clipping._scale(parameters)
+            clip_norm = clipping.clip_norm(parameters)
             largest = max(largest, clip_norm)
             if not np.isfinite(clip_norm):
                 return np.full_like(total, inf), clipped, inf
@@ -556,10 +512,12 @@ def _adaptive(
     return total, clipped, largest
 
 
-def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _rows_but_last(
+    chunks: Iterable[Chunk], sample_size: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Small blocks of rows; the last row of all enters no iterate that is averaged."""
-    left = samples.sample_size - 1
-    for features, labels, _ in samples.chunks():
+    left = sample_size - 1
+    for features, labels, _ in chunks:
         for first in range(0, min(len(features), left), _ROWS):
             rows = slice(first, min(first + _ROWS, left))
             yield features[rows], labels[rows]
@@ -567,20 +525,7 @@ def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def step_rows(  # type: ignore[no-untyped-def]
-    features,
-    labels,
-    norms,
-    noise,
-    shared_noise,
-    noise_scale,
-    shared_scale,
-    step_size,
-    clip_norm,
-    parameters,
-    total,
-    clipped,
-):
+def step_rows(features, labels, norms, noises, shared_noises, settings, state):  # type: ignore[no-untyped-def]
     """One step a row for every setting; the iterates after each step are added to `total`.
 
     `parameters`, `total` and `noise_scale` have shape (d, settings), so that the innermost loop is
@@ -588,16 +533,19 @@ def step_rows(  # type: ignore[no-untyped-def]
     setting, `shared_noise` (rows or 0, d) by setting alone. `norms` (rows, settings) are the
     features' inverse norms.
     """
+    (noise, noise_scale), (shared_noise, shared_scale) = noises, shared_noises
+    step_size, clip_norm = settings
+    parameters, total, clipped = state
     rows, dimension = features.shape
-    settings = parameters.shape[1]
+    count = parameters.shape[1]
     shared = shared_noise.shape[0] > 0
-    prediction = np.zeros(settings)
-    move = np.zeros(settings)
+    prediction = np.zeros(count)
+    move = np.zeros(count)
     for i in range(dimension):
-        for s in range(settings):
+        for s in range(count):
             prediction[s] += features[0, i] * parameters[i, s]
     for t in range(rows):
-        for s in range(settings):
+        for s in range(count):
             residual = prediction[s] - labels[t]
             if abs(residual) * norms[t, s] > clip_norm[s]:
                 residual = math.copysign(clip_norm[s] / norms[t, s], residual)
@@ -610,7 +558,7 @@ def step_rows(  # type: ignore[no-untyped-def]
             here, ahead, increment = features[t, i], features[following, i], noise[t, i]
             if shared:
                 common = shared_noise[t, i]
-                for s in range(settings):
+                for s in range(count):
                     value = (
                         row[s] - shared_scale[s] * common - move[s] * here - scale[s] * increment
                     )
@@ -618,7 +566,7 @@ def step_rows(  # type: ignore[no-untyped-def]
                     running[s] += value
                     prediction[s] += ahead * value
             else:
-                for s in range(settings):
+                for s in range(count):
                     value = row[s] - move[s] * here - scale[s] * increment
                     row[s] = value
                     running[s] += value
@@ -629,7 +577,9 @@ def step_rows(  # type: ignore[no-untyped-def]
 GROUPS_FACTOR = 8.0
 
 
-def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> float:
+def public_residual_scale(
+    features: FloatArray, labels: FloatArray, parameters: FloatArray
+) -> float:
     r"""Root of twice the mean squared residual of public rows (Option 1).
 
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
@@ -640,11 +590,7 @@ def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: Ar
     ------
     anon2024, Algorithm 2, Option 1.
     """
-    squared = _squared_residuals(features, labels, parameters)
-    with np.errstate(over="ignore"):
-        mean = np.asarray(np.mean(squared))
-    # Public rows may be complained about; private ones are not looked at aloud.
-    return float(np.sqrt(2.0 * require_answer("features, labels and parameters", mean)))
+    return ResidualClip(1.0, features, labels).clip_norm(parameters)
 
 
 def private_residual_scale(
@@ -677,8 +623,14 @@ def private_residual_scale(
     to 12 add noise only to shares below the threshold and drop those above, which would return an
     almost empty bin without privacy; here the noisy share is compared, as in the lemma.
     """
-    squared = _squared_residuals(features, labels, parameters)
+    rows = require_array("features", features, shape=(None, None))
+    values = require_array("labels", labels, shape=(len(rows),))
+    point = require_array("parameters", parameters, shape=(rows.shape[1],))
     require_rng("rng", rng)
+    with np.errstate(over="ignore", invalid="ignore"):
+        residuals = values - rows @ point
+        # Opposite infinities inside a product: a residual beyond double precision all the same.
+        squared = np.where(np.isnan(residuals), np.inf, residuals) ** 2
     groups = private_groups_needed(
         epsilon=epsilon, delta=delta, failure_probability=failure_probability
     )
@@ -702,8 +654,11 @@ def private_residual_scale(
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
-    """Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉."""
-    share = require_number("epsilon", epsilon, least=1e-100)
+    """Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉.
+
+    δ and the failure probability β are at least 1e-150.
+    """
+    share = require_scale("epsilon", epsilon)
     small = require_number("delta", delta, least=1e-150, below=1)
     chance = require_number("failure_probability", failure_probability, least=1e-150, below=1)
     return int(np.ceil(GROUPS_FACTOR * np.log(1.0 / (chance * small)) / share))
@@ -720,15 +675,12 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
     ------
     anon2024, Theorem 4.1.
     """
-    total = require_number("epsilon", epsilon, above=0)
-    small = require_number("delta", delta, above=0, below=1)
-    number = require_count("calls", calls)
-    largest = 4 * np.log(2 / small)
-    share = float(total / np.sqrt(2 * number * largest))
+    largest = 4 * np.log(2 / delta)
+    share = float(epsilon / np.sqrt(2 * calls * largest))
     # What composition adds to ε/2 is Nε̃(e^ε̃ - 1), at most ε²(1 + ε̃)/(2·largest) for ε̃ ≤ 1.
-    if total * (1 + share) > largest or share > 1:
-        raise ValueError(f"epsilon must be less than {largest:.3g}, got {total}")
-    return share, small / (2 * number)
+    if epsilon * (1 + share) > largest or share > 1:
+        raise ValueError(f"epsilon must be less than {largest:.3g}, got {epsilon}")
+    return share, delta / (2 * calls)
 
 
 def _group_means(values: FloatArray, groups: int) -> FloatArray:
@@ -737,13 +689,3 @@ def _group_means(values: FloatArray, groups: int) -> FloatArray:
     long, short = np.split(values, [more * (size + 1)])
     means = [long.reshape(more, size + 1).mean(axis=1), short.reshape(-1, size).mean(axis=1)]
     return np.concatenate(means)
-
-
-def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> FloatArray:
-    rows = require_array("features", features, shape=(None, None))
-    values = require_array("labels", labels, shape=(len(rows),))
-    weights = require_array("parameters", parameters, shape=(rows.shape[1],))
-    with np.errstate(over="ignore", invalid="ignore"):
-        residuals = values - rows @ weights
-        # Opposite infinities inside a product: a residual beyond double precision all the same.
-        return np.where(np.isnan(residuals), np.inf, residuals) ** 2

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, require_bounds
-from privreg.algorithms.samples import LARGEST_PARAMETER, Samples, as_samples
-from privreg.checks import require_array, require_count, require_instance, require_number
+from privreg.algorithms.samples import Samples, as_samples
+from privreg.algorithms.settings import initial_point
+from privreg.checks import require_count, require_instance, require_number, require_scales
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget, Neighbours, shared_sample_size
 from privreg.privacy.release import Release
@@ -29,16 +30,10 @@ def sound_adassp(
 
     Parameters
     ----------
-    samples : Samples
-        The data.
-    bounds : Bounds
-        Bounds on a row's norm and on a label, chosen without looking at the data; longer rows are
-        shortened and larger labels clipped.
+    samples, bounds, ridge_failure
+        As for `adassp`.
     budget : Budget
         What the estimate may cost, a third of it to each statistic, and the neighbouring relation.
-    ridge_failure : float
-        Probability that the ridge is too small for a stable inverse, in (0, 1). It does not
-        affect privacy.
 
     Returns
     -------
@@ -47,8 +42,6 @@ def sound_adassp(
 
     Raises
     ------
-    ValueError
-        If an argument is out of range.
     ImportError
         If OpenDP is not installed.
 
@@ -134,7 +127,7 @@ def _integer_sums(
 
 
 def _eigenvalue_units(gram: IntArray, unit: int) -> int:
-    """The j of the module, the smallest eigenvalue in whole units."""
+    """Smallest eigenvalue in whole units u: the largest j with G - j u I positive definite."""
     # Floating point proposes, exact pivots decide.
     guess = max(0, int(np.linalg.eigvalsh(gram.astype(np.float64))[0] // unit))
     low, step = guess, 1
@@ -190,19 +183,11 @@ def sound_full_batch_dpgd(
     samples : Samples
         Data; each row's values must not depend on other rows.
     clip_norm : float
-        Clipping bound γ on a row's gradient norm, at least 1e-50 and at most 1e50.
-    step_size : float
-        Step size η, more than 0 and at most 1e50.
-    steps : int
-        Number of steps T, at least 1.
+        Clipping bound γ on a row's gradient norm, from 1e-12 to 1e12.
     budget : Budget
         What all iterates together may cost, and the neighbouring relation.
-    sample_size : float, optional
-        n, what the sums are divided by, at least 1 and at most 1e15: a number of rows that is
-        public or was released before (`private_count`). By default the number of rows, which
-        replace-one and zero-out neighbours share; add-remove ones do not, and must be given it.
-    start : array_like, shape (p,), optional
-        θ_0, independent of the data; 0 by default.
+    step_size, steps, sample_size, start
+        As for `full_batch_dpgd`; add-remove neighbours need `sample_size`.
 
     Returns
     -------
@@ -211,8 +196,6 @@ def sound_full_batch_dpgd(
 
     Raises
     ------
-    ValueError
-        If an argument is out of range, or the iterates overflow because the step size is too large.
     ImportError
         If OpenDP is not installed.
 
@@ -228,14 +211,13 @@ def sound_full_batch_dpgd(
     ------
     brown2024, Algorithm 1; Canonne, Kamath and Steinke (2020) for the noise.
     """
-    clip_norm = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
-    step_size = require_number("step_size", step_size, above=0, most=1e50)
+    clip_norm, step_size = require_scales(clip_norm=clip_norm, step_size=step_size)
     steps = require_count("steps", steps)
     require_instance("budget", budget, Budget)
     samples = as_samples(samples)
     p = samples.dimension
     n = shared_sample_size(sample_size, records=samples.sample_size, neighbours=budget.neighbours)
-    theta = np.zeros(p) if start is None else require_array("start", start, shape=(p,)).copy()
+    theta = initial_point(start, p)
     lattice = discrete.grid(clip_norm, dimension=p)
     square = discrete.square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours)
     # T gradients as one integer vector: its squared sensitivity is the sum of theirs.
@@ -248,13 +230,7 @@ def sound_full_batch_dpgd(
             _add_clipped_gradients(features, labels, theta, *lattice, part)
             total = total + part
         noisy = discrete.add_integer_noise(discrete.limited(total), std=std)
-        with np.errstate(over="ignore", invalid="ignore"):
-            theta = theta + (step_size * lattice.unit / n) * noisy
-        if not np.max(np.abs(theta)) <= LARGEST_PARAMETER:
-            raise ValueError(
-                f"step_size must be small enough for descent to be stable, got {step_size}: "
-                f"the iterates overflow at step {step + 1}"
-            )
+        theta = theta + (step_size * lattice.unit / n) * noisy
         iterates[step] = theta
     return Release(iterates, budget, discrete.ASSUMPTIONS)
 

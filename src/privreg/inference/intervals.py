@@ -566,7 +566,7 @@ def interval_quality_of_data(
     Examples
     --------
     >>> import numpy as np
-    >>> from privreg.algorithms.samples import GaussianSamples
+    >>> from privreg.algorithms.gaussian_samples import GaussianSamples
     >>> data = GaussianSamples(
     ...     4000, target=np.full(3, 3**-0.5), label_noise_std=0.5, seed=np.random.SeedSequence(7)
     ... )

@@ -9,7 +9,8 @@ import pytest
 
 from privreg.algorithms import full_batch_dpgd as module
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std, screen
-from privreg.algorithms.samples import ArraySamples, GaussianSamples, clipped_gradient_sum, moments
+from privreg.algorithms.gaussian_samples import GaussianSamples
+from privreg.algorithms.samples import ArraySamples, clipped_gradient_sum, moments
 from privreg.privacy import budget
 from privreg.privacy.budget import Neighbours
 from privreg.theory.full_batch_dpgd import clipping_bound, gradient_descent_law
@@ -318,7 +319,6 @@ def test_data_errors_name_the_argument():
 @pytest.mark.parametrize("times", [[1], [3], [1, 3]])
 def test_the_first_and_the_last_step_can_be_wanted(times):
     samples = ArraySamples(np.eye(2), [1.0, -1.0])
-    told = []
     options = {"clip_norm": 1.0, "step_size": 0.5, "gradient_noise_std": 0.1, "steps": 3}
     some, every = (
         full_batch_dpgd(
@@ -326,14 +326,12 @@ def test_the_first_and_the_last_step_can_be_wanted(times):
             **options,
             times=wanted,
             rng=np.random.Generator(np.random.SFC64(1)),
-            progress=told.append,
         )
         for wanted in (times, None)
     )
     np.testing.assert_array_equal(some.iterates[0], every.iterates[0, np.array(times) - 1])
-    assert told == [1] * 6
     for wrong in ([4], [0], [1, 1]):
-        with pytest.raises(ValueError, match="times must be"):
+        with pytest.raises(ValueError, match="times must"):
             full_batch_dpgd(samples, **options, times=wrong, rng=np.random.default_rng(0))
 
 
@@ -344,14 +342,14 @@ def test_noise_of_one_gradient_and_without_a_bound():
 
 
 def test_a_run_starts_where_it_is_told():
-    """One step without noise from either side of 0, and nowhere beyond 1e40."""
+    """One step without noise from either side of 0, and nowhere beyond 1e12."""
     data, rng = make_data(20, 2), np.random.Generator(np.random.SFC64(0))
     options = {"clip_norm": 0.5, "step_size": 0.1, "gradient_noise_std": 0.0, "steps": 1}
     for start in (np.array([3.0, -2.0]), np.array([-3.0, 2.0])):
         found = full_batch_dpgd(data, **options, rng=rng, start=start).iterates.ravel()
         moved = 0.1 / 20 * clipped_sum_by_rows(data, start, 0.5)
         np.testing.assert_allclose(found, start + moved, rtol=1e-12)
-    for wrong in ([1.1e40, 0.0], [0.0, -1.1e40]):
+    for wrong in ([1.1e12, 0.0], [0.0, -1.1e12]):
         with pytest.raises(ValueError, match="start must be"):
             full_batch_dpgd(data, **options, rng=rng, start=wrong)
 

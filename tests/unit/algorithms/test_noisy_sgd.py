@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 from privreg.algorithms.noisy_sgd import (
     LinearRecords,
     clipped_normal_variance,
-    one_pass,
     run_noisy_sgd,
 )
 
@@ -108,34 +107,6 @@ def test_little_noise_has_a_price_too() -> None:
     """ρ = 2c²/σ²."""
     release = run([[1.0, 0.0]], [1.0], gradient_noise_stds=[0.5]).release()
     assert release.budget.rho == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize(
-    ("row", "label", "in_range"),
-    [
-        ([0.9e-49, 0.0], 1.0, True),
-        ([0.0, 0.9e50], -1.0, True),
-        ([1.0, 0.0], 0.9e110, True),
-        ([0.9e-50, 0.0], 1.0, False),
-        ([0.0, 1.1e50], 1.0, False),
-        ([1.0, 0.0], -1.1e110, False),
-    ],
-)
-def test_the_kernel_takes_rows_in_range_and_touches_nothing_for_others(
-    row, label, in_range
-) -> None:
-    """Wherever the row stands; told that all are within range it does not look."""
-    for at in (0, 1):
-        rows, labels = np.ones((2, 2)), np.ones(2)
-        rows[at], labels[at] = row, label
-        rng, ones = generator(), np.ones(1)
-        iterate, risk, clipped = np.zeros((1, 2)), np.zeros((1, 3)), np.zeros(1)
-        given = (rng, rows, labels, False, MEAN, STD, TARGET, 0.0, 1.0, 0.0, np.full(2, 0.1))
-        state = (ones, ones, 0.0, iterate, risk, clipped)
-        assert one_pass(*given, *state, False) == in_range
-        untouched = rng.random() == generator().random()
-        assert untouched == (not np.any(iterate)) == (not in_range)
-        assert one_pass(*given, *state, True)
 
 
 def test_a_row_of_zeros_moves_nothing() -> None:

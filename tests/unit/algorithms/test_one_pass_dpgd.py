@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms import one_pass_dpgd
-from privreg.algorithms.one_pass_dpgd import LARGEST, LARGEST_STEP, Mechanism, _chi_square, _spread
+from privreg.algorithms.one_pass_dpgd import LARGEST_STEP, Mechanism, _chi_square, _spread
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial, Schedule
@@ -121,7 +121,7 @@ def test_the_clip_norm_is_the_constant_in_units_of_the_residual(dimension: int) 
 
 @pytest.mark.parametrize(
     ("step", "noise", "amplitude", "clip_norm"),
-    [(1.0, 0.0, 1e20, 1e11), (1e10, 0.0, 1e10, 1e11), (0.0, 1e10, 1e10, 1e11)],
+    [(1.0, 0.0, 1e12, 1e19), (1e10, 0.0, 1e10, 1e11), (0.0, 1e10, 1e10, 1e11)],
 )
 def test_steps_that_leave_double_precision_are_refused(
     step: float, noise: float, amplitude: float, clip_norm: float
@@ -130,12 +130,11 @@ def test_steps_that_leave_double_precision_are_refused(
     Mechanism([step], [noise], [0.01 * amplitude], [clip_norm], Budget(np.inf))
     with pytest.raises(ValueError, match="amplitude must make steps of clipped gradients"):
         Mechanism([step], [noise], [amplitude], [clip_norm], Budget(np.inf))
-    least = 1 / LARGEST
-    smallest = Mechanism([1.0], [0.0], [least], [least], Budget(np.inf))
-    assert smallest.amplitude[0] == smallest.clip_norm[0] == least
+    smallest = Mechanism([1.0], [0.0], [1e-12], [1e-12], Budget(np.inf))
+    assert smallest.amplitude[0] == smallest.clip_norm[0] == 1e-12
 
 
-def test_recorded_steps_are_in_order_and_may_repeat() -> None:
+def test_recorded_steps_increase() -> None:
     mechanism = Mechanism(np.full(5, 0.1), np.zeros(5), [1.0], [1.0], Budget(np.inf))
     options = {"dimension": 3, "target_norm": 0.5, "label_noise_std": 0.1}
 
@@ -146,8 +145,8 @@ def test_recorded_steps_are_in_order_and_may_repeat() -> None:
 
     every = path(np.arange(6))
     assert every[0, 0] == pytest.approx(0.125)
-    assert_array_equal(path([2, 2, 5]), every[:, [2, 2, 5]])
-    for wrong in ([2, 1], [[1], [2]], [[2], [1]]):
+    assert_array_equal(path([2, 5]), every[:, [2, 5]])
+    for wrong in ([2, 1], [2, 2], [[1], [2]], [[2], [1]]):
         with pytest.raises(ValueError, match="record"):
             path(wrong)
 

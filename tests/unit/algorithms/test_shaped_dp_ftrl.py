@@ -1,7 +1,6 @@
 """DP-FTRL with shaped noise against the algorithm line by line, and what it refuses."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -231,8 +230,7 @@ def test_every_row_but_the_last_is_walked_once(sizes):
     rows, samples = data(), ArraySamples(*data())
     parts = np.split(np.arange(SIZE), np.cumsum(sizes)[:-1])
     chunks = [Chunk(*(each[part] for each in (*rows, samples.norms))) for part in parts]
-    found = SimpleNamespace(sample_size=SIZE, dimension=DIMENSION, chunks=lambda: iter(chunks))
-    blocks = list(_rows_but_last(found))
+    blocks = list(_rows_but_last(chunks, SIZE))
     assert all(len(features) == len(labels) > 0 for features, labels in blocks)
     for at in (0, 1):
         assert_array_equal(np.concatenate([block[at] for block in blocks]), rows[at][:-1])
@@ -289,7 +287,7 @@ def test_the_ends_of_ranges_are_taken():
             "features of the clipping must have 3 columns, got 12",
         ),
         (lambda: FixedClip(0.0), "clip_norm must be"),
-        (lambda: mechanism_of(FixedClip(1.0), 0.9e-50), "noise_multiplier must be"),
+        (lambda: mechanism_of(FixedClip(1.0), 0.9e-12), "noise_multiplier must be"),
         (lambda: mechanism_of(FixedClip(1.0), size=1), "sample_size must be .* at least 2, got 1"),
         (
             lambda: run_of(data(), mechanism_of(FixedClip(1.0), size=SIZE + 1)),
@@ -297,9 +295,8 @@ def test_the_ends_of_ranges_are_taken():
         ),
         (lambda: run_of(data(), mechanism_of(FixedClip(1.0)), 0.0), "step_size"),
         (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),
-        (lambda: ResidualClip(1.0, [[-1.1e50]], [1.0]), "features must be"),
+        (lambda: ResidualClip(1.0, [[-1.1e12]], [1.0]), "features must be"),
         (lambda: ResidualClip(1.0, np.ones((2, 1)), np.ones(3)), "labels must have shape"),
-        (lambda: ResidualClip(2.0, *data()).clip_norm(np.zeros(3)), "parameters must have shape"),
         (lambda: gaussian_epsilon(0.1, delta=1.0), "delta must be"),
         (
             lambda: shaped_budget(

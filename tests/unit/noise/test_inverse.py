@@ -106,6 +106,6 @@ def test_a_decoder_that_grows_too_fast_is_refused():
     """Entries of the inverse are the powers of 1e12, of which doubles hold a few digits."""
     growing = [1.0, -1e12, 0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="decoder must have an inverse that double precision"):
-        FTRLMechanism(growing, 0.0, 1.0, 5)
+        toeplitz.require_inverse("decoder", growing)
     with pytest.raises(ValueError, match="coefficients must have an inverse that double"):
         toeplitz.inverse_coefficients(growing)

@@ -253,7 +253,7 @@ def law_crossing(parameters: Parameters, bias: bool, shift: np.ndarray) -> np.nd
 
 
 def _draw(sample_size: int, dimension: int, rng: np.random.Generator) -> tuple[Samples, np.ndarray]:
-    from privreg.algorithms.samples import GaussianSamples
+    from privreg.algorithms.gaussian_samples import GaussianSamples
 
     if sample_size * dimension <= HELD_NUMBERS:
         return draw(sample_size, dimension, rng)
