@@ -9,20 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.records import Persons, Records, curvature_sum, second_moment_sum, traces
+from privreg.algorithms.records import Persons, curvature_sum, second_moment_sum, traces
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
+    Descent,
     NoisyValue,
-    Path,
     SplitBudget,
-    Start,
     StartSettings,
     newton_matrix,
     require_budget,
 )
-from privreg.checks import require_count, require_flag, require_instance
-from privreg.privacy.budget import Budget, shared_sample_size, sum_sensitivity
+from privreg.checks import require_count, require_flag
+from privreg.privacy.budget import Budget, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import averaging_step_sizes
 
@@ -100,19 +99,18 @@ def huber_descent(
     variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
     the final steps: ours.
     """
-    shares = SplitBudget(budget, rng)
-    require_instance("settings", settings, HuberSettings)
-    require_flag("intercept", intercept)
-    records = Records(
+    run = _HuberDescent(
+        SplitBudget(budget, rng),
+        settings,
         samples,
-        feature_norm,
-        label_bound,
-        groups,
+        feature_norm=feature_norm,
+        label_bound=label_bound,
+        groups=groups,
+        sample_size=sample_size,
+        intercept=intercept,
         threads=threads,
         common_width=settings.common_width,
     )
-    count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, shares, settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
 
 
@@ -193,14 +191,17 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
-    require_budget(budget)
-    settings = HuberSettings()
-    root = np.sqrt(settings.moment_share / 2 * budget.rho)
-    if n * root < MOMENT_PRICE * (1.2 * p + 3):
-        settings = replace(settings, gram_share=0.16, moment_share=0.0)
+    rho = require_budget(budget).rho
+    settings = WITH_MOMENTS
+    if n * np.sqrt(settings.moment_share / 2 * rho) < MOMENT_PRICE * (1.2 * p + 3):
+        settings = WITHOUT_MOMENTS
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    price = change**2 * p / (2 * n * budget.rho * settings.final_share)
+    price = change**2 * p / (2 * n * rho * settings.final_share)
     return replace(settings, clip_width=best_clip_width(price))
+
+
+WITH_MOMENTS = HuberSettings()
+WITHOUT_MOMENTS = HuberSettings(gram_share=0.16, moment_share=0.0)
 
 
 def best_clip_width(privacy_price: float) -> float:
@@ -248,39 +249,39 @@ class HuberFit:
         return self.iterates[-1]
 
 
-@dataclass
-class _Run(Start):
-    """One fit: the order in which the data are asked, and with what share."""
-
+class _HuberDescent(Descent):
     settings: HuberSettings
 
     def fit(self) -> HuberFit:
-        settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, last, centre = self.whiten()
+        settings, n, p, shares = self.settings, self.n, self.p, self.shares
+        gram, last, centre = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
-        sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
-        path = Path(np.zeros(p))
-        start, scale = self.warm_up(path, whitening, slope)
+        start, scale = self.warm_up(slope)
         clip_norm = self.clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
-            curvature = self._curvature(path.theta, whitening, clip_norm)
+            curvature = self._curvature(clip_norm)
             newton = newton_matrix(curvature, slope)
+        sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            self.huber_step(path, whitening, size * newton, scale, "final steps", share)
+            total = self.gradient_sum(clip_norm)
+            self.step(size * newton, shares.vector("final steps", share, total, clip_norm, n))
+        at = self.records, self.theta, self.whitening
         if settings.moment_share > 0:
-            total = second_moment_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
-            second = self.shares.semidefinite(
-                MOMENTS, settings.moment_share / 2, total, clip_norm**2, n
-            )
-        mean_curvature, mean_square = self._means(path.theta, whitening, clip_norm)
+            total = second_moment_sum(*at, clip_norm=clip_norm)
+            share = settings.moment_share / 2
+            second = shares.semidefinite(MOMENTS, share, total, clip_norm**2, n)
+        share = settings.mean_share / 2
+        affordable = 0.02 * n * np.sqrt(2 * share * shares.budget.rho)
+        cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
+        mean_curvature, mean_square = traces(*at, clip_norm=clip_norm, cap=cap)
         return HuberFit(
-            iterates=np.array(path.iterates),
-            whitening=whitening,
-            step_matrices=np.array(path.matrices),
-            gradient_noise_stds=np.array(path.noise_stds),
+            iterates=np.array(self.iterates),
+            whitening=self.whitening,
+            step_matrices=np.array(self.matrices),
+            gradient_noise_stds=np.array(self.noise_stds),
             clip_norm=clip_norm,
             residual_scale=scale,
             start_scale=start,
@@ -289,30 +290,20 @@ class _Run(Start):
             gram_weight=last.weight,
             curvature=curvature,
             second_moment=second,
-            mean_curvature=mean_curvature,
-            mean_square=mean_square,
+            mean_curvature=shares.number(MEANS, share, mean_curvature / p, cap**2 / p, n),
+            mean_square=shares.number(MEANS, share, mean_square / p, clip_norm**2 / p, n),
             sample_size=n,
             symmetric=self.records.groups is None,
             settings=settings,
-            spending=self.shares.spending(),
+            spending=shares.spending(),
             centre=centre,
         )
 
-    def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
+    def _curvature(self, clip_norm: float) -> NoisyValue:
         share = self.settings.moment_share / 2
         cap = self.white_cap(share)
-        total = curvature_sum(self.records, theta, whitening, clip_norm=clip_norm, cap=cap)
-        release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
-        return release(MOMENTS, share, total, cap**2, self.sample_size)
-
-    def _means(
-        self, theta: FloatArray, whitening: FloatArray, clip_norm: float
-    ) -> tuple[NoisyValue, NoisyValue]:
-        p, share = len(theta), self.settings.mean_share / 2
-        affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.shares.budget.rho)
-        cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
-        curvature, square = traces(self.records, theta, whitening, clip_norm=clip_norm, cap=cap)
-        return (
-            self.shares.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
-            self.shares.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
+        total = curvature_sum(
+            self.records, self.theta, self.whitening, clip_norm=clip_norm, cap=cap
         )
+        release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
+        return release(MOMENTS, share, total, cap**2, self.n)

@@ -12,7 +12,6 @@ from scipy.special import ndtr, ndtri
 from privreg.algorithms.huber_descent import HuberSettings, default_settings
 from privreg.algorithms.records import (
     Persons,
-    Records,
     first_sums,
     gradient_sum,
     last_sums,
@@ -21,17 +20,16 @@ from privreg.algorithms.records import (
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
+    Descent,
     NoisyValue,
-    Path,
     SplitBudget,
-    Start,
     StartSettings,
     raised,
     shrunk_curvature,
     white_cap,
 )
-from privreg.checks import Rebuilt, frozen, require_flag, require_instance
-from privreg.privacy.budget import Budget, gaussian_noise_std, shared_sample_size, sum_sensitivity
+from privreg.checks import Rebuilt, frozen
+from privreg.privacy.budget import Budget, gaussian_noise_std
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import bias_aware_quantile
 
@@ -133,7 +131,7 @@ class ProductTail(Rebuilt):
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
-        length = bias_aware_quantile(np.minimum(bias / std, 1e100)) * std
+        length = bias_aware_quantile(bias / std) * std
         return float(grid[np.argmin(length)])
 
 
@@ -267,20 +265,19 @@ def least_squares_descent(
     Bias-aware intervals: Armstrong and Kolesár (2018). Clip from a private histogram, products and
     steps: ours.
     """
-    shares = SplitBudget(budget, rng)
-    require_instance("settings", settings, LeastSquaresSettings)
-    require_flag("intercept", intercept)
-    records = Records(
+    run = _LeastSquaresDescent(
+        SplitBudget(budget, rng),
+        settings,
         samples,
-        feature_norm,
-        label_bound,
-        groups,
+        feature_norm=feature_norm,
+        label_bound=label_bound,
+        groups=groups,
+        sample_size=sample_size,
+        intercept=intercept,
         threads=threads,
         common_width=True,
         clips_weighted=True,
     )
-    count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, shares, settings, count, bool(intercept))
     return Release(run.fit(), budget, (*ASSUMPTIONS, TAIL_ASSUMPTION))
 
 
@@ -332,7 +329,6 @@ class LeastSquaresSettings(StartSettings):
 
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
     """Settings whose start follows that of a robust fit, with the rest in proportion."""
-    require_instance("settings", settings, HuberSettings)
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - sum(start.values())
     whole = sum(REST.values()) + WIDE
@@ -393,57 +389,52 @@ class LeastSquaresFit:
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 
-@dataclass
-class _Run(Start):
-    """One fit: the order in which the data are asked, and with what share."""
-
+class _LeastSquaresDescent(Descent):
     settings: LeastSquaresSettings
 
     def fit(self) -> LeastSquaresFit:
-        settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, _, centre = self.whiten()
+        settings, n, p, shares = self.settings, self.n, self.p, self.shares
+        gram, _, centre = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
-        path = Path(np.zeros(p))
-        scale = self.warm_up(path, whitening, slope).end
-        start, start_variance = path.theta, _variance(path)
+        scale = self.warm_up(slope)[1]
+        start, start_variance = self.theta, self._variance()
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
             sample_size=n,
-            rho=settings.long_share * self.shares.budget.rho,
-            longest=self.records.feature_norm * float(np.linalg.norm(whitening, 2)),
+            rho=settings.long_share * shares.budget.rho,
+            longest=self.records.feature_norm * float(np.linalg.norm(self.whitening, 2)),
         )
         cap = max(cap, short_cap)
-        tail = self._tail(start, whitening, scale, cap)
-        clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
-        caps = {"clip_norm": float(clip_norm), "cap": cap}
-        first = first_sums(self.records, start, whitening, **caps, short_cap=short_cap)
-        curvature = self.shares.semidefinite(
+        tail = self._tail(scale, cap)
+        clip_norm = float(tail.best_width(noise=self._unit_noise()) * np.sqrt(p))
+        caps = {"clip_norm": clip_norm, "cap": cap}
+        first = first_sums(self.records, start, self.whitening, **caps, short_cap=short_cap)
+        curvature = shares.semidefinite(
             "curvature", settings.curvature_share, first.short, short_cap**2, n
         )
-        long_curvature = self.shares.semidefinite(
+        long_curvature = shares.semidefinite(
             "curvature of long rows", settings.long_share, first.long, cap**2, n
         )
-        newton = np.asarray(
-            np.linalg.inv(raised(shrunk_curvature(curvature), long_curvature)), dtype=np.float64
-        )
+        kept = raised(shrunk_curvature(curvature), long_curvature)
+        newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
         total = first.gradient
         for number, (size, share) in enumerate(
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
-                total = gradient_sum(self.records, path.theta, whitening, **caps)
-            gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
-            path.step(whitening, size * newton, gradient)
-        second, mean_curvature, mean_square = self._last(path.theta, whitening, short_cap, caps)
+                total = gradient_sum(self.records, self.theta, self.whitening, **caps)
+            self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
+        last = last_sums(self.records, self.theta, self.whitening, **caps, short_cap=short_cap)
+        square, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
-            iterates=np.array(path.iterates),
+            iterates=np.array(self.iterates),
             start=start,
             start_variance=start_variance,
-            whitening=whitening,
-            step_matrices=np.array(path.matrices[settings.warm_up_steps :]),
-            gradient_noise_stds=np.array(path.noise_stds[settings.warm_up_steps :]),
-            clip_norm=caps["clip_norm"],
+            whitening=self.whitening,
+            step_matrices=np.array(self.matrices[settings.warm_up_steps :]),
+            gradient_noise_stds=np.array(self.noise_stds[settings.warm_up_steps :]),
+            clip_norm=clip_norm,
             cap=cap,
             short_cap=short_cap,
             residual_scale=scale,
@@ -452,48 +443,40 @@ class _Run(Start):
             centre=centre,
             curvature=curvature,
             long_curvature=long_curvature,
-            second_moment=second,
-            mean_curvature=mean_curvature,
-            mean_square=mean_square,
+            second_moment=shares.semidefinite(
+                "second moment for intervals",
+                settings.moment_share,
+                last.second_moment,
+                square,
+                n,
+            ),
+            mean_curvature=shares.number(means, half, last.curvature / p, short_cap**2 / p, n),
+            mean_square=shares.number(means, half, last.square / p, square / p, n),
             sample_size=n,
             settings=settings,
-            spending=self.shares.spending(),
+            spending=shares.spending(),
         )
 
-    def _tail(
-        self, theta: FloatArray, whitening: FloatArray, scale: float, cap: float
-    ) -> ProductTail:
-        edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=len(theta))
-        counts = residual_histogram(self.records, theta, whitening, edges, cap=cap)
+    def _tail(self, scale: float, cap: float) -> ProductTail:
+        edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=self.p)
+        counts = residual_histogram(self.records, self.theta, self.whitening, edges, cap=cap)
         noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
-        return ProductTail(edges, noisy, self.sample_size)
+        return ProductTail(edges, noisy, self.n)
 
-    def _unit_noise(self, share: float) -> float:
-        """Noise of a coordinate of the mean gradient at the clip √p."""
-        budget = self.shares.budget
-        change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-        root = np.sqrt(self.records.samples.dimension)
-        std = gaussian_noise_std(sensitivity=change * root, rho=share * budget.rho)
-        return float(std) / self.sample_size
+    def _unit_noise(self) -> float:
+        """Noise of a coordinate of the mean gradient at the clip √p, over all wide steps."""
+        rho = self.settings.final_share * self.shares.budget.rho
+        std = gaussian_noise_std(sensitivity=self.shares.moves * np.sqrt(self.p), rho=rho)
+        return float(std) / self.n
 
-    def _last(
-        self,
-        theta: FloatArray,
-        whitening: FloatArray,
-        short_cap: float,
-        caps: dict[str, float],
-    ) -> tuple[NoisyValue, NoisyValue, NoisyValue]:
-        settings, n, p, shares = self.settings, self.sample_size, len(theta), self.shares
-        found = last_sums(self.records, theta, whitening, **caps, short_cap=short_cap)
-        square, half = caps["clip_norm"] ** 2, settings.mean_share / 2
-        what = "means for intervals"
-        return (
-            shares.semidefinite(
-                "second moment for intervals", settings.moment_share, found.second_moment, square, n
-            ),
-            shares.number(what, half, found.curvature / p, short_cap**2 / p, n),
-            shares.number(what, half, found.square / p, square / p, n),
-        )
+    def _variance(self) -> float:
+        """Variance of the private noise of the last step that was kept, a coordinate's."""
+        kept = [
+            (float(matrix[0, 0]) * std) ** 2
+            for matrix, std in zip(self.matrices, self.noise_stds, strict=True)
+            if np.any(matrix)
+        ]
+        return kept[-1] if kept else 0.0
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
@@ -502,8 +485,7 @@ def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) 
     It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
     row within the bounds: a larger budget shortens fewer rows, and in the end none.
     """
-    most = min(longest, 1e100)
-    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=most)
+    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=longest)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
@@ -512,13 +494,3 @@ def product_edges(scale: float, label_bound: float, *, cap: float, dimension: in
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))
     return np.asarray(lowest * 2.0 ** (np.arange(bins + 1) / 2))
-
-
-def _variance(path: Path) -> float:
-    """Of the private noise of the last step that was kept, a coordinate's."""
-    kept = [
-        (float(matrix[0, 0]) * std) ** 2
-        for matrix, std in zip(path.matrices, path.noise_stds, strict=True)
-        if np.any(matrix)
-    ]
-    return kept[-1] if kept else 0.0
