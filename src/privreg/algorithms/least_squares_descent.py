@@ -409,23 +409,26 @@ class _LeastSquaresDescent(Descent):
         tail = self._tail(scale, cap)
         clip_norm = float(tail.best_width(noise=self._unit_noise()) * np.sqrt(p))
         caps = {"clip_norm": clip_norm, "cap": cap}
-        first = first_sums(self.records, start, self.whitening, **caps, short_cap=short_cap)
+        short, long, total = first_sums(
+            self.records, start, self.whitening, **caps, short_cap=short_cap
+        )
         curvature = shares.semidefinite(
-            "curvature", settings.curvature_share, first.short, short_cap**2, n
+            "curvature", settings.curvature_share, short, short_cap**2, n
         )
         long_curvature = shares.semidefinite(
-            "curvature of long rows", settings.long_share, first.long, cap**2, n
+            "curvature of long rows", settings.long_share, long, cap**2, n
         )
         kept = raised(shrunk_curvature(curvature), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
-        total = first.gradient
         for number, (size, share) in enumerate(
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
                 total = gradient_sum(self.records, self.theta, self.whitening, **caps)
             self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
-        last = last_sums(self.records, self.theta, self.whitening, **caps, short_cap=short_cap)
+        second, trace, squares = last_sums(
+            self.records, self.theta, self.whitening, **caps, short_cap=short_cap
+        )
         square, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
             iterates=np.array(self.iterates),
@@ -446,12 +449,12 @@ class _LeastSquaresDescent(Descent):
             second_moment=shares.semidefinite(
                 "second moment for intervals",
                 settings.moment_share,
-                last.second_moment,
+                second,
                 square,
                 n,
             ),
-            mean_curvature=shares.number(means, half, last.curvature / p, short_cap**2 / p, n),
-            mean_square=shares.number(means, half, last.square / p, square / p, n),
+            mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
+            mean_square=shares.number(means, half, squares / p, square / p, n),
             sample_size=n,
             settings=settings,
             spending=shares.spending(),

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import (
@@ -26,8 +25,7 @@ from privreg.checks import (
     Rebuilt,
     frozen,
     require_count,
-    require_flag,
-    require_number,
+    require_scales,
     require_unmasked,
 )
 
@@ -70,52 +68,6 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
     packed = np.asarray(values)
     # Whole numbers that no type of 64 bits holds together would lose their last digits.
     return packed if packed.dtype.kind in "iu" or kinds == {float} else names
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def bounded_residuals(fitted, labels, norms, squares, square_cap, root):  # type: ignore[no-untyped-def]
-    """Residuals, leverages and what clips look at, (rows,) each, as in `record_gradients`.
-
-    A cap comes before a common width, of `root` √p; a value of 0 is for none.
-    """
-    size = len(labels)
-    residuals, leverage, lengths = np.empty(size), np.empty(size), np.empty(size)
-    for i in range(size):
-        residual = labels[i] - fitted[i]
-        residuals[i] = residual
-        if square_cap > 0:
-            leverage[i] = square_cap / max(squares[i], square_cap)
-            lengths[i] = leverage[i] * norms[i] * abs(residual)
-        elif root > 0:
-            leverage[i] = root / max(norms[i], root)
-            lengths[i] = root * abs(residual)
-        else:
-            leverage[i] = 1.0
-            lengths[i] = norms[i] * abs(residual)
-    return residuals, leverage, lengths
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def clipped_weights(residuals, leverage, lengths, clip_norm):  # type: ignore[no-untyped-def]
-    """Weights (rows,) of rows in the sum of their gradients, which are clipped to a length."""
-    weights = np.empty(len(lengths))
-    for i in range(len(lengths)):
-        weights[i] = clip_norm / max(lengths[i], clip_norm) * residuals[i] * leverage[i]
-    return weights
-
-
-@njit(cache=True, nogil=True)
-def count_up_to(values, edges):  # type: ignore[no-untyped-def]
-    """How many values are at most each edge; each block of values stays in the nearest cache."""
-    counts = np.zeros(len(edges), dtype=np.int64)
-    for first in range(0, len(values), 2048):
-        block = values[first : first + 2048]
-        for k in range(len(edges)):
-            edge, count = edges[k], 0
-            for i in range(len(block)):
-                count += block[i] <= edge
-            counts[k] += count
-    return counts
 
 
 FloatArray = NDArray[np.float64]
@@ -164,12 +116,10 @@ class Records(Rebuilt):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", as_samples(self.samples))
-        for name in ("feature_norm", "label_bound"):
-            value = require_number(name, getattr(self, name), least=1e-50, most=1e50)
-            object.__setattr__(self, name, value)
+        bounds = require_scales(feature_norm=self.feature_norm, label_bound=self.label_bound)
+        for name, bound in zip(("feature_norm", "label_bound"), bounds, strict=True):
+            object.__setattr__(self, name, bound)
         require_count("threads", self.threads)
-        require_flag("common_width", self.common_width)
-        require_flag("clips_weighted", self.clips_weighted)
         rows: Chunk | WeightedChunk | None = None
         held, count = self.samples, self.samples.sample_size
         if isinstance(held, WeightedSamples):
@@ -195,14 +145,20 @@ class Records(Rebuilt):
         """Whether rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
-    def chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
-        held = self._rows
+    def chunks(self, most: int = ROWS_PER_CHUNK) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
+        """Bounded rows, and where among them each record starts: None where a row is a record."""
+        held, starts = self._rows, self._starts
         if held is None:
-            for chunk in self.samples.chunks():
-                yield self._bounded(chunk), None
+            yield from ((self._bounded(chunk), None) for chunk in self.samples.chunks())
+        elif starts is None:
+            for first in range(0, self.count, most):
+                yield _picked(held, slice(first, first + most)), None
         else:
-            for block, inside in self._blocks(ROWS_PER_CHUNK):
-                yield _picked(held, block), inside
+            # About a thousand records at a time, so that what is held of each fits in memory.
+            for first in range(0, self.count, 1024):
+                bounds = starts[first : first + 1025]
+                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
+                yield _picked(held, slice(low, high)), bounds[bounds < high] - low
 
     def total(
         self,
@@ -212,11 +168,10 @@ class Records(Rebuilt):
     ) -> FloatArray:
         """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
-        Starts say where in the chunk each record starts, None where a row is a record. With a map W
-        the part is given the white rows first; of data sets in memory those of the last W are kept,
-        up to 128 MB. Samples that come in parts are read and summed by several threads, or by the
-        executor that they name, and the parts' sums are added in order: the result does not depend
-        on who sums.
+        With a map W the part is given the white rows first; of data sets in memory those of the
+        last W are kept, up to 128 MB. Samples that come in parts are read and summed by several
+        threads, or by the executor that they name, and the parts' sums are added in order: the
+        result does not depend on who sums.
         """
         held = self._rows
         # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
@@ -229,16 +184,7 @@ class Records(Rebuilt):
             return self._sum(part, shape, whitening, self.chunks())
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
-        result, again = np.zeros(shape), None
-        for block, starts in self._blocks(most):
-            features, labels = held.features[block], held.labels[block]
-            if kept is not None:
-                white = kept.block(block)
-            else:
-                white = white_rows(features, whitening, again)
-                again = white.rows
-            result += part(self._with_roots(white, held, block), features, labels, starts)
-        return result
+        return self._sum(part, shape, whitening, self.chunks(most), kept)
 
     def _sum_bounded(
         self,
@@ -255,36 +201,23 @@ class Records(Rebuilt):
         shape: tuple[int, ...],
         whitening: FloatArray | None,
         chunks: Iterable[tuple[Chunk | WeightedChunk, Starts]],
+        kept: WhiteRows | None = None,
     ) -> FloatArray:
-        result, white = np.zeros(shape), None
+        result, white, first = np.zeros(shape), None, 0
         for chunk, starts in chunks:
             told: tuple[WhiteRows, ...] = ()
             if whitening is not None:
-                white = white_rows(chunk.features, whitening, None if white is None else white.rows)
-                told = (self._with_roots(white, chunk),)
+                last = first + len(chunk.labels)
+                if kept is not None:
+                    white = WhiteRows(*(each[first:last] for each in kept[:3]))
+                else:
+                    white = white_rows(chunk.features, whitening, white and white.rows)
+                first, told = last, (white,)
+                # Where the clip looks at the record's own residual.
+                if isinstance(chunk, WeightedChunk) and not self.clips_weighted:
+                    told = (white._replace(roots=chunk.roots),)
             result += part(*told, chunk.features, chunk.labels, starts)
         return result
-
-    def _with_roots(
-        self, white: WhiteRows, chunk: Chunk | WeightedChunk, which: slice = EVERY
-    ) -> WhiteRows:
-        """With the roots of the weights where the clip looks at the record's own residual."""
-        if self.clips_weighted or not isinstance(chunk, WeightedChunk):
-            return white
-        return white._replace(roots=chunk.roots[which])
-
-    def _blocks(self, most: int) -> Iterator[tuple[slice, Starts]]:
-        """Consecutive rows of a data set in memory, and where in them each record starts."""
-        starts, held = self._starts, self._rows
-        assert held is not None
-        for first in range(0, self.count, 1024 if starts is not None else most):
-            if starts is None:
-                yield slice(first, first + most), None
-                continue
-            # About a thousand records at a time, so that what is held of each fits in memory.
-            bounds = starts[first : first + 1025]
-            low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
-            yield slice(low, high), bounds[bounds < high] - low
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
         """All rows Wᵀx, unless they are too many to be kept."""
@@ -294,7 +227,7 @@ class Records(Rebuilt):
         if features.nbytes > KEPT_BYTES:
             return None
         # Two sets are never held together.
-        kept = None
+        del kept
         object.__setattr__(self, "_white", None)
         white = white_rows(features, whitening)
         for array in (white.rows, white.squares, white.norms):
@@ -374,9 +307,7 @@ def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
 
 
 def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
-    if isinstance(rows, WeightedChunk):
-        return WeightedChunk(*(each[which] for each in rows))
-    return Chunk(*(each[which] for each in rows))
+    return type(rows)(*(each[which] for each in rows))
 
 
 class WhiteRows(NamedTuple):
@@ -389,9 +320,6 @@ class WhiteRows(NamedTuple):
     squares: Rows
     norms: Rows
     roots: Rows | None = None
-
-    def block(self, which: slice) -> WhiteRows:
-        return WhiteRows(self.rows[which], self.squares[which], self.norms[which])
 
 
 def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -> WhiteRows:
@@ -408,37 +336,6 @@ def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -
     rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
     squares = np.einsum("ij,ij->i", rows, rows)
     return WhiteRows(rows, squares, np.sqrt(squares))
-
-
-# Records of a block from which compiled loops are worth loading, and a comparison with every edge
-# is quicker than a search for each.
-MANY = 1000
-
-
-class ResidualSums(NamedTuple):
-    """`residual_histogram`, and (clips, p) `gradient_sum` for each clip."""
-
-    counts: FloatArray
-    gradients: FloatArray
-
-
-class FirstSums(NamedTuple):
-    """Second moments (p, p) of the rows of records that the clip leaves alone, at two lengths.
-
-    `gradient` (p,) is `gradient_sum`.
-    """
-
-    short: FloatArray
-    long: FloatArray
-    gradient: FloatArray
-
-
-class LastSums(NamedTuple):
-    """Σ ggᵀ (p, p), the trace of the short curvature, and Σ ‖g‖²."""
-
-    second_moment: FloatArray
-    curvature: float
-    square: float
 
 
 def row_sum(records: Records) -> FloatArray:
@@ -530,8 +427,8 @@ def residual_sums(
     edges: FloatArray,
     *,
     clip_norms: FloatArray,
-) -> ResidualSums:
-    r"""One pass for a histogram of residuals and the step whose clip will be chosen from it.
+) -> tuple[FloatArray, FloatArray]:
+    r"""`residual_histogram`, and `gradient_sum` (clips, p) at each clip that it may lead to.
 
     .. math::
         \sum_i g_i\min(1, \gamma/\ell_i)
@@ -563,7 +460,7 @@ def residual_sums(
     whole, clipped = total[bins:].reshape(2, size, p)
     below = np.cumsum(whole, axis=0)[:-1]
     above = np.cumsum(clipped[::-1], axis=0)[-2::-1]
-    return ResidualSums(total[:bins], below + clip_norms[:, None] * above)
+    return total[:bins], below + clip_norms[:, None] * above
 
 
 def curvature_sum(
@@ -657,8 +554,8 @@ def first_sums(
     clip_norm: float,
     cap: float,
     short_cap: float,
-) -> FirstSums:
-    r"""Curvatures of records that are not clipped, and gradients, for the first wide step.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Second moments (p, p) of records that the clip leaves alone, at two lengths; `gradient_sum`.
 
     .. math::
         \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
@@ -682,7 +579,7 @@ def first_sums(
     p = len(parameters)
     sums = _total(records, parameters, whitening, part, (2 * p * p + p,), cap)
     short, long = sums[:-p].reshape(2, p, p)
-    return FirstSums(short, long, sums[-p:])
+    return short, long, sums[-p:]
 
 
 def last_sums(
@@ -693,8 +590,8 @@ def last_sums(
     clip_norm: float,
     cap: float,
     short_cap: float,
-) -> LastSums:
-    """Sums that intervals need at the last iterate.
+) -> tuple[FloatArray, float, float]:
+    """Σ ggᵀ (p, p), the trace of the short curvature, and Σ ‖g‖², at the last iterate.
 
     A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first, a
     number in [0, R₁²] to the second, and one in [0, C²] to the third.
@@ -710,7 +607,7 @@ def last_sums(
 
     p = len(parameters)
     found = _total(records, parameters, whitening, part, (p * p + 2,), cap)
-    return LastSums(found[:-2].reshape(p, p), float(found[-2]), float(found[-1]))
+    return found[:-2].reshape(p, p), float(found[-2]), float(found[-1])
 
 
 @dataclass(frozen=True)
@@ -747,9 +644,6 @@ class RecordGradients:
         return vectors * weights[:, None]
 
     def _weighted(self, clip_norm: float) -> tuple[Rows, Rows]:
-        if self.starts is None and _compiled(self.residuals):
-            weights = clipped_weights(self.residuals, self.leverage, self.lengths, clip_norm)
-            return weights, self.white.rows
         factors = _clip_factor(self.lengths, clip_norm)
         if self.starts is not None:
             return factors, self.vectors
@@ -777,16 +671,6 @@ def record_gradients(
     fitted = features @ parameters.astype(features.dtype, copy=False)
     root = float(np.sqrt(len(parameters)))
     none = white.rows[:0]
-    if starts is None and white.roots is None and _compiled(fitted, labels):
-        residuals, leverage, lengths = bounded_residuals(
-            fitted,
-            labels,
-            white.norms,
-            white.squares,
-            0.0 if cap is None else cap**2,
-            root if records.common_width else 0.0,
-        )
-        return RecordGradients(white, residuals, leverage, white.norms, lengths, none, None)
     residuals, norms = labels - fitted, _lengths(white, starts)
     leverage = np.ones_like(residuals) if cap is None else _trace_weights(white, starts, cap)
     if starts is not None:
@@ -805,11 +689,9 @@ def record_gradients(
 
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
     """Number of values in each bin, its upper edge included; (len(edges) + 1,) counts."""
-    if len(values) > MANY:
-        reached = count_up_to(values, edges)
-        return np.diff(reached, prepend=0, append=len(values)).astype(np.float64)
-    bins = np.searchsorted(edges, values, side="left")
-    return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
+    # To sort values that are in the cache is quicker than a search for each.
+    reached = np.searchsorted(np.sort(values), edges, side="right")
+    return np.diff(reached, prepend=0, append=len(values)).astype(np.float64)
 
 
 def _total(
@@ -858,8 +740,3 @@ def _present(values: Rows, norms: Rows) -> Rows:
     """Values of the records that are not absent."""
     kept = norms > 0
     return values if kept.all() else values[kept]
-
-
-def _compiled(*values: Rows) -> bool:
-    """Whether compiled loops, which are for double precision, take over."""
-    return len(values[0]) > MANY and all(each.dtype == np.float64 for each in values)
