@@ -10,17 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from privreg.algorithms.huber_descent import HuberSettings, default_settings
-from privreg.algorithms.records import (
-    Persons,
-    first_sums,
-    gradient_sum,
-    last_sums,
-    residual_histogram,
-)
+from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
     Descent,
+    DescentFit,
     NoisyValue,
     SplitBudget,
     StartSettings,
@@ -35,15 +30,18 @@ from privreg.theory.huber_descent import bias_aware_quantile
 
 FloatArray = NDArray[np.float64]
 # What is assumed of the tail: standard deviation of the second difference of log counts where they
-# are convex, and where they are concave. Power laws continue, lighter tails are preferred.
+# are convex, and where they are concave. Conventions: a power law continues, and a slope of log
+# counts may lessen by a fifth of what it may grow by.
 CONVEX, CONCAVE = 0.2, 1.0
-# Probability that noise in any of the counts is taken for records, and how log counts must fall, a
-# bin, beyond the last that is not: products of finite variance, as all standard errors suppose.
-FALSE_ALARM, FALL, STRICT = 0.01, float(np.log(2.0)) / 2, 0.05
-# Deviations of the tail's own estimate that are added to it.
-CAUTION = 0.25
-# Share of the largest bias that falls on one direction, for the choice of a clip.
-LEAN = 0.6
+# Probability that noise in any of the counts is taken for records: by convention one fit of 100.
+FALSE_ALARM = 0.01
+# Log counts beyond the last that is not noise must fall by at least ln √2 a bin, up to a stiff
+# deviation: at that slope a law has just no mean, and without one no bias has a bound.
+FALL, STRICT = float(np.log(2.0)) / 2, 0.05
+# Deviations of the tail's own estimate that are added to it, and share of the largest bias that
+# falls on one direction, for the choice of a clip: benchmarks/interval_constants.py.
+CAUTION, LEAN = 0.25, 0.6
+# Points of a midpoint rule within a bin.
 PARTS = 8
 
 
@@ -97,28 +95,18 @@ class ProductTail(Rebuilt):
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
         return float(gradient.sum()) + CAUTION * deviation
 
-    def mean_square(self, width: float) -> float:
-        """m₂: mean of min(q/√p, t)²."""
-        by_bin = np.sum(self._shares * np.minimum(self._points, width) ** 2, axis=1)
-        first = min(self.edges[0], width) ** 2 / 3 * self.smoothed[0]
-        return float((by_bin @ self.smoothed[1:] + first) / self.sample_size)
-
     def share_beyond(self, width: float) -> float:
         """Share of the records with q/√p more than t, those that the clip touches."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
-
-    @property
-    def seen(self) -> float:
-        """Largest q/√p that counts tell from their noise, three deviations of a bin above 0."""
-        last = _last_seen(self.counts.value[1:], noise_std=self.counts.noise_std)
-        return float(self.edges[last]) if last >= 0 else 0.0
 
     def best_width(self, *, noise: float) -> float:
         r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
+
+        with m₂ the mean of min(q/√p, t)².
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -192,18 +180,18 @@ def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
 
-# Caps of long rows are so much more generous than those of short ones at the same noise.
+# Edge of the noise of the curvature of long rows, over that of short ones in `white_cap`: .8.
 LONG = 4.0
-# Where the histogram of products starts and ends at least, in residual scales.
+# Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
 TAIL_ASSUMPTION = (
     "intervals take the tail of residuals times row lengths to go on as where the noise lets it "
     "be seen, no heavier than a power law"
 )
-# Of the wide steps' budget, by steps: the last one decides, the others leave little of the start.
+# Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of
+# the start. Of what a robust fit spends on the start. Of the rest: tail, curvature of short and of
+# long rows, second moment, means, wide steps.
 WIDE_SHARES = (0.1, 0.2, 0.7)
-# Of what a robust fit spends on the start; of the rest: tail, curvature of short and of long rows,
-# second moment, means.
 START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
 REST = {
     "tail_share": 0.08,
@@ -283,12 +271,7 @@ def least_squares_descent(
 
 @dataclass(frozen=True)
 class LeastSquaresSettings(StartSettings):
-    r"""Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
-        + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
+    """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
     is for the histogram of products from which the clip and the allowance for bias come,
@@ -351,37 +334,19 @@ def default_least_squares_settings(
     )
 
 
-@dataclass(frozen=True)
-class LeastSquaresFit:
+@dataclass(frozen=True, kw_only=True)
+class LeastSquaresFit(DescentFit):
     """Everything that `least_squares_descent` releases."""
 
-    iterates: FloatArray  # (T, p), in the units of the rows, warm-up and wide steps
     start: FloatArray  # (p,), the last iterate of the warm-up: that of a robust fit
     start_variance: float  # of its private noise along a whitened coordinate
-    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
-    step_matrices: FloatArray  # (3, p, p), a_k S of the wide steps, in φ = W⁻¹θ
-    gradient_noise_stds: FloatArray  # (3,), of their mean clipped gradients
-    clip_norm: float  # C of the wide steps, √p times a width of `tail`
     cap: float  # R₂ and R₁: what rows are shortened to in gradients, and in A₁
     short_cap: float
-    residual_scale: float  # after the warm-up
     tail: ProductTail  # of q/√p at the start
-    gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
-    centre: NoisyValue | None  # mean row (p,), where there is an intercept
-    # A₁ and A₂, (p, p): second moments of rows that are not clipped, shortened to R₁ and R₂.
+    # A₁ and A₂: second moments of rows that are not clipped, shortened to R₁ and R₂.
     curvature: NoisyValue
     long_curvature: NoisyValue
-    second_moment: NoisyValue  # B, mean square of the clipped gradient, (p, p)
-    mean_curvature: NoisyValue  # tr(A₁)/p and tr(B)/p at the last iterate
-    mean_square: NoisyValue
-    sample_size: float  # what sums were divided by
-    settings: LeastSquaresSettings
-    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
-
-    @property
-    def parameters(self) -> FloatArray:
-        """θ_T, shape (p,)."""
-        return self.iterates[-1]
+    second_moment: NoisyValue
 
     @property
     def clip_width(self) -> float:
@@ -394,7 +359,7 @@ class _LeastSquaresDescent(Descent):
 
     def fit(self) -> LeastSquaresFit:
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
-        gram, _, centre = self.whiten()
+        self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         scale = self.warm_up(slope)[1]
         start, start_variance = self.theta, self._variance()
@@ -408,10 +373,7 @@ class _LeastSquaresDescent(Descent):
         cap = max(cap, short_cap)
         tail = self._tail(scale, cap)
         clip_norm = float(tail.best_width(noise=self._unit_noise()) * np.sqrt(p))
-        caps = {"clip_norm": clip_norm, "cap": cap}
-        short, long, total = first_sums(
-            self.records, start, self.whitening, **caps, short_cap=short_cap
-        )
+        short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
         curvature = shares.semidefinite(
             "curvature", settings.curvature_share, short, short_cap**2, n
         )
@@ -424,26 +386,18 @@ class _LeastSquaresDescent(Descent):
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
-                total = gradient_sum(self.records, self.theta, self.whitening, **caps)
+                total = self.at(cap).gradient_sum(clip_norm=clip_norm)
             self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
-        second, trace, squares = last_sums(
-            self.records, self.theta, self.whitening, **caps, short_cap=short_cap
-        )
+        second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         square, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
-            iterates=np.array(self.iterates),
             start=start,
             start_variance=start_variance,
-            whitening=self.whitening,
-            step_matrices=np.array(self.matrices[settings.warm_up_steps :]),
-            gradient_noise_stds=np.array(self.noise_stds[settings.warm_up_steps :]),
             clip_norm=clip_norm,
             cap=cap,
             short_cap=short_cap,
             residual_scale=scale,
             tail=tail,
-            gram=gram,
-            centre=centre,
             curvature=curvature,
             long_curvature=long_curvature,
             second_moment=shares.semidefinite(
@@ -455,14 +409,12 @@ class _LeastSquaresDescent(Descent):
             ),
             mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
             mean_square=shares.number(means, half, squares / p, square / p, n),
-            sample_size=n,
-            settings=settings,
-            spending=shares.spending(),
+            **self.released(settings.warm_up_steps),
         )
 
     def _tail(self, scale: float, cap: float) -> ProductTail:
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=self.p)
-        counts = residual_histogram(self.records, self.theta, self.whitening, edges, cap=cap)
+        counts = self.at(cap).residual_histogram(edges)
         noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
         return ProductTail(edges, noisy, self.n)
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, sqrt
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms import records as record_sums
-from privreg.algorithms.records import Persons, Records
+from privreg.algorithms.records import (
+    Persons,
+    Point,
+    Records,
+    gram_sum,
+    length_histogram,
+    row_sum,
+)
 from privreg.algorithms.samples import Samples
 from privreg.checks import (
     MOST,
     Uncopied,
     frozen,
     require_count,
+    require_flag,
     require_instance,
     require_number,
     require_rng,
@@ -138,8 +145,9 @@ class SplitBudget(Uncopied):
         return NoisyValue(np.asarray(total / n + std * self.rng.standard_normal()), std)
 
 
-# Least curvature along a direction, over the mean, that steps take it to have; and deviations of
-# its noise that an interval adds to what is seen of a thinner one, and takes it to be at least.
+# Least curvature along a direction, over the mean, that steps take it to have, and deviations of
+# its noise that an interval adds to what is seen of a thinner one. Chosen on tables with thin
+# directions, among .08 to .3 and 0 to 1: docs/private-intervals.md.
 THIN, SEEN = 0.2, 0.5
 
 
@@ -221,12 +229,15 @@ def _lifted_along(matrix: FloatArray, direction: FloatArray, least: float) -> Fl
     return lifted
 
 
-SCALE_BINS = 34
-QUANTILE_ABOVE = 0.1
-# Noise of a count over the number of records from which a wrong scale often scores best.
+# Conventions: factors √2 from 4 label bounds down to 3e-5 of a bound, and the share of rows that
+# the first cap shortens.
+SCALE_BINS, QUANTILE_ABOVE = 34, 0.1
+# Noise of a count over the number of records from which a wrong scale often scores best; derived in
+# `scale_is_hidden`.
 HIDDEN = 0.08
-# Squared length over p up to which whitened rows are left alone where the budget allows it.
-LONGEST = 20.0
+# Squared length over p up to which whitened rows are left alone where the budget allows it, and the
+# edge of the noise of their second moment that is allowed: conventions.
+LONGEST, EDGE = 20.0, 0.2
 
 
 def scale_edges(label_bound: float) -> FloatArray:
@@ -246,7 +257,7 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
     shortened, and a little over the typical length otherwise. It grows with the budget up to
     `longest`, the length that bounds allow a row, and up to √(20p) where that is more.
     """
-    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
+    affordable = EDGE / sqrt(2 * dimension) * sample_size * sqrt(rho)
     most = max(LONGEST * dimension, longest**2)
     return sqrt(min(max(affordable, 1.2 * dimension + 3), most))
 
@@ -309,12 +320,12 @@ def _normal_masses(edges: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
 
 # Entries of parameters and whitenings up to which their products with all rows stay numbers.
 LARGEST = 1e90
-# Growth of the private residual scale beyond which a warm-up step was noise.
+# Growth of the private residual scale beyond which a warm-up step was noise: 2.8 deviations of a
+# scale, 9 % where counts are at their noisiest within the regime of `PrivateRegression`.
 EXCURSION = 1.25
-# Scale over the label bound where noise hides it: bounds hold four deviations of the label.
-UNSEEN_SCALE = 0.25
-# Deviations of its noise by which a mean weight is told from 0 and from 1.
-DEVIATIONS = 5.0
+# Scale over the label bound where noise hides it, as if bounds held four deviations of the label,
+# and deviations of its noise by which a mean weight is told from 0 and from 1: conventions.
+UNSEEN_SCALE, DEVIATIONS = 0.25, 5.0
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
@@ -340,6 +351,8 @@ class StartSettings:
         for name, value in vars(self).items():
             if name.endswith(("_steps", "_rounds")):
                 require_count(name, value)
+            elif name == "common_width":
+                require_flag(name, value)
             elif name.endswith("_share"):
                 zero = {"least" if name in self.may_be_zero else "above": 0}
                 require_number(name, value, below=1, **zero)
@@ -363,6 +376,34 @@ class StartSettings:
         for name, value in vars(self).items():
             spent += value if name.endswith("_share") else 0.0
         return 1.0 - spent
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentFit:
+    """What every descent releases; z = Wᵀx has a second moment near the identity."""
+
+    iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
+    whitening: FloatArray  # W, (p, p)
+    # S_t, in whitened coordinates φ = W⁻¹θ, and λ_t of the mean clipped gradient; of least squares
+    # those of the wide steps alone.
+    step_matrices: FloatArray
+    gradient_noise_stds: FloatArray
+    clip_norm: float  # of the last steps
+    residual_scale: float  # after the warm-up
+    gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
+    curvature: NoisyValue | None  # A, mean derivative of the clipped gradient, (p, p)
+    second_moment: NoisyValue | None  # B, its mean square, (p, p)
+    mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
+    mean_square: NoisyValue
+    sample_size: float  # what sums were divided by
+    settings: Any
+    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
+    centre: NoisyValue | None = None  # mean row (p,), where there is an intercept
+
+    @property
+    def parameters(self) -> FloatArray:
+        """θ_T, shape (p,)."""
+        return self.iterates[-1]
 
 
 class Descent:
@@ -406,29 +447,25 @@ class Descent:
         # Sums of gradients (clips, p) at an iterate, of every clip that a scale may ask for.
         self._at: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
-    def whiten(self) -> tuple[NoisyValue, Whitening, NoisyValue | None]:
-        """W from rounds of a private second moment, each in the last one's coordinates.
-
-        Returns the last round's second moment and root, and the private mean row of an intercept.
-        """
-        records, settings, centre = self.records, self.settings, None
+    def whiten(self) -> Whitening:
+        """W from rounds of a private second moment, each in the last one's coordinates."""
+        records, settings = self.records, self.settings
         norm_share = settings.norm_share / (2 if self.intercept else 1)
-        if self.intercept:
-            centre = self._centre(norm_share)
+        self.centre = self._centre(norm_share) if self.intercept else None
         lengths = length_edges(records.feature_norm)
         counts = self.shares.histogram(
             "centre and length of rows",
             norm_share,
-            record_sums.length_histogram(records, self.whitening, lengths),
+            length_histogram(records, self.whitening, lengths),
         )
         cap = length_cap(counts.value, lengths, noise_std=counts.noise_std, sample_size=self.n)
         for number, share in enumerate(settings.gram_shares):
             cap = self.white_cap(share) if number else cap
-            total = record_sums.gram_sum(records, self.whitening, cap=cap)
-            gram = self.shares.semidefinite("Gram matrix", share, total, cap**2, self.n)
-            last = whiten(gram)
+            total = gram_sum(records, self.whitening, cap=cap)
+            self.gram = self.shares.semidefinite("Gram matrix", share, total, cap**2, self.n)
+            last = whiten(self.gram)
             self.whitening = moderate(self.whitening @ last.root)
-        return gram, last, centre
+        return last
 
     def _centre(self, share: float) -> NoisyValue:
         """A private mean m, with which W takes rows (1, x) to (1, x - m).
@@ -436,7 +473,7 @@ class Descent:
         Rows that are short after it need less noise: those of many rare categories, or of a column
         that lies far from the middle of its bounds.
         """
-        total, bound = record_sums.row_sum(self.records), self.records.feature_norm
+        total, bound = row_sum(self.records), self.records.feature_norm
         mean = self.shares.vector("centre and length of rows", share, total, bound, self.n)
         if self.records.weighted:
             mean = _weighted_mean(mean)
@@ -470,6 +507,23 @@ class Descent:
                 scale = found
         return start, scale
 
+    def released(self, first: int = 0) -> dict[str, Any]:
+        """Values of a `DescentFit`, its steps from the first of some number on."""
+        return {
+            "iterates": np.array(self.iterates),
+            "whitening": self.whitening,
+            "step_matrices": np.array(self.matrices[first:]),
+            "gradient_noise_stds": np.array(self.noise_stds[first:]),
+            "gram": self.gram,
+            "sample_size": self.n,
+            "settings": self.settings,
+            "spending": self.shares.spending(),
+            "centre": self.centre,
+        }
+
+    def at(self, cap: float | None = None) -> Point:
+        return Point(self.records, self.theta, self.whitening, cap)
+
     def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:
         """One step θ ← θ + W S (gradient)."""
         self.theta = moderate(self.theta + self.whitening @ (matrix @ gradient.value))
@@ -491,21 +545,18 @@ class Descent:
             (place,) = np.nonzero(self._at[1] == clip_norm)
             if place.size:
                 return np.asarray(self._at[2][place[0]])
-        return record_sums.gradient_sum(
-            self.records, self.theta, self.whitening, clip_norm=clip_norm
-        )
+        return self.at().gradient_sum(clip_norm=clip_norm)
 
     def _scale(self) -> float | None:
         """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
-        at = self.records, self.theta, self.whitening
         if self.records.held:
-            counts = record_sums.residual_histogram(*at, edges)
+            counts = self.at().residual_histogram(edges)
         else:
             # To read rows takes longer than to sum them for every clip that the next step may have.
             scales = scale_candidates(edges)
             clips = np.array([self.clip_norm(scale) for scale in scales])
-            counts, sums = record_sums.residual_sums(*at, edges, clip_norms=clips)
+            counts, sums = self.at().residual_sums(edges, clip_norms=clips)
             self._at = self.theta, clips, sums
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         noisy = self.shares.histogram("residual scales", share, counts)

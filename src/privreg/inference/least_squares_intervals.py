@@ -37,15 +37,16 @@ from privreg.theory.huber_descent import floored, privacy_covariance, sandwich, 
 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust
-# start by more than so many deviations, and how much more for what it moved beyond them.
+# start by more than so many deviations, and how much more for what it moved beyond them; deviations
+# of its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables as the shortest
+# intervals that cover: benchmarks/interval_constants.py has coverage and length at other values.
 LEAST, SURE, GAIN = 0.3, 1.5, 8.0
-# Deviations of its own noise by which aᵀBa may lie below what is seen of it.
 BELOW = 0.3
 HIDDEN = "the feature is hidden by the noise of the second moments"
 COLLINEAR = "the feature is collinear with others, as far as the noise shows"
 UNSEEN = "the rows are too few for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
-# Deviations of their noise by which counts must reach the level of new observations.
+# Deviations of their noise by which counts must reach the level of new observations: a convention.
 CAUTION = 1.0
 
 

@@ -37,7 +37,8 @@ from privreg.theory.huber_descent import (
 )
 
 FloatArray = NDArray[np.float64]
-# Of a direction's own noise: what it must exceed to be seen, and how far shrinkage may take it.
+# Deviations of a direction's own noise: what it must exceed to be seen, which noise alone does in
+# one of 20, and how far shrinkage may take it, a convention.
 VISIBLE, LIMIT = 1.645, 1.0
 
 
@@ -274,10 +275,15 @@ class CoefficientIntervals(TwoSided):
         return np.minimum(share**2, 1.0)
 
     def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
-        """Two-sided p-values, shape (k,), of the hypothesis that the target is a value.
+        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is a value.
 
         They invert the intervals: p is less than α where the interval of level 1 - α leaves the
-        value out, whatever `level` is. 1 where the interval is infinite.
+        value out, whatever `level` is; 1 where the interval is infinite. With d the distance of the
+        centre, s, ν and b as in `half_widths`, p is the one solution of
+
+        .. math::
+            \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
+            t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
 
         Parameters
         ----------
@@ -295,9 +301,30 @@ class CoefficientIntervals(TwoSided):
         point = require_real("value", value, least=-MOST, most=MOST)
         if point.shape not in ((), self.centre.shape):
             raise ValueError(f"value must have shape () or {self.centre.shape}, got {point.shape}")
-        return p_values(
-            self.centre - point, self.standard_error, self.degrees_of_freedom, bias=self.bias
-        )
+        error, away = self.standard_error, np.abs(self.centre - point)
+        found = np.ones(error.shape)
+        # Without a spread the interval is a point.
+        found[(error == 0) & (away > 0)] = 0.0
+        known = np.isfinite(error) & (error > 0) & (away > 0)
+        known &= self.degrees_of_freedom > LEAST_DEGREES
+        degrees, scaled = self.degrees_of_freedom[known], away[known] / error[known]
+        shift = np.zeros(scaled.shape)
+        if self.bias is not None:
+            shift = self.bias[known] / error[known]
+        low, high = np.full(scaled.shape, np.log(1e-300)), np.zeros(scaled.shape)
+        # Bisection of log α: the right side falls with α.
+        for _ in range(70):
+            middle = (low + high) / 2
+            half = np.exp(middle) / 2
+            # Student's quantile is at least the normal one, and infinite beyond doubles.
+            student, share = stdtrit(degrees, half), np.ones(half.shape)
+            np.divide(ndtri(half), student, out=share, where=student < 0)
+            quantile = scaled * np.clip(share, 0.0, 1.0)
+            below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        least = high <= np.log(1e-300) + 1e-9
+        found[known] = np.where(least, 0.0, np.minimum(np.exp(high), 1.0))
+        return found
 
 
 @dataclass(frozen=True)
@@ -528,40 +555,3 @@ def half_widths(
         ratio = np.divide(bias, error, out=np.zeros(error.shape), where=known & (error > 0))
         quantile[known] = student * bias_aware_quantile(ratio[known], level=level)
     return np.multiply(quantile, error, out=np.zeros(error.shape), where=error > 0)
-
-
-def p_values(
-    distance: FloatArray,
-    standard_error: FloatArray,
-    degrees_of_freedom: FloatArray,
-    *,
-    bias: FloatArray | None = None,
-) -> FloatArray:
-    r"""The α at which `half_widths` of level 1 - α equal a distance: tests invert intervals.
-
-    .. math::
-        \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
-        t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
-
-    The right side falls with α, so that it has one solution, found by bisection of log α.
-    """
-    error, degrees, away = standard_error, degrees_of_freedom, np.abs(distance)
-    found = np.ones(error.shape)
-    # Without a spread the interval is a point.
-    found[(error == 0) & (away > 0)] = 0.0
-    known = np.isfinite(error) & (error > 0) & (degrees > LEAST_DEGREES) & (away > 0)
-    degrees, scaled = degrees[known], away[known] / error[known]
-    shift = np.zeros(scaled.shape) if bias is None else bias[known] / error[known]
-    low, high = np.full(scaled.shape, np.log(1e-300)), np.zeros(scaled.shape)
-    for _ in range(70):
-        middle = (low + high) / 2
-        half = np.exp(middle) / 2
-        # Student's quantile is at least the normal one, and beyond doubles where it is infinite.
-        student, share = stdtrit(degrees, half), np.ones(half.shape)
-        np.divide(ndtri(half), student, out=share, where=student < 0)
-        quantile = scaled * np.clip(share, 0.0, 1.0)
-        below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    least = high <= np.log(1e-300) + 1e-9
-    found[known] = np.where(least, 0.0, np.minimum(np.exp(high), 1.0))
-    return found

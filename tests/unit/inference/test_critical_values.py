@@ -13,16 +13,22 @@ from privreg.inference.population_intervals import (
     CoefficientIntervals,
     half_widths,
 )
-from privreg.inference.population_intervals import p_values as of_arrays
 from privreg.theory.huber_descent import bias_aware_quantile
 
 LEVELS = [1e-3, 0.1, 0.5, 0.8, 0.95, 0.99, 1 - 1e-4, 1 - 1e-8]
 DEGREES = np.array([2.01, 3.0, 8.0, 40.0, 1e4, 1e12, np.inf])
 
 
-def p_values(*numbers, bias=None):
-    bias = None if bias is None else np.asarray(bias)
-    return of_arrays(*map(np.asarray, numbers), bias=bias)
+def p_values(distance, standard_error, degrees_of_freedom, *, bias=None):
+    return CoefficientIntervals(
+        centre=np.asarray(distance),
+        half_width=np.zeros(len(distance)),
+        standard_error=np.asarray(standard_error),
+        degrees_of_freedom=np.asarray(degrees_of_freedom),
+        level=0.95,
+        target="population",
+        bias=None if bias is None else np.asarray(bias),
+    ).p_values()
 
 
 @pytest.fixture
@@ -40,7 +46,7 @@ def test_a_p_value_is_below_alpha_where_the_interval_leaves_0_out(rng, cases, bi
     if not biased:
         cases["bias"] = None
     distance = rng.standard_normal(300) * rng.choice([0.1, 1.0, 5.0, 60.0], 300)
-    found = of_arrays(distance, **cases)
+    found = p_values(distance, **cases)
     assert np.all((found >= 0) & (found <= 1))
     rejected = []
     for level in LEVELS:
@@ -55,7 +61,7 @@ def test_a_p_value_is_below_alpha_where_the_interval_leaves_0_out(rng, cases, bi
 def test_at_the_end_of_an_interval_p_is_its_alpha(cases, alpha):
     """Levels are doubles next to 1: a quantile is known to one part in 1e-16/α there."""
     half = half_widths(level=1 - alpha, **cases)
-    found = of_arrays(half, **cases)
+    found = p_values(half, **cases)
     np.testing.assert_allclose(found, alpha, rtol=1e-9 + 1e-14 / alpha)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 
 from privreg.algorithms.huber_descent import HuberSettings, default_settings, huber_descent
-from privreg.algorithms.records import Records, gradient_sum
+from privreg.algorithms.records import Point, Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
@@ -249,7 +249,7 @@ def minimiser(samples, fit):
     """Zero of the clipped gradient of a fit, by whitened descent without noise."""
     records, theta = Records(samples, 6.0, 10.0, common_width=True), fit.parameters
     for _ in range(150):
-        gradient = gradient_sum(records, theta, fit.whitening, clip_norm=fit.clip_norm)
+        gradient = Point(records, theta, fit.whitening).gradient_sum(clip_norm=fit.clip_norm)
         theta = theta + fit.whitening @ gradient / samples.sample_size
     assert np.linalg.norm(gradient) < 1e-4 * fit.clip_norm * samples.sample_size
     return theta
