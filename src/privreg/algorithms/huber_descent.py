@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.records import Persons
+from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
     Descent,
     DescentFit,
-    NoisyValue,
     SplitBudget,
     StartSettings,
     newton_matrix,
@@ -97,18 +96,11 @@ def huber_descent(
     variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
     the final steps: ours.
     """
-    run = _HuberDescent(
-        SplitBudget(budget, rng),
-        settings,
-        samples,
-        feature_norm=feature_norm,
-        label_bound=label_bound,
-        groups=groups,
-        sample_size=sample_size,
-        intercept=intercept,
-        threads=threads,
-        common_width=settings.common_width,
+    shares = SplitBudget(budget, rng)
+    records = Records(
+        samples, feature_norm, label_bound, groups, threads, common_width=settings.common_width
     )
+    run = _HuberDescent(shares, settings, records, sample_size, intercept)
     return Release(run.fit(), budget, ASSUMPTIONS)
 
 
@@ -222,7 +214,11 @@ class _HuberDescent(Descent):
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
-            curvature = self._curvature(clip_norm)
+            share = settings.moment_share / 2
+            cap = self.white_cap(share)
+            total = self.at().curvature_sum(clip_norm=clip_norm, cap=cap)
+            release = shares.semidefinite if self.records.groups is None else shares.vector
+            curvature = release(MOMENTS, share, total, cap**2, n)
             newton = newton_matrix(curvature, slope)
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         for size in sizes[settings.warm_up_steps :]:
@@ -250,10 +246,3 @@ class _HuberDescent(Descent):
             symmetric=self.records.groups is None,
             **self.released(),
         )
-
-    def _curvature(self, clip_norm: float) -> NoisyValue:
-        share = self.settings.moment_share / 2
-        cap = self.white_cap(share)
-        total = self.at().curvature_sum(clip_norm=clip_norm, cap=cap)
-        release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
-        return release(MOMENTS, share, total, cap**2, self.n)

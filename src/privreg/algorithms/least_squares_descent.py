@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from privreg.algorithms.huber_descent import HuberSettings, default_settings
-from privreg.algorithms.records import Persons
+from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
@@ -253,19 +253,10 @@ def least_squares_descent(
     Bias-aware intervals: Armstrong and Kolesár (2018). Clip from a private histogram, products and
     steps: ours.
     """
-    run = _LeastSquaresDescent(
-        SplitBudget(budget, rng),
-        settings,
-        samples,
-        feature_norm=feature_norm,
-        label_bound=label_bound,
-        groups=groups,
-        sample_size=sample_size,
-        intercept=intercept,
-        threads=threads,
-        common_width=True,
-        clips_weighted=True,
-    )
+    shares = SplitBudget(budget, rng)
+    widths = {"common_width": True, "clips_weighted": True}
+    records = Records(samples, feature_norm, label_bound, groups, threads, **widths)
+    run = _LeastSquaresDescent(shares, settings, records, sample_size, intercept)
     return Release(run.fit(), budget, (*ASSUMPTIONS, TAIL_ASSUMPTION))
 
 
@@ -362,7 +353,11 @@ class _LeastSquaresDescent(Descent):
         self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         scale = self.warm_up(slope)[1]
-        start, start_variance = self.theta, self._variance()
+        start, start_variance = self.theta, 0.0
+        for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
+            # Of the last step that was kept.
+            if np.any(matrix):
+                start_variance = (float(matrix[0, 0]) * std) ** 2
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
@@ -371,8 +366,15 @@ class _LeastSquaresDescent(Descent):
             longest=self.records.feature_norm * float(np.linalg.norm(self.whitening, 2)),
         )
         cap = max(cap, short_cap)
-        tail = self._tail(scale, cap)
-        clip_norm = float(tail.best_width(noise=self._unit_noise()) * np.sqrt(p))
+        edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=p)
+        counts = self.at(cap).residual_histogram(edges)
+        noisy = shares.histogram("tail of products", settings.tail_share, counts)
+        tail = ProductTail(edges, noisy, n)
+        # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
+        noise = gaussian_noise_std(
+            sensitivity=shares.moves * np.sqrt(p), rho=settings.final_share * shares.budget.rho
+        )
+        clip_norm = float(tail.best_width(noise=float(noise) / n) * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
         curvature = shares.semidefinite(
             "curvature", settings.curvature_share, short, short_cap**2, n
@@ -411,27 +413,6 @@ class _LeastSquaresDescent(Descent):
             mean_square=shares.number(means, half, squares / p, square / p, n),
             **self.released(settings.warm_up_steps),
         )
-
-    def _tail(self, scale: float, cap: float) -> ProductTail:
-        edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=self.p)
-        counts = self.at(cap).residual_histogram(edges)
-        noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
-        return ProductTail(edges, noisy, self.n)
-
-    def _unit_noise(self) -> float:
-        """Noise of a coordinate of the mean gradient at the clip √p, over all wide steps."""
-        rho = self.settings.final_share * self.shares.budget.rho
-        std = gaussian_noise_std(sensitivity=self.shares.moves * np.sqrt(self.p), rho=rho)
-        return float(std) / self.n
-
-    def _variance(self) -> float:
-        """Variance of the private noise of the last step that was kept, a coordinate's."""
-        kept = [
-            (float(matrix[0, 0]) * std) ** 2
-            for matrix, std in zip(self.matrices, self.noise_stds, strict=True)
-            if np.any(matrix)
-        ]
-        return kept[-1] if kept else 0.0
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:

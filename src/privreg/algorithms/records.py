@@ -126,7 +126,15 @@ class Records(Rebuilt):
         elif isinstance(held, ArraySamples):
             rows = Chunk(held.features, held.labels, held.norms)
         if self.groups is not None:
-            rows, count = self._sort_by_group(rows)
+            if rows is None:
+                raise ValueError("groups must be None for data sets that are not held in memory")
+            persons = require_groups(self.groups, len(rows.labels))
+            # The caller's array may change.
+            object.__setattr__(self, "groups", persons)
+            order = np.argsort(persons.codes, kind="stable")
+            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
+            object.__setattr__(self, "_starts", frozen(starts))
+            rows, count = _picked(rows, order), int(starts.size)
         if rows is not None:
             rows = self._bounded(rows)
             for array in rows:
@@ -252,21 +260,6 @@ class Records(Rebuilt):
         norms = np.minimum(chunk.norms, self.feature_norm)
         clipped = np.clip(labels, -self.label_bound, self.label_bound)
         return chunk._replace(features=features, labels=clipped, norms=norms)
-
-    def _sort_by_group(
-        self, rows: Chunk | WeightedChunk | None
-    ) -> tuple[Chunk | WeightedChunk, int]:
-        """The rows with those of a person together, and the number of persons."""
-        if rows is None:
-            raise ValueError("groups must be None for data sets that are not held in memory")
-        assert self.groups is not None
-        persons = require_groups(self.groups, len(rows.labels))
-        # The caller's array may change.
-        object.__setattr__(self, "groups", persons)
-        order = np.argsort(persons.codes, kind="stable")
-        starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
-        object.__setattr__(self, "_starts", frozen(starts))
-        return _picked(rows, order), int(starts.size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,18 +8,10 @@ from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.records import (
-    Persons,
-    Point,
-    Records,
-    gram_sum,
-    length_histogram,
-    row_sum,
-)
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.records import Point, Records, gram_sum, length_histogram, row_sum
 from privreg.checks import (
     MOST,
     Uncopied,
@@ -211,21 +203,14 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
-    first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(longer.value)
+    longer_along = [(float(v @ longer.value @ v), v) for v in np.linalg.eigh(curvature)[1].T]
+    seen = [(x, v) for x, v in longer_along if x - 1.5 * std > float(v @ curvature @ v)]
+    values, vectors = np.linalg.eigh(longer.value)
+    seen += [(float(x), v) for x, v in zip(values, vectors.T, strict=True) if x > edge]
     lifted = np.array(curvature)
-    for direction in first.T:
-        seen = float(direction @ longer.value @ direction)
-        if seen - 1.5 * std > float(direction @ curvature @ direction):
-            lifted = _lifted_along(lifted, direction, seen - caution * std)
-    for value, direction in zip(second.eigenvalues, second.eigenvectors.T, strict=True):
-        if value > edge:
-            lifted = _lifted_along(lifted, direction, float(value) - caution * std)
-    return lifted
-
-
-def _lifted_along(matrix: FloatArray, direction: FloatArray, least: float) -> FloatArray:
-    missing = least - float(direction @ matrix @ direction)
-    lifted: FloatArray = matrix + max(missing, 0.0) * np.outer(direction, direction)
+    for value, direction in seen:
+        missing = value - caution * std - float(direction @ lifted @ direction)
+        lifted = lifted + max(missing, 0.0) * np.outer(direction, direction)
     return lifted
 
 
@@ -415,31 +400,15 @@ class Descent:
         self,
         shares: SplitBudget,
         settings: StartSettings,
-        samples: Samples,
-        *,
-        feature_norm: float,
-        label_bound: float,
-        groups: ArrayLike | Persons | None,
+        records: Records,
         sample_size: float | None,
         intercept: bool,
-        threads: int,
-        common_width: bool,
-        clips_weighted: bool = False,
     ) -> None:
-        self.shares, self.settings, self.intercept = shares, settings, intercept
-        self.records = Records(
-            samples,
-            feature_norm,
-            label_bound,
-            groups,
-            threads=threads,
-            common_width=common_width,
-            clips_weighted=clips_weighted,
-        )
+        self.shares, self.settings, self.records = shares, settings, records
+        self.intercept, self.p = intercept, records.samples.dimension
         self.n = shared_sample_size(
-            sample_size, records=self.records.count, neighbours=shares.budget.neighbours
+            sample_size, records=records.count, neighbours=shares.budget.neighbours
         )
-        self.p = self.records.samples.dimension
         self.whitening, self.theta = np.eye(self.p), np.zeros(self.p)
         self.iterates: list[FloatArray] = []
         self.matrices: list[FloatArray] = []
