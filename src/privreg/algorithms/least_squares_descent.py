@@ -231,12 +231,10 @@ def least_squares_descent(
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
     relation, if the bounds and the settings are chosen without looking at the data. With `groups`
-    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
-    of Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing
-    else of the data; their shares of ρ are fixed beforehand and add up to it (Dong, Roth and Su
-    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). The start
-    is that of `huber_descent`, and so are the bounds. One record moves, by the relation
-    (replace-one; add-remove and zero-out),
+    neighbours differ in all rows of one person. Proof: as for `huber_descent`, with shares of ρ
+    that are fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition of
+    μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what the start releases one record moves, by the
+    relation (replace-one; add-remove and zero-out),
 
     - the histogram of products by one count: √2; 1;
     - A₁, A₂ and B, sums of positive semi-definite matrices of Frobenius norms at most R₁², R² and

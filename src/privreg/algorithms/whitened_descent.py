@@ -491,6 +491,7 @@ class Descent:
         }
 
     def at(self, cap: float | None = None) -> Point:
+        """Sums over the records at the last iterate."""
         return Point(self.records, self.theta, self.whitening, cap)
 
     def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:

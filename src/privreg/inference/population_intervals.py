@@ -417,8 +417,7 @@ def population_intervals(
         error[k] = np.sqrt(direction @ own.total(target) @ direction)
         private[k] = np.sqrt(direction @ own.privacy @ direction)
         noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
-    with np.errstate(divide="ignore"):
-        degrees = 2 / np.maximum(noise, 1e-6) ** 2
+    degrees = 2 / np.maximum(noise, 1e-6) ** 2
     return CoefficientIntervals(
         centre=rows @ fit.parameters + shift,
         half_width=half_widths(error, degrees, level=level),
