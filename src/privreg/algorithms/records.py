@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,17 +77,6 @@ Starts = NDArray[np.int64] | None
 NUMBERS_PER_BLOCK = 1 << 16
 # Whitened rows beyond so many bytes are computed again in every pass.
 KEPT_BYTES = 1 << 27
-
-
-@runtime_checkable
-class PartedSamples(Protocol):
-    """The library's samples that can be read in parts, by several threads or machines.
-
-    Samples of others are read in one thread, since their rows are checked as they come.
-    """
-
-    def each_part(self, task: Callable[[Iterator[Chunk]], Any], *, threads: int) -> Iterator[Any]:
-        """What a task finds in each of consecutive parts of the rows, in their order."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +170,10 @@ class Records(Rebuilt):
         result does not depend on who sums.
         """
         held = self._rows
-        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
-        if held is None and isinstance(self.samples, PartedSamples):
-            sums = self.samples.each_part(
+        # Samples of others are read in one thread: their rows are checked as they come.
+        each_part = getattr(self.samples, "each_part", None)
+        if held is None and each_part is not None:
+            sums = each_part(
                 partial(self._sum_bounded, part, shape, whitening), threads=self.threads
             )
             return np.asarray(sum(sums, start=np.zeros(shape)))
@@ -624,7 +614,7 @@ def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
     """Number of values in each bin, its upper edge included; (len(edges) + 1,) counts."""
     # To sort values that are in the cache is quicker than a search for each.
     reached = np.searchsorted(np.sort(values), edges, side="right")
-    return np.diff(reached, prepend=0, append=len(values)).astype(np.float64)
+    return np.diff(np.concatenate([[0], reached, [len(values)]])).astype(np.float64)
 
 
 def _trace_weights(white: WhiteRows, starts: Starts, cap: float) -> Rows:

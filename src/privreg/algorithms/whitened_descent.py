@@ -365,7 +365,7 @@ class StartSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DescentFit:
-    """What every descent releases; z = Wᵀx has a second moment near the identity."""
+    """Statistics that every descent releases; z = Wᵀx has a second moment near the identity."""
 
     iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
     whitening: FloatArray  # W, (p, p)
