@@ -9,32 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.records import Persons, Records, curvature_sum, second_moment_sum, traces
+from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
-    NoisyValue,
-    Path,
+    Descent,
+    DescentFit,
     SplitBudget,
-    Start,
     StartSettings,
     newton_matrix,
     require_budget,
 )
-from privreg.checks import require_count, require_flag, require_instance
-from privreg.privacy.budget import Budget, shared_sample_size, sum_sensitivity
+from privreg.checks import require_count
+from privreg.privacy.budget import Budget, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import averaging_step_sizes
 
 FloatArray = NDArray[np.float64]
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
-# Inverse of the noise in a second moment, relative to its mean, from which a sandwich is worth it.
-MOMENT_PRICE = 8.0
+# Inverse of the noise in a second moment, relative to its mean, from which a sandwich is worth it,
+# and variance under Gaussian noise that a wider clip may cost: conventions.
+MOMENT_PRICE, WIDENING = 8.0, 1.01
 # Best width under exponential errors at any price: a clip that ends at the steep side of their
 # density.
 SKEWED_WIDTH = 1.09
-# Variance under Gaussian noise that a wider clip may cost.
-WIDENING = 1.01
 
 
 def huber_descent(
@@ -60,17 +58,16 @@ def huber_descent(
     with z = Wᵀx, u = z min(1, √p/‖z‖). Residuals that are clipped make the steps descend on a Huber
     loss; a row adds a vector of norm at most γ. One width for all rows leaves slopes their target
     where errors are skewed but independent of the features; `settings.common_width` False clips
-    gradients z r to γ instead. W whitens by a private second moment, so that the noise lies in the
-    directions in which the coefficients are uncertain anyway, and few steps suffice. A warm-up step
-    after which the private residual scale is larger, or hidden by its noise, is taken back: clip
-    and noise grow with that scale, so that one step of noise would beget the next. The final K
-    steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
-    the noise of one that had the budget of all.
+    gradients z r to γ instead. W whitens by a private second moment: noise lies in directions in
+    which the coefficients are uncertain anyway, and few steps suffice. Clip and noise grow with the
+    private residual scale: a warm-up step after which that is larger, or hidden by its noise, is
+    taken back. The final K steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the
+    average of K Newton steps, with the noise of one that had the budget of all.
 
     Rows and labels are bounded as `Records` says. Sums are divided by `sample_size`, which is
-    public or was released before (`private_count`), or else by the number of records, where
-    neighbours share it. With an intercept the first column is one of ones, 0 in a blank record, and
-    the others are centred by their private means.
+    public or was released before (`private_count`), by default by the number of records. With an
+    intercept the first column is one of ones, 0 in a blank record, and the others are centred by
+    their private means.
 
     Guarantee
     ---------
@@ -78,10 +75,9 @@ def huber_descent(
     settings are chosen without looking at the data. With `groups` neighbours differ in all rows of
     one person. Proof: the fit is a function of `sample_size` and of Gaussian mechanisms, each of
     which may depend on the earlier ones' outputs and on nothing else of the data, and their budgets
-    add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). A blank record, of a person
-    one whose rows are all blank, has features and label 0, and so a first entry of 0 with an
-    intercept, too. Every map of rows here is linear, Wᵀ0 = 0: it adds 0 to every sum and is in no
-    count, as if it were absent. What a record adds to a sum is bounded whatever its first entry is.
+    add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). A blank record has features and label 0
+    in all of its rows, and so a first entry of 0 with an intercept, too. Maps of rows are linear,
+    Wᵀ0 = 0: it adds 0 to every sum and is in no count, as if it were absent.
     One record moves, by the relation (replace-one; add-remove and zero-out),
 
     - a histogram by one count: √2; 1;
@@ -101,56 +97,38 @@ def huber_descent(
     the final steps: ours.
     """
     shares = SplitBudget(budget, rng)
-    require_instance("settings", settings, HuberSettings)
-    require_flag("intercept", intercept)
     records = Records(
-        samples,
-        feature_norm,
-        label_bound,
-        groups,
-        threads=threads,
-        common_width=settings.common_width,
+        samples, feature_norm, label_bound, groups, threads, common_width=settings.common_width
     )
-    count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, shares, settings, count, bool(intercept))
+    run = _HuberDescent(shares, settings, records, sample_size, intercept)
     return Release(run.fit(), budget, ASSUMPTIONS)
 
 
 @dataclass(frozen=True)
 class HuberSettings(StartSettings):
-    r"""Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{means}} + \rho_{\text{moments}} + \rho_{\text{final}}
+    """Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
 
     Parameters
     ----------
     clip_width : float
-        Width w of the clip in units of the residual scale, in [1e-3, 1e3]: a record of typical
-        length is clipped beyond w robust standard deviations. About 1 where privacy decides; wider
+        Width w of the clip in residual scales, in [1e-3, 1e3]: about 1 where privacy decides, wider
         where the sample does.
     warm_up_steps : int
         Steps at full length that only have to come near; each takes the residual scale anew.
     final_steps : int
-        Steps K that are averaged: step k has length 1/k.
+        Steps K that are averaged: step k has length 1/k. They have what the shares leave of ρ.
     gram_rounds : int
-        Rounds of the private Gram matrix; each whitens for the next, which lowers the noise in thin
+        Rounds of the private Gram matrix; each whitens for the next, for less noise in thin
         directions.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ for the rows' typical length, the Gram matrix, the residual scales, the warm-up
-        steps, and the two means that intervals need; each in (0, 1).
+        Shares of ρ, in (0, 1), for the rows' typical length, the Gram matrix, the residual scales,
+        the warm-up steps, and the two means that intervals need.
     moment_share : float
-        Share for the two second moments of the clipped gradient, with which intervals hold under
-        errors whose size depends on the features; in [0, 1). Without it intervals take errors to
-        be independent of the features.
+        Share, in [0, 1), for the two second moments of the clipped gradient. Without them intervals
+        take errors to be independent of the features.
     common_width : bool
-        How a gradient is bounded. False: the residual of a row of length ‖z‖ is clipped to γ/‖z‖.
-        True: every residual is clipped to γ/√p, and rows longer than √p are shortened to it, so
-        that slopes keep their target under skewed errors that do not depend on the features.
-        Without effect on records of several rows.
-
-    `final_share`, what is left, goes to the final steps.
+        True: residuals are clipped to γ/√p, and rows longer than √p are shortened to it. False: the
+        residual of a row of length ‖z‖ is clipped to γ/‖z‖. Records of several rows know neither.
     """
 
     end: ClassVar[str] = "final"
@@ -166,10 +144,6 @@ class HuberSettings(StartSettings):
     mean_share: float = 0.02
     moment_share: float = 0.10
     common_width: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_flag("common_width", self.common_width)
 
     @property
     def steps(self) -> int:
@@ -193,14 +167,17 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
-    require_budget(budget)
-    settings = HuberSettings()
-    root = np.sqrt(settings.moment_share / 2 * budget.rho)
-    if n * root < MOMENT_PRICE * (1.2 * p + 3):
-        settings = replace(settings, gram_share=0.16, moment_share=0.0)
+    rho = require_budget(budget).rho
+    settings = WITH_MOMENTS
+    if n * np.sqrt(settings.moment_share / 2 * rho) < MOMENT_PRICE * (1.2 * p + 3):
+        settings = WITHOUT_MOMENTS
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    price = change**2 * p / (2 * n * budget.rho * settings.final_share)
+    price = change**2 * p / (2 * n * rho * settings.final_share)
     return replace(settings, clip_width=best_clip_width(price))
+
+
+WITH_MOMENTS = HuberSettings()
+WITHOUT_MOMENTS = HuberSettings(gram_share=0.16, moment_share=0.0)
 
 
 def best_clip_width(privacy_price: float) -> float:
@@ -215,104 +192,57 @@ def best_clip_width(privacy_price: float) -> float:
     return max(float(width[best]), min(widest, SKEWED_WIDTH))
 
 
-@dataclass(frozen=True)
-class HuberFit:
+@dataclass(frozen=True, kw_only=True)
+class HuberFit(DescentFit):
     """Everything that `huber_descent` releases: the iterates and what their law needs."""
 
-    iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
-    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
-    step_matrices: FloatArray  # (T, p, p), S_t, in whitened coordinates φ = W⁻¹θ
-    gradient_noise_stds: FloatArray  # (T,), λ_t of the mean clipped gradient
-    clip_norm: float  # γ of the final steps, w √p times their residual scale
-    residual_scale: float
     start_scale: float  # residual scale at the start: it bounds how far that may have been away
-    # Second moment (p, p) of the rows in the coordinates of the last round, the root that took it
-    # to those of W, and how much of its deviation from the identity was kept.
-    gram: NoisyValue
-    last_root: FloatArray
-    gram_weight: float
-    # Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened coordinates.
-    curvature: NoisyValue | None
-    second_moment: NoisyValue | None
-    mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
-    mean_square: NoisyValue
-    sample_size: float  # what sums were divided by
+    last_root: FloatArray  # took the coordinates of `gram` to those of W
+    gram_weight: float  # share of its deviation from the identity that was kept
     symmetric: bool  # whether A is: not where a record has several rows
-    settings: HuberSettings
-    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
-    centre: NoisyValue | None = None  # mean row (p,), where there is an intercept
-
-    @property
-    def parameters(self) -> FloatArray:
-        """θ_T, shape (p,)."""
-        return self.iterates[-1]
 
 
-@dataclass
-class _Run(Start):
-    """One fit: the order in which the data are asked, and with what share."""
-
+class _HuberDescent(Descent):
     settings: HuberSettings
 
     def fit(self) -> HuberFit:
-        settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, last, centre = self.whiten()
+        settings, n, p, shares = self.settings, self.n, self.p, self.shares
+        last = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
-        sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
-        path = Path(np.zeros(p))
-        start, scale = self.warm_up(path, whitening, slope)
+        start, scale = self.warm_up(slope)
         clip_norm = self.clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
-            curvature = self._curvature(path.theta, whitening, clip_norm)
+            share = settings.moment_share / 2
+            cap = self.white_cap(share)
+            total = self.at().curvature_sum(clip_norm=clip_norm, cap=cap)
+            release = shares.semidefinite if self.records.groups is None else shares.vector
+            curvature = release(MOMENTS, share, total, cap**2, n)
             newton = newton_matrix(curvature, slope)
+        sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            self.huber_step(path, whitening, size * newton, scale, "final steps", share)
+            total = self.gradient_sum(clip_norm)
+            self.step(size * newton, shares.vector("final steps", share, total, clip_norm, n))
         if settings.moment_share > 0:
-            total = second_moment_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
-            second = self.shares.semidefinite(
-                MOMENTS, settings.moment_share / 2, total, clip_norm**2, n
-            )
-        mean_curvature, mean_square = self._means(path.theta, whitening, clip_norm)
+            total = self.at().second_moment_sum(clip_norm=clip_norm)
+            share = settings.moment_share / 2
+            second = shares.semidefinite(MOMENTS, share, total, clip_norm**2, n)
+        share = settings.mean_share / 2
+        affordable = 0.02 * n * np.sqrt(2 * share * shares.budget.rho)
+        cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
+        mean_curvature, mean_square = self.at().traces(clip_norm=clip_norm, cap=cap)
         return HuberFit(
-            iterates=np.array(path.iterates),
-            whitening=whitening,
-            step_matrices=np.array(path.matrices),
-            gradient_noise_stds=np.array(path.noise_stds),
             clip_norm=clip_norm,
             residual_scale=scale,
             start_scale=start,
-            gram=gram,
             last_root=last.root,
             gram_weight=last.weight,
             curvature=curvature,
             second_moment=second,
-            mean_curvature=mean_curvature,
-            mean_square=mean_square,
-            sample_size=n,
+            mean_curvature=shares.number(MEANS, share, mean_curvature / p, cap**2 / p, n),
+            mean_square=shares.number(MEANS, share, mean_square / p, clip_norm**2 / p, n),
             symmetric=self.records.groups is None,
-            settings=settings,
-            spending=self.shares.spending(),
-            centre=centre,
-        )
-
-    def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
-        share = self.settings.moment_share / 2
-        cap = self.white_cap(share)
-        total = curvature_sum(self.records, theta, whitening, clip_norm=clip_norm, cap=cap)
-        release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
-        return release(MOMENTS, share, total, cap**2, self.sample_size)
-
-    def _means(
-        self, theta: FloatArray, whitening: FloatArray, clip_norm: float
-    ) -> tuple[NoisyValue, NoisyValue]:
-        p, share = len(theta), self.settings.mean_share / 2
-        affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.shares.budget.rho)
-        cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
-        curvature, square = traces(self.records, theta, whitening, clip_norm=clip_norm, cap=cap)
-        return (
-            self.shares.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
-            self.shares.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
+            **self.released(),
         )

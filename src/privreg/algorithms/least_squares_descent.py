@@ -10,42 +10,38 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from privreg.algorithms.huber_descent import HuberSettings, default_settings
-from privreg.algorithms.records import (
-    Persons,
-    Records,
-    first_sums,
-    gradient_sum,
-    last_sums,
-    residual_histogram,
-)
+from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
+    Descent,
+    DescentFit,
     NoisyValue,
-    Path,
     SplitBudget,
-    Start,
     StartSettings,
     raised,
     shrunk_curvature,
     white_cap,
 )
-from privreg.checks import Rebuilt, frozen, require_flag, require_instance
-from privreg.privacy.budget import Budget, gaussian_noise_std, shared_sample_size, sum_sensitivity
+from privreg.checks import Rebuilt, frozen
+from privreg.privacy.budget import Budget, gaussian_noise_std
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import bias_aware_quantile
 
 FloatArray = NDArray[np.float64]
 # What is assumed of the tail: standard deviation of the second difference of log counts where they
-# are convex, and where they are concave. Power laws continue, lighter tails are preferred.
+# are convex, and where they are concave. Conventions: a power law continues, and a slope of log
+# counts may lessen by a fifth of what it may grow by.
 CONVEX, CONCAVE = 0.2, 1.0
-# Probability that noise in any of the counts is taken for records, and how log counts must fall, a
-# bin, beyond the last that is not: products of finite variance, as all standard errors suppose.
-FALSE_ALARM, FALL, STRICT = 0.01, float(np.log(2.0)) / 2, 0.05
-# Deviations of the tail's own estimate that are added to it.
-CAUTION = 0.25
-# Share of the largest bias that falls on one direction, for the choice of a clip.
-LEAN = 0.6
+# Probability that noise in any of the counts is taken for records: by convention one fit of 100.
+FALSE_ALARM = 0.01
+# Log counts beyond the last that is not noise must fall by at least ln √2 a bin, up to a stiff
+# deviation: at that slope a law has just no mean, and without one no bias has a bound.
+FALL, STRICT = float(np.log(2.0)) / 2, 0.05
+# Deviations of the tail's own estimate that are added to it, and share of the largest bias that
+# falls on one direction, for the choice of a clip: benchmarks/interval_constants.py.
+CAUTION, LEAN = 0.25, 0.6
+# Points of a midpoint rule within a bin.
 PARTS = 8
 
 
@@ -99,28 +95,18 @@ class ProductTail(Rebuilt):
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
         return float(gradient.sum()) + CAUTION * deviation
 
-    def mean_square(self, width: float) -> float:
-        """m₂: mean of min(q/√p, t)²."""
-        by_bin = np.sum(self._shares * np.minimum(self._points, width) ** 2, axis=1)
-        first = min(self.edges[0], width) ** 2 / 3 * self.smoothed[0]
-        return float((by_bin @ self.smoothed[1:] + first) / self.sample_size)
-
     def share_beyond(self, width: float) -> float:
         """Share of the records with q/√p more than t, those that the clip touches."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
-
-    @property
-    def seen(self) -> float:
-        """Largest q/√p that counts tell from their noise, three deviations of a bin above 0."""
-        last = _last_seen(self.counts.value[1:], noise_std=self.counts.noise_std)
-        return float(self.edges[last]) if last >= 0 else 0.0
 
     def best_width(self, *, noise: float) -> float:
         r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
+
+        with m₂ the mean of min(q/√p, t)².
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -133,7 +119,7 @@ class ProductTail(Rebuilt):
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
-        length = bias_aware_quantile(np.minimum(bias / std, 1e100)) * std
+        length = bias_aware_quantile(bias / std) * std
         return float(grid[np.argmin(length)])
 
 
@@ -194,18 +180,18 @@ def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
 
-# Caps of long rows are so much more generous than those of short ones at the same noise.
+# Edge of the noise of the curvature of long rows, over that of short ones in `white_cap`: .8.
 LONG = 4.0
-# Where the histogram of products starts and ends at least, in residual scales.
+# Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
 TAIL_ASSUMPTION = (
     "intervals take the tail of residuals times row lengths to go on as where the noise lets it "
     "be seen, no heavier than a power law"
 )
-# Of the wide steps' budget, by steps: the last one decides, the others leave little of the start.
+# Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of
+# the start. Of what a robust fit spends on the start. Of the rest: tail, curvature of short and of
+# long rows, second moment, means, wide steps.
 WIDE_SHARES = (0.1, 0.2, 0.7)
-# Of what a robust fit spends on the start; of the rest: tail, curvature of short and of long rows,
-# second moment, means.
 START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
 REST = {
     "tail_share": 0.08,
@@ -245,12 +231,10 @@ def least_squares_descent(
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
     relation, if the bounds and the settings are chosen without looking at the data. With `groups`
-    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
-    of Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing
-    else of the data; their shares of ρ are fixed beforehand and add up to it (Dong, Roth and Su
-    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). The start
-    is that of `huber_descent`, and so are the bounds. One record moves, by the relation
-    (replace-one; add-remove and zero-out),
+    neighbours differ in all rows of one person. Proof: as for `huber_descent`, with shares of ρ
+    that are fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition of
+    μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what the start releases one record moves, by the
+    relation (replace-one; add-remove and zero-out),
 
     - the histogram of products by one count: √2; 1;
     - A₁, A₂ and B, sums of positive semi-definite matrices of Frobenius norms at most R₁², R² and
@@ -268,30 +252,15 @@ def least_squares_descent(
     steps: ours.
     """
     shares = SplitBudget(budget, rng)
-    require_instance("settings", settings, LeastSquaresSettings)
-    require_flag("intercept", intercept)
-    records = Records(
-        samples,
-        feature_norm,
-        label_bound,
-        groups,
-        threads=threads,
-        common_width=True,
-        clips_weighted=True,
-    )
-    count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
-    run = _Run(records, shares, settings, count, bool(intercept))
+    widths = {"common_width": True, "clips_weighted": True}
+    records = Records(samples, feature_norm, label_bound, groups, threads, **widths)
+    run = _LeastSquaresDescent(shares, settings, records, sample_size, intercept)
     return Release(run.fit(), budget, (*ASSUMPTIONS, TAIL_ASSUMPTION))
 
 
 @dataclass(frozen=True)
 class LeastSquaresSettings(StartSettings):
-    r"""Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
-
-    .. math::
-        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{tail}} + \rho_{\text{curvature}}
-        + \rho_{\text{long}} + \rho_{\text{moment}} + \rho_{\text{means}} + \rho_{\text{wide}}
+    """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
     is for the histogram of products from which the clip and the allowance for bias come,
@@ -332,7 +301,6 @@ class LeastSquaresSettings(StartSettings):
 
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
     """Settings whose start follows that of a robust fit, with the rest in proportion."""
-    require_instance("settings", settings, HuberSettings)
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - sum(start.values())
     whole = sum(REST.values()) + WIDE
@@ -355,37 +323,19 @@ def default_least_squares_settings(
     )
 
 
-@dataclass(frozen=True)
-class LeastSquaresFit:
+@dataclass(frozen=True, kw_only=True)
+class LeastSquaresFit(DescentFit):
     """Everything that `least_squares_descent` releases."""
 
-    iterates: FloatArray  # (T, p), in the units of the rows, warm-up and wide steps
     start: FloatArray  # (p,), the last iterate of the warm-up: that of a robust fit
     start_variance: float  # of its private noise along a whitened coordinate
-    whitening: FloatArray  # (p, p), W: the second moment of z = Wᵀx is near the identity
-    step_matrices: FloatArray  # (3, p, p), a_k S of the wide steps, in φ = W⁻¹θ
-    gradient_noise_stds: FloatArray  # (3,), of their mean clipped gradients
-    clip_norm: float  # C of the wide steps, √p times a width of `tail`
     cap: float  # R₂ and R₁: what rows are shortened to in gradients, and in A₁
     short_cap: float
-    residual_scale: float  # after the warm-up
     tail: ProductTail  # of q/√p at the start
-    gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
-    centre: NoisyValue | None  # mean row (p,), where there is an intercept
-    # A₁ and A₂, (p, p): second moments of rows that are not clipped, shortened to R₁ and R₂.
+    # A₁ and A₂: second moments of rows that are not clipped, shortened to R₁ and R₂.
     curvature: NoisyValue
     long_curvature: NoisyValue
-    second_moment: NoisyValue  # B, mean square of the clipped gradient, (p, p)
-    mean_curvature: NoisyValue  # tr(A₁)/p and tr(B)/p at the last iterate
-    mean_square: NoisyValue
-    sample_size: float  # what sums were divided by
-    settings: LeastSquaresSettings
-    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
-
-    @property
-    def parameters(self) -> FloatArray:
-        """θ_T, shape (p,)."""
-        return self.iterates[-1]
+    second_moment: NoisyValue
 
     @property
     def clip_width(self) -> float:
@@ -393,106 +343,73 @@ class LeastSquaresFit:
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 
-@dataclass
-class _Run(Start):
-    """One fit: the order in which the data are asked, and with what share."""
-
+class _LeastSquaresDescent(Descent):
     settings: LeastSquaresSettings
 
     def fit(self) -> LeastSquaresFit:
-        settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, _, centre = self.whiten()
+        settings, n, p, shares = self.settings, self.n, self.p, self.shares
+        self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
-        path = Path(np.zeros(p))
-        scale = self.warm_up(path, whitening, slope).end
-        start, start_variance = path.theta, _variance(path)
+        scale = self.warm_up(slope)[1]
+        start, start_variance = self.theta, 0.0
+        for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
+            # Of the last step that was kept.
+            if np.any(matrix):
+                start_variance = (float(matrix[0, 0]) * std) ** 2
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
             sample_size=n,
-            rho=settings.long_share * self.shares.budget.rho,
-            longest=self.records.feature_norm * float(np.linalg.norm(whitening, 2)),
+            rho=settings.long_share * shares.budget.rho,
+            longest=self.records.feature_norm * float(np.linalg.norm(self.whitening, 2)),
         )
         cap = max(cap, short_cap)
-        tail = self._tail(start, whitening, scale, cap)
-        clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
-        caps = {"clip_norm": float(clip_norm), "cap": cap}
-        first = first_sums(self.records, start, whitening, **caps, short_cap=short_cap)
-        curvature = self.shares.semidefinite(
-            "curvature", settings.curvature_share, first.short, short_cap**2, n
+        edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=p)
+        counts = self.at(cap).residual_histogram(edges)
+        noisy = shares.histogram("tail of products", settings.tail_share, counts)
+        tail = ProductTail(edges, noisy, n)
+        # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
+        noise = gaussian_noise_std(
+            sensitivity=shares.moves * np.sqrt(p), rho=settings.final_share * shares.budget.rho
         )
-        long_curvature = self.shares.semidefinite(
-            "curvature of long rows", settings.long_share, first.long, cap**2, n
+        clip_norm = float(tail.best_width(noise=float(noise) / n) * np.sqrt(p))
+        short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
+        curvature = shares.semidefinite(
+            "curvature", settings.curvature_share, short, short_cap**2, n
         )
-        newton = np.asarray(
-            np.linalg.inv(raised(shrunk_curvature(curvature), long_curvature)), dtype=np.float64
+        long_curvature = shares.semidefinite(
+            "curvature of long rows", settings.long_share, long, cap**2, n
         )
-        total = first.gradient
+        kept = raised(shrunk_curvature(curvature), long_curvature)
+        newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
         for number, (size, share) in enumerate(
             zip(settings.wide_sizes, settings.wide_shares, strict=True)
         ):
             if number:
-                total = gradient_sum(self.records, path.theta, whitening, **caps)
-            gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
-            path.step(whitening, size * newton, gradient)
-        second, mean_curvature, mean_square = self._last(path.theta, whitening, short_cap, caps)
+                total = self.at(cap).gradient_sum(clip_norm=clip_norm)
+            self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
+        second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
+        square, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
-            iterates=np.array(path.iterates),
             start=start,
             start_variance=start_variance,
-            whitening=whitening,
-            step_matrices=np.array(path.matrices[settings.warm_up_steps :]),
-            gradient_noise_stds=np.array(path.noise_stds[settings.warm_up_steps :]),
-            clip_norm=caps["clip_norm"],
+            clip_norm=clip_norm,
             cap=cap,
             short_cap=short_cap,
             residual_scale=scale,
             tail=tail,
-            gram=gram,
-            centre=centre,
             curvature=curvature,
             long_curvature=long_curvature,
-            second_moment=second,
-            mean_curvature=mean_curvature,
-            mean_square=mean_square,
-            sample_size=n,
-            settings=settings,
-            spending=self.shares.spending(),
-        )
-
-    def _tail(
-        self, theta: FloatArray, whitening: FloatArray, scale: float, cap: float
-    ) -> ProductTail:
-        edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=len(theta))
-        counts = residual_histogram(self.records, theta, whitening, edges, cap=cap)
-        noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
-        return ProductTail(edges, noisy, self.sample_size)
-
-    def _unit_noise(self, share: float) -> float:
-        """Noise of a coordinate of the mean gradient at the clip √p."""
-        budget = self.shares.budget
-        change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-        root = np.sqrt(self.records.samples.dimension)
-        std = gaussian_noise_std(sensitivity=change * root, rho=share * budget.rho)
-        return float(std) / self.sample_size
-
-    def _last(
-        self,
-        theta: FloatArray,
-        whitening: FloatArray,
-        short_cap: float,
-        caps: dict[str, float],
-    ) -> tuple[NoisyValue, NoisyValue, NoisyValue]:
-        settings, n, p, shares = self.settings, self.sample_size, len(theta), self.shares
-        found = last_sums(self.records, theta, whitening, **caps, short_cap=short_cap)
-        square, half = caps["clip_norm"] ** 2, settings.mean_share / 2
-        what = "means for intervals"
-        return (
-            shares.semidefinite(
-                "second moment for intervals", settings.moment_share, found.second_moment, square, n
+            second_moment=shares.semidefinite(
+                "second moment for intervals",
+                settings.moment_share,
+                second,
+                square,
+                n,
             ),
-            shares.number(what, half, found.curvature / p, short_cap**2 / p, n),
-            shares.number(what, half, found.square / p, square / p, n),
+            mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
+            mean_square=shares.number(means, half, squares / p, square / p, n),
+            **self.released(settings.warm_up_steps),
         )
 
 
@@ -502,8 +419,7 @@ def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) 
     It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
     row within the bounds: a larger budget shortens fewer rows, and in the end none.
     """
-    most = min(longest, 1e100)
-    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=most)
+    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=longest)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
@@ -512,13 +428,3 @@ def product_edges(scale: float, label_bound: float, *, cap: float, dimension: in
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))
     return np.asarray(lowest * 2.0 ** (np.arange(bins + 1) / 2))
-
-
-def _variance(path: Path) -> float:
-    """Of the private noise of the last step that was kept, a coordinate's."""
-    kept = [
-        (float(matrix[0, 0]) * std) ** 2
-        for matrix, std in zip(path.matrices, path.noise_stds, strict=True)
-        if np.any(matrix)
-    ]
-    return kept[-1] if kept else 0.0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import (
@@ -26,8 +25,7 @@ from privreg.checks import (
     Rebuilt,
     frozen,
     require_count,
-    require_flag,
-    require_number,
+    require_scales,
     require_unmasked,
 )
 
@@ -72,52 +70,6 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
     return packed if packed.dtype.kind in "iu" or kinds == {float} else names
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def bounded_residuals(fitted, labels, norms, squares, square_cap, root):  # type: ignore[no-untyped-def]
-    """Residuals, leverages and what clips look at, (rows,) each, as in `record_gradients`.
-
-    A cap comes before a common width, of `root` √p; a value of 0 is for none.
-    """
-    size = len(labels)
-    residuals, leverage, lengths = np.empty(size), np.empty(size), np.empty(size)
-    for i in range(size):
-        residual = labels[i] - fitted[i]
-        residuals[i] = residual
-        if square_cap > 0:
-            leverage[i] = square_cap / max(squares[i], square_cap)
-            lengths[i] = leverage[i] * norms[i] * abs(residual)
-        elif root > 0:
-            leverage[i] = root / max(norms[i], root)
-            lengths[i] = root * abs(residual)
-        else:
-            leverage[i] = 1.0
-            lengths[i] = norms[i] * abs(residual)
-    return residuals, leverage, lengths
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def clipped_weights(residuals, leverage, lengths, clip_norm):  # type: ignore[no-untyped-def]
-    """Weights (rows,) of rows in the sum of their gradients, which are clipped to a length."""
-    weights = np.empty(len(lengths))
-    for i in range(len(lengths)):
-        weights[i] = clip_norm / max(lengths[i], clip_norm) * residuals[i] * leverage[i]
-    return weights
-
-
-@njit(cache=True, nogil=True)
-def count_up_to(values, edges):  # type: ignore[no-untyped-def]
-    """How many values are at most each edge; each block of values stays in the nearest cache."""
-    counts = np.zeros(len(edges), dtype=np.int64)
-    for first in range(0, len(values), 2048):
-        block = values[first : first + 2048]
-        for k in range(len(edges)):
-            edge, count = edges[k], 0
-            for i in range(len(block)):
-                count += block[i] <= edge
-            counts[k] += count
-    return counts
-
-
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
 Starts = NDArray[np.int64] | None
@@ -125,18 +77,6 @@ Starts = NDArray[np.int64] | None
 NUMBERS_PER_BLOCK = 1 << 16
 # Whitened rows beyond so many bytes are computed again in every pass.
 KEPT_BYTES = 1 << 27
-EVERY = slice(None)
-
-
-@runtime_checkable
-class PartedSamples(Protocol):
-    """The library's samples that can be read in parts, by several threads or machines.
-
-    Samples of others are read in one thread, since their rows are checked as they come.
-    """
-
-    def each_part(self, task: Callable[[Iterator[Chunk]], Any], *, threads: int) -> Iterator[Any]:
-        """What a task finds in each of consecutive parts of the rows, in their order."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +104,10 @@ class Records(Rebuilt):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", as_samples(self.samples))
-        for name in ("feature_norm", "label_bound"):
-            value = require_number(name, getattr(self, name), least=1e-50, most=1e50)
-            object.__setattr__(self, name, value)
+        bounds = require_scales(feature_norm=self.feature_norm, label_bound=self.label_bound)
+        for name, bound in zip(("feature_norm", "label_bound"), bounds, strict=True):
+            object.__setattr__(self, name, bound)
         require_count("threads", self.threads)
-        require_flag("common_width", self.common_width)
-        require_flag("clips_weighted", self.clips_weighted)
         rows: Chunk | WeightedChunk | None = None
         held, count = self.samples, self.samples.sample_size
         if isinstance(held, WeightedSamples):
@@ -177,7 +115,15 @@ class Records(Rebuilt):
         elif isinstance(held, ArraySamples):
             rows = Chunk(held.features, held.labels, held.norms)
         if self.groups is not None:
-            rows, count = self._sort_by_group(rows)
+            if rows is None:
+                raise ValueError("groups must be None for data sets that are not held in memory")
+            persons = require_groups(self.groups, len(rows.labels))
+            # The caller's array may change.
+            object.__setattr__(self, "groups", persons)
+            order = np.argsort(persons.codes, kind="stable")
+            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
+            object.__setattr__(self, "_starts", frozen(starts))
+            rows, count = _picked(rows, order), int(starts.size)
         if rows is not None:
             rows = self._bounded(rows)
             for array in rows:
@@ -195,14 +141,20 @@ class Records(Rebuilt):
         """Whether rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
-    def chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
-        held = self._rows
+    def chunks(self, most: int = ROWS_PER_CHUNK) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
+        """Bounded rows, and where among them each record starts: None where a row is a record."""
+        held, starts = self._rows, self._starts
         if held is None:
-            for chunk in self.samples.chunks():
-                yield self._bounded(chunk), None
+            yield from ((self._bounded(chunk), None) for chunk in self.samples.chunks())
+        elif starts is None:
+            for first in range(0, self.count, most):
+                yield _picked(held, slice(first, first + most)), None
         else:
-            for block, inside in self._blocks(ROWS_PER_CHUNK):
-                yield _picked(held, block), inside
+            # About a thousand records at a time, so that what is held of each fits in memory.
+            for first in range(0, self.count, 1024):
+                bounds = starts[first : first + 1025]
+                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
+                yield _picked(held, slice(low, high)), bounds[bounds < high] - low
 
     def total(
         self,
@@ -212,16 +164,16 @@ class Records(Rebuilt):
     ) -> FloatArray:
         """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
-        Starts say where in the chunk each record starts, None where a row is a record. With a map W
-        the part is given the white rows first; of data sets in memory those of the last W are kept,
-        up to 128 MB. Samples that come in parts are read and summed by several threads, or by the
-        executor that they name, and the parts' sums are added in order: the result does not depend
-        on who sums.
+        With a map W the part is given the white rows first; of data sets in memory those of the
+        last W are kept, up to 128 MB. Samples that come in parts are read and summed by several
+        threads, or by the executor that they name, and the parts' sums are added in order: the
+        result does not depend on who sums.
         """
         held = self._rows
-        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
-        if held is None and isinstance(self.samples, PartedSamples):
-            sums = self.samples.each_part(
+        # Samples of others are read in one thread: their rows are checked as they come.
+        each_part = getattr(self.samples, "each_part", None)
+        if held is None and each_part is not None:
+            sums = each_part(
                 partial(self._sum_bounded, part, shape, whitening), threads=self.threads
             )
             return np.asarray(sum(sums, start=np.zeros(shape)))
@@ -229,16 +181,7 @@ class Records(Rebuilt):
             return self._sum(part, shape, whitening, self.chunks())
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
-        result, again = np.zeros(shape), None
-        for block, starts in self._blocks(most):
-            features, labels = held.features[block], held.labels[block]
-            if kept is not None:
-                white = kept.block(block)
-            else:
-                white = white_rows(features, whitening, again)
-                again = white.rows
-            result += part(self._with_roots(white, held, block), features, labels, starts)
-        return result
+        return self._sum(part, shape, whitening, self.chunks(most), kept)
 
     def _sum_bounded(
         self,
@@ -255,36 +198,23 @@ class Records(Rebuilt):
         shape: tuple[int, ...],
         whitening: FloatArray | None,
         chunks: Iterable[tuple[Chunk | WeightedChunk, Starts]],
+        kept: WhiteRows | None = None,
     ) -> FloatArray:
-        result, white = np.zeros(shape), None
+        result, white, first = np.zeros(shape), None, 0
         for chunk, starts in chunks:
             told: tuple[WhiteRows, ...] = ()
             if whitening is not None:
-                white = white_rows(chunk.features, whitening, None if white is None else white.rows)
-                told = (self._with_roots(white, chunk),)
+                block = slice(first, first + len(chunk.labels))
+                if kept is not None:
+                    white = WhiteRows(kept.rows[block], kept.squares[block], kept.norms[block])
+                else:
+                    white = white_rows(chunk.features, whitening, white and white.rows)
+                first, told = block.stop, (white,)
+                # Where the clip looks at the record's own residual.
+                if isinstance(chunk, WeightedChunk) and not self.clips_weighted:
+                    told = (white._replace(roots=chunk.roots),)
             result += part(*told, chunk.features, chunk.labels, starts)
         return result
-
-    def _with_roots(
-        self, white: WhiteRows, chunk: Chunk | WeightedChunk, which: slice = EVERY
-    ) -> WhiteRows:
-        """With the roots of the weights where the clip looks at the record's own residual."""
-        if self.clips_weighted or not isinstance(chunk, WeightedChunk):
-            return white
-        return white._replace(roots=chunk.roots[which])
-
-    def _blocks(self, most: int) -> Iterator[tuple[slice, Starts]]:
-        """Consecutive rows of a data set in memory, and where in them each record starts."""
-        starts, held = self._starts, self._rows
-        assert held is not None
-        for first in range(0, self.count, 1024 if starts is not None else most):
-            if starts is None:
-                yield slice(first, first + most), None
-                continue
-            # About a thousand records at a time, so that what is held of each fits in memory.
-            bounds = starts[first : first + 1025]
-            low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
-            yield slice(low, high), bounds[bounds < high] - low
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
         """All rows Wᵀx, unless they are too many to be kept."""
@@ -294,7 +224,7 @@ class Records(Rebuilt):
         if features.nbytes > KEPT_BYTES:
             return None
         # Two sets are never held together.
-        kept = None
+        del kept
         object.__setattr__(self, "_white", None)
         white = white_rows(features, whitening)
         for array in (white.rows, white.squares, white.norms):
@@ -321,42 +251,15 @@ class Records(Rebuilt):
         clipped = np.clip(labels, -self.label_bound, self.label_bound)
         return chunk._replace(features=features, labels=clipped, norms=norms)
 
-    def _sort_by_group(
-        self, rows: Chunk | WeightedChunk | None
-    ) -> tuple[Chunk | WeightedChunk, int]:
-        """The rows with those of a person together, and the number of persons."""
-        if rows is None:
-            raise ValueError("groups must be None for data sets that are not held in memory")
-        assert self.groups is not None
-        persons = require_groups(self.groups, len(rows.labels))
-        # The caller's array may change.
-        object.__setattr__(self, "groups", persons)
-        order = np.argsort(persons.codes, kind="stable")
-        starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
-        object.__setattr__(self, "_starts", frozen(starts))
-        return _picked(rows, order), int(starts.size)
-
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Whose row each is, looked at once; a row without a name is an error.
+    """Whose row each is, looked at once: numbers (rows,) of persons from 0 on."""
 
-    `groups` (rows,) holds names or numbers of one kind that can be ordered, as `require_names`
-    tells them apart; `codes` (rows,) are the same persons as numbers from 0 on.
-    """
+    codes: NDArray[np.intp]
 
-    groups: InitVar[ArrayLike]
-    rows: InitVar[int]
-    codes: NDArray[np.intp] = field(init=False)
-
-    def __post_init__(self, groups: ArrayLike, rows: int) -> None:
-        names = require_names(groups, require_count("rows", rows, least=0))
-        codes = np.asarray(np.unique(names, return_inverse=True)[1])
-        object.__setattr__(self, "codes", frozen(codes))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The codes of codes are the same ones.
-        return Persons, (self.codes, len(self.codes))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codes", frozen(self.codes))
 
     @property
     def count(self) -> int:
@@ -365,18 +268,16 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of so many rows; those that were looked at before are not looked at again."""
+    """Persons of so many rows, as `require_names` tells them apart if that has not been done."""
     if not isinstance(groups, Persons):
-        return Persons(groups, rows)
+        return Persons(np.unique(require_names(groups, rows), return_inverse=True)[1])
     if len(groups.codes) != rows:
         raise ValueError(f"groups must have shape ({rows},), got ({len(groups.codes)},)")
     return groups
 
 
 def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
-    if isinstance(rows, WeightedChunk):
-        return WeightedChunk(*(each[which] for each in rows))
-    return Chunk(*(each[which] for each in rows))
+    return type(rows)(*[each[which] for each in rows])
 
 
 class WhiteRows(NamedTuple):
@@ -389,9 +290,6 @@ class WhiteRows(NamedTuple):
     squares: Rows
     norms: Rows
     roots: Rows | None = None
-
-    def block(self, which: slice) -> WhiteRows:
-        return WhiteRows(self.rows[which], self.squares[which], self.norms[which])
 
 
 def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -> WhiteRows:
@@ -408,37 +306,6 @@ def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -
     rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
     squares = np.einsum("ij,ij->i", rows, rows)
     return WhiteRows(rows, squares, np.sqrt(squares))
-
-
-# Records of a block from which compiled loops are worth loading, and a comparison with every edge
-# is quicker than a search for each.
-MANY = 1000
-
-
-class ResidualSums(NamedTuple):
-    """`residual_histogram`, and (clips, p) `gradient_sum` for each clip."""
-
-    counts: FloatArray
-    gradients: FloatArray
-
-
-class FirstSums(NamedTuple):
-    """Second moments (p, p) of the rows of records that the clip leaves alone, at two lengths.
-
-    `gradient` (p,) is `gradient_sum`.
-    """
-
-    short: FloatArray
-    long: FloatArray
-    gradient: FloatArray
-
-
-class LastSums(NamedTuple):
-    """Σ ggᵀ (p, p), the trace of the short curvature, and Σ ‖g‖²."""
-
-    second_moment: FloatArray
-    curvature: float
-    square: float
 
 
 def row_sum(records: Records) -> FloatArray:
@@ -487,238 +354,227 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
     return records.total(part, whitening.shape, whitening)
 
 
-def residual_histogram(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    edges: FloatArray,
-    *,
-    cap: float | None = None,
-) -> FloatArray:
-    """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
+class Point(NamedTuple):
+    """Records at an iterate θ, with gradients in the coordinates of z = Wᵀx.
 
-    A record adds one to one count; a record of zeros adds nothing.
-    """
-    root = np.sqrt(len(parameters))
-
-    def part(found: RecordGradients) -> FloatArray:
-        return bin_counts(_present(found.lengths, found.norms) / root, edges)
-
-    return _total(records, parameters, whitening, part, (len(edges) + 1,), cap)
-
-
-def gradient_sum(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    *,
-    clip_norm: float,
-    cap: float | None = None,
-) -> FloatArray:
-    """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
-
-    def part(found: RecordGradients) -> FloatArray:
-        return found.sum_clipped(clip_norm)
-
-    return _total(records, parameters, whitening, part, parameters.shape, cap)
-
-
-def residual_sums(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    edges: FloatArray,
-    *,
-    clip_norms: FloatArray,
-) -> ResidualSums:
-    r"""One pass for a histogram of residuals and the step whose clip will be chosen from it.
-
-    .. math::
-        \sum_i g_i\min(1, \gamma/\ell_i)
-        = \sum_{\ell_i \le \gamma} g_i + \gamma \sum_{\ell_i > \gamma} g_i/\ell_i
-
-    with both sums from those between neighbouring clips, which increase. Each is a sum of
-    `gradient_sum`, but for the order of its terms: what is released of them is bounded as there.
-    """
-    # Rows that are in memory never come here, and most processes hold theirs.
-    from scipy.sparse import csc_array
-
-    p, size = len(parameters), len(clip_norms) + 1
-    root = np.sqrt(p)
-
-    def part(found: RecordGradients) -> FloatArray:
-        counts = bin_counts(_present(found.lengths, found.norms) / root, edges)
-        weights, vectors = found.terms
-        # Below the first clip nothing is clipped.
-        clipped = weights / np.maximum(found.lengths, clip_norms[0])
-        place = np.searchsorted(clip_norms, found.lengths)
-        terms = np.column_stack([weights, clipped]).ravel()
-        places = np.column_stack([place, place + size]).ravel()
-        ends = np.arange(0, 2 * len(place) + 1, 2)
-        by_place = csc_array((terms, places, ends), shape=(2 * size, len(place))) @ vectors
-        return np.concatenate([counts, np.ravel(by_place)])
-
-    bins = len(edges) + 1
-    total = _total(records, parameters, whitening, part, (bins + 2 * size * p,))
-    whole, clipped = total[bins:].reshape(2, size, p)
-    below = np.cumsum(whole, axis=0)[:-1]
-    above = np.cumsum(clipped[::-1], axis=0)[-2::-1]
-    return ResidualSums(total[:bins], below + clip_norms[:, None] * above)
-
-
-def curvature_sum(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    *,
-    clip_norm: float,
-    cap: float,
-) -> FloatArray:
-    r"""Sum over records of the derivative of their clipped gradient, shrunk as in `gram_sum`.
-
-    .. math::
-        \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
-
-    At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the residual decides. For a record of
-    several rows with gradient g and C = Σ zzᵀ it is the matrix C, or (γ/‖g‖)(I - ggᵀ/‖g‖²) C where
-    it is clipped. Its Frobenius norm is at most cap².
+    Under a cap R each record's gradient is multiplied by min(1, R²/Σ‖z‖²), and the clip looks at
+    all of it; without one the records' `common_width` says how a row's gradient is bounded.
     """
 
-    def part(found: RecordGradients) -> FloatArray:
-        white, starts = found.white, found.starts
-        weights = _trace_weights(white, starts, cap)
-        if starts is None:
-            weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
-            rows = white.rows * np.sqrt(weights)[:, None]
+    records: Records
+    parameters: FloatArray
+    whitening: FloatArray
+    cap: float | None = None
+
+    def residual_histogram(self, edges: FloatArray) -> FloatArray:
+        """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
+
+        A record adds one to one count; a record of zeros adds nothing.
+        """
+        root = np.sqrt(len(self.parameters))
+
+        def part(found: RecordGradients) -> FloatArray:
+            return bin_counts(_present(found.lengths, found.norms) / root, edges)
+
+        return self._total(part, (len(edges) + 1,))
+
+    def gradient_sum(self, *, clip_norm: float) -> FloatArray:
+        """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
+
+        def part(found: RecordGradients) -> FloatArray:
+            return found.sum_clipped(clip_norm)
+
+        return self._total(part, self.parameters.shape)
+
+    def residual_sums(
+        self, edges: FloatArray, *, clip_norms: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""`residual_histogram`, and `gradient_sum` (clips, p) at each clip that it may lead to.
+
+        .. math::
+            \sum_i g_i\min(1, \gamma/\ell_i)
+            = \sum_{\ell_i \le \gamma} g_i + \gamma \sum_{\ell_i > \gamma} g_i/\ell_i
+
+        with both sums from those between neighbouring clips, which increase. Each sum is that of
+        `gradient_sum` but for the order of its terms, and bounded as there.
+        """
+        # Rows that are in memory never come here, and most processes hold theirs.
+        from scipy.sparse import csc_array
+
+        p, size = len(self.parameters), len(clip_norms) + 1
+        root = np.sqrt(p)
+
+        def part(found: RecordGradients) -> FloatArray:
+            counts = bin_counts(_present(found.lengths, found.norms) / root, edges)
+            weights, vectors = found.weights, found.vectors
+            # Below the first clip nothing is clipped.
+            clipped = weights / np.maximum(found.lengths, clip_norms[0])
+            place = np.searchsorted(clip_norms, found.lengths)
+            terms = np.column_stack([weights, clipped]).ravel()
+            places = np.column_stack([place, place + size]).ravel()
+            ends = np.arange(0, 2 * len(place) + 1, 2)
+            by_place = csc_array((terms, places, ends), shape=(2 * size, len(place))) @ vectors
+            return np.concatenate([counts, np.ravel(by_place)])
+
+        bins = len(edges) + 1
+        total = self._total(part, (bins + 2 * size * p,))
+        whole, clipped = total[bins:].reshape(2, size, p)
+        below = np.cumsum(whole, axis=0)[:-1]
+        above = np.cumsum(clipped[::-1], axis=0)[-2::-1]
+        return total[:bins], below + clip_norms[:, None] * above
+
+    def curvature_sum(self, *, clip_norm: float, cap: float) -> FloatArray:
+        r"""Sum over records of the derivative of their clipped gradient, shrunk as in `gram_sum`.
+
+        .. math::
+            \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
+
+        At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the residual decides. For a
+        record of several rows with gradient g and C = Σ zzᵀ it is the matrix C, or, where it is
+        clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) C. Its Frobenius norm is at most cap².
+        """
+
+        def part(found: RecordGradients) -> FloatArray:
+            white, starts = found.white, found.starts
+            weights = _trace_weights(white, starts, cap)
+            if starts is None:
+                weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
+                rows = white.rows * np.sqrt(weights)[:, None]
+                return rows.T @ rows
+            # No matrix of a row or a person is formed: only products with the directions are.
+            factors = _clip_factor(found.lengths, clip_norm)
+            directions = found.directions(clip_norm)
+            rows = white.rows * np.sqrt(weights * _by_row(factors, white, starts))[:, None]
+            along = np.einsum("ij,ij->i", white.rows, _by_row(directions, white, starts))
+            taken = np.add.reduceat(white.rows * (weights * along)[:, None], starts, axis=0)
+            return rows.T @ rows - (directions * factors[:, None]).T @ taken
+
+        return self._total(part, self.whitening.shape)
+
+    def traces(self, *, clip_norm: float, cap: float) -> tuple[float, float]:
+        """Traces of `curvature_sum` and of `second_moment_sum`, neither of which is formed.
+
+        A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
+        """
+
+        def part(found: RecordGradients) -> FloatArray:
+            white, starts = found.white, found.starts
+            weights = np.minimum(_trace_weights(white, starts, cap), found.leverage)
+            kept = _by_record(weights * white.squares, starts)
+            squares = np.minimum(found.lengths, clip_norm) ** 2
+            if starts is not None:
+                directions = _by_row(found.directions(clip_norm), white, starts)
+                along = np.einsum("ij,ij->i", white.rows, directions)
+                kept = kept - _by_record(weights * along**2, starts)
+                kept = kept * _clip_factor(found.lengths, clip_norm)
+            else:
+                kept = kept * (found.lengths <= clip_norm)
+                if self.records.common_width:
+                    rows = white.squares * found.leverage**2
+                    squares = squares * rows / white.rows.shape[1]
+                    if white.roots is not None:
+                        squares = squares * white.roots**2
+            return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
+
+        curvature, square = self._total(part, (2,))
+        return float(curvature), float(square)
+
+    def second_moment_sum(self, *, clip_norm: float) -> FloatArray:
+        """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
+
+        def part(found: RecordGradients) -> FloatArray:
+            rows = found.clipped(clip_norm)
             return rows.T @ rows
-        # Neither a row's matrix nor a person's is formed: only products with the directions are.
-        factors, directions = _clip_factor(found.lengths, clip_norm), found.directions(clip_norm)
-        rows = white.rows * np.sqrt(weights * _by_row(factors, white, starts))[:, None]
-        along = np.einsum("ij,ij->i", white.rows, _by_row(directions, white, starts))
-        taken = np.add.reduceat(white.rows * (weights * along)[:, None], starts, axis=0)
-        return rows.T @ rows - (directions * factors[:, None]).T @ taken
 
-    return _total(records, parameters, whitening, part, whitening.shape)
+        return self._total(part, self.whitening.shape)
 
+    def first_sums(
+        self, *, clip_norm: float, short_cap: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        r"""Second moments of records that the clip leaves alone, at two lengths; `gradient_sum`.
 
-def traces(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    *,
-    clip_norm: float,
-    cap: float,
-) -> tuple[float, float]:
-    """Traces of `curvature_sum` and of `second_moment_sum`, neither of which is formed.
+        .. math::
+            \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
-    A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
-    """
+        and the same with R for R₁, (p, p). A record adds positive semi-definite matrices of
+        Frobenius norm at most R₁² and R², and a vector of norm at most C.
+        """
 
-    def part(found: RecordGradients) -> FloatArray:
-        white, starts = found.white, found.starts
-        weights = np.minimum(_trace_weights(white, starts, cap), found.leverage)
-        kept = _by_record(weights * white.squares, starts)
-        squares = np.minimum(found.lengths, clip_norm) ** 2
-        if starts is not None:
-            directions = _by_row(found.directions(clip_norm), white, starts)
-            along = np.einsum("ij,ij->i", white.rows, directions)
-            kept = kept - _by_record(weights * along**2, starts)
-            kept = kept * _clip_factor(found.lengths, clip_norm)
+        def part(found: RecordGradients) -> FloatArray:
+            white, starts = found.white, found.starts
+            kept = _by_row(found.lengths <= clip_norm, white, starts)
+            short = np.sqrt(_trace_weights(white, starts, short_cap) * kept)[:, None]
+            long = np.sqrt(found.leverage * kept)[:, None]
+            rows = white.rows * short
+            first = second = np.ravel(rows.T @ rows)
+            if not np.array_equal(short, long):
+                rows = white.rows * long
+                second = np.ravel(rows.T @ rows)
+            return np.concatenate([first, second, found.sum_clipped(clip_norm)])
+
+        p = len(self.parameters)
+        sums = self._total(part, (2 * p * p + p,))
+        short, long = sums[:-p].reshape(2, p, p)
+        return short, long, sums[-p:]
+
+    def last_sums(self, *, clip_norm: float, short_cap: float) -> tuple[FloatArray, float, float]:
+        """Σ ggᵀ (p, p), the trace of the short curvature, and Σ ‖g‖², at the last iterate.
+
+        A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first, a
+        number in [0, R₁²] to the second, and one in [0, C²] to the third.
+        """
+
+        def part(found: RecordGradients) -> FloatArray:
+            rows = found.clipped(clip_norm)
+            # A record's trace is the smaller of its summed squares and the cap's.
+            traces = np.minimum(found.norms, short_cap) ** 2 * (found.lengths <= clip_norm)
+            squares = np.minimum(found.lengths, clip_norm) ** 2
+            sums = [np.sum(each, dtype=np.float64) for each in (traces, squares)]
+            return np.concatenate([np.ravel(rows.T @ rows), sums])
+
+        p = len(self.parameters)
+        found = self._total(part, (p * p + 2,))
+        return found[:-2].reshape(p, p), float(found[-2]), float(found[-1])
+
+    def _total(
+        self, part: Callable[[RecordGradients], FloatArray], shape: tuple[int, ...]
+    ) -> FloatArray:
+        """Sum over chunks of what `part` gives for the gradients of their records."""
+
+        def of_chunk(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> FloatArray:
+            return part(self._gradients(white, features, labels, starts))
+
+        return self.records.total(of_chunk, shape, self.whitening)
+
+    def _gradients(
+        self, white: WhiteRows, features: Rows, labels: Rows, starts: Starts
+    ) -> RecordGradients:
+        residuals = labels - features @ self.parameters.astype(features.dtype, copy=False)
+        norms, vectors = _lengths(white, starts), white.rows
+        if self.cap is None and starts is None and self.records.common_width:
+            root = float(np.sqrt(len(self.parameters)))
+            leverage, lengths = root / np.maximum(norms, root), root * np.abs(residuals)
+            if white.roots is not None:
+                # Of a weighted row √w(x, y) the residual is √w r, and the clip looks at r.
+                lengths = lengths / np.where(white.roots > 0, white.roots, 1)
+            return RecordGradients(white, residuals, leverage, norms, lengths, vectors, starts)
+        leverage = np.ones_like(residuals)
+        if self.cap is not None:
+            leverage = _trace_weights(white, starts, self.cap)
+        if starts is None:
+            lengths = leverage * norms * np.abs(residuals)
         else:
-            kept = kept * (found.lengths <= clip_norm)
-            if records.common_width:
-                rows = white.squares * found.leverage**2
-                squares = squares * rows / white.rows.shape[1]
-                if white.roots is not None:
-                    squares = squares * white.roots**2
-        return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
-
-    curvature, square = _total(records, parameters, whitening, part, (2,))
-    return float(curvature), float(square)
-
-
-def second_moment_sum(
-    records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
-) -> FloatArray:
-    """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
-
-    def part(found: RecordGradients) -> FloatArray:
-        rows = found.clipped(clip_norm)
-        return rows.T @ rows
-
-    return _total(records, parameters, whitening, part, whitening.shape)
-
-
-def first_sums(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    *,
-    clip_norm: float,
-    cap: float,
-    short_cap: float,
-) -> FirstSums:
-    r"""Curvatures of records that are not clipped, and gradients, for the first wide step.
-
-    .. math::
-        \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
-
-    and the same with R for R₁. A record adds positive semi-definite matrices of Frobenius norm at
-    most R₁² and R², and a vector of norm at most C.
-    """
-
-    def part(found: RecordGradients) -> FloatArray:
-        white, starts = found.white, found.starts
-        kept = _by_row(found.lengths <= clip_norm, white, starts)
-        short = np.sqrt(_trace_weights(white, starts, short_cap) * kept)[:, None]
-        long = np.sqrt(found.leverage * kept)[:, None]
-        rows = white.rows * short
-        first = second = np.ravel(rows.T @ rows)
-        if not np.array_equal(short, long):
-            rows = white.rows * long
-            second = np.ravel(rows.T @ rows)
-        return np.concatenate([first, second, found.sum_clipped(clip_norm)])
-
-    p = len(parameters)
-    sums = _total(records, parameters, whitening, part, (2 * p * p + p,), cap)
-    short, long = sums[:-p].reshape(2, p, p)
-    return FirstSums(short, long, sums[-p:])
-
-
-def last_sums(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    *,
-    clip_norm: float,
-    cap: float,
-    short_cap: float,
-) -> LastSums:
-    """Sums that intervals need at the last iterate.
-
-    A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first, a
-    number in [0, R₁²] to the second, and one in [0, C²] to the third.
-    """
-
-    def part(found: RecordGradients) -> FloatArray:
-        rows = found.clipped(clip_norm)
-        # A record's trace is the smaller of its summed squares and the cap's.
-        traces = np.minimum(found.norms, short_cap) ** 2 * (found.lengths <= clip_norm)
-        squares = np.minimum(found.lengths, clip_norm) ** 2
-        sums = [np.sum(each, dtype=np.float64) for each in (traces, squares)]
-        return np.concatenate([np.ravel(rows.T @ rows), sums])
-
-    p = len(parameters)
-    found = _total(records, parameters, whitening, part, (p * p + 2,), cap)
-    return LastSums(found[:-2].reshape(p, p), float(found[-2]), float(found[-1]))
+            vectors = np.add.reduceat(white.rows * (leverage * residuals)[:, None], starts, axis=0)
+            lengths = row_norms(vectors)
+        return RecordGradients(white, residuals, leverage, norms, lengths, vectors, starts)
 
 
 @dataclass(frozen=True)
 class RecordGradients:
-    """Whitened rows (rows, p), residuals (rows,), and what is clipped of each record.
+    """Gradients of a chunk's records: whitened rows, residuals (rows,), and what is clipped.
 
-    A row's gradient is leverage · residual · row; a record of several rows has its sum in `vectors`
-    instead. `lengths` is what the clip looks at; `norms` are 0 for absent records.
+    A row's gradient is leverage · residual · row; of several rows `vectors` has the sum.
+    `lengths` is what the clip looks at; `norms` are 0 for absent records.
     """
 
     white: WhiteRows
@@ -730,30 +586,23 @@ class RecordGradients:
     starts: Starts
 
     @property
-    def terms(self) -> tuple[Rows, Rows]:
-        """Weights (records,) and vectors (records, p) whose products are the gradients."""
+    def weights(self) -> Rows:
+        """Numbers (records,) whose products with `vectors` are the gradients."""
         if self.starts is not None:
-            return np.ones_like(self.lengths), self.vectors
-        return self.residuals * self.leverage, self.white.rows
+            return np.ones_like(self.lengths)
+        return self.residuals * self.leverage
 
     def sum_clipped(self, clip_norm: float) -> FloatArray:
         """Sum of gradients clipped to this length, (p,)."""
-        weights, vectors = self._weighted(clip_norm)
-        return np.asarray(weights @ vectors, dtype=np.float64)
+        return np.asarray(self._clipped_weights(clip_norm) @ self.vectors, dtype=np.float64)
 
     def clipped(self, clip_norm: float) -> Rows:
         """Gradients clipped to this length, (records, p)."""
-        weights, vectors = self._weighted(clip_norm)
-        return vectors * weights[:, None]
+        return self.vectors * self._clipped_weights(clip_norm)[:, None]
 
-    def _weighted(self, clip_norm: float) -> tuple[Rows, Rows]:
-        if self.starts is None and _compiled(self.residuals):
-            weights = clipped_weights(self.residuals, self.leverage, self.lengths, clip_norm)
-            return weights, self.white.rows
+    def _clipped_weights(self, clip_norm: float) -> Rows:
         factors = _clip_factor(self.lengths, clip_norm)
-        if self.starts is not None:
-            return factors, self.vectors
-        return factors * self.residuals * self.leverage, self.white.rows
+        return factors if self.starts is not None else factors * self.residuals * self.leverage
 
     def directions(self, clip_norm: float) -> Rows:
         """Unit vectors along the persons' clipped gradients, 0 where a gradient is not clipped."""
@@ -761,71 +610,11 @@ class RecordGradients:
         return self.vectors * (clipped / np.where(clipped, self.lengths, 1.0))[:, None]
 
 
-def record_gradients(
-    records: Records,
-    white: WhiteRows,
-    features: Rows,
-    labels: Rows,
-    starts: Starts,
-    parameters: FloatArray,
-    cap: float | None = None,
-) -> RecordGradients:
-    """Gradients of a chunk's records; the clip looks at all of a gradient under a cap.
-
-    Without one the records' `common_width` says how a row's gradient is bounded.
-    """
-    fitted = features @ parameters.astype(features.dtype, copy=False)
-    root = float(np.sqrt(len(parameters)))
-    none = white.rows[:0]
-    if starts is None and white.roots is None and _compiled(fitted, labels):
-        residuals, leverage, lengths = bounded_residuals(
-            fitted,
-            labels,
-            white.norms,
-            white.squares,
-            0.0 if cap is None else cap**2,
-            root if records.common_width else 0.0,
-        )
-        return RecordGradients(white, residuals, leverage, white.norms, lengths, none, None)
-    residuals, norms = labels - fitted, _lengths(white, starts)
-    leverage = np.ones_like(residuals) if cap is None else _trace_weights(white, starts, cap)
-    if starts is not None:
-        sums = np.add.reduceat(white.rows * (leverage * residuals)[:, None], starts, axis=0)
-        return RecordGradients(white, residuals, leverage, norms, row_norms(sums), sums, starts)
-    if cap is not None or not records.common_width:
-        lengths = leverage * norms * np.abs(residuals)
-        return RecordGradients(white, residuals, leverage, norms, lengths, none, None)
-    leverage = root / np.maximum(norms, root)
-    lengths = root * np.abs(residuals)
-    if white.roots is not None:
-        # Of a weighted row √w(x, y) the residual is √w r, and the clip looks at r.
-        lengths = lengths / np.where(white.roots > 0, white.roots, 1)
-    return RecordGradients(white, residuals, leverage, norms, lengths, none, None)
-
-
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
     """Number of values in each bin, its upper edge included; (len(edges) + 1,) counts."""
-    if len(values) > MANY:
-        reached = count_up_to(values, edges)
-        return np.diff(reached, prepend=0, append=len(values)).astype(np.float64)
-    bins = np.searchsorted(edges, values, side="left")
-    return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
-
-
-def _total(
-    records: Records,
-    parameters: FloatArray,
-    whitening: FloatArray,
-    part: Callable[[RecordGradients], FloatArray],
-    shape: tuple[int, ...],
-    cap: float | None = None,
-) -> FloatArray:
-    """Sum over chunks of what `part` gives for the gradients of their records."""
-
-    def of_chunk(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> FloatArray:
-        return part(record_gradients(records, white, features, labels, starts, parameters, cap))
-
-    return records.total(of_chunk, shape, whitening)
+    # To sort values that are in the cache is quicker than a search for each.
+    reached = np.searchsorted(np.sort(values), edges, side="right")
+    return np.diff(np.concatenate([[0], reached, [len(values)]])).astype(np.float64)
 
 
 def _trace_weights(white: WhiteRows, starts: Starts, cap: float) -> Rows:
@@ -858,8 +647,3 @@ def _present(values: Rows, norms: Rows) -> Rows:
     """Values of the records that are not absent."""
     kept = norms > 0
     return values if kept.all() else values[kept]
-
-
-def _compiled(*values: Rows) -> bool:
-    """Whether compiled loops, which are for double precision, take over."""
-    return len(values[0]) > MANY and all(each.dtype == np.float64 for each in values)

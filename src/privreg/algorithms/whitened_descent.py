@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms import records as record_sums
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import Point, Records, gram_sum, length_histogram, row_sum
 from privreg.checks import (
+    MOST,
     Uncopied,
     frozen,
-    require_array,
     require_count,
+    require_flag,
     require_instance,
     require_number,
     require_rng,
 )
-from privreg.privacy.budget import Budget, gaussian_noise_std, gram_sensitivity, sum_sensitivity
+from privreg.privacy.budget import (
+    Budget,
+    gaussian_noise_std,
+    gram_sensitivity,
+    shared_sample_size,
+    sum_sensitivity,
+)
 from privreg.privacy.release import SECRET_STREAM, Release
 from privreg.theory.huber_descent import (
     inverse_root,
@@ -45,11 +51,15 @@ class NoisyValue:
     noise_std: float
 
 
+# A share of a budget may be smaller than any budget.
+LEAST_SHARE = 1e-20
+
+
 def require_budget(budget: Budget) -> Budget:
     """A budget of which every share gives noise that double precision can hold."""
     found = require_instance("budget", budget, Budget)
-    if not 1e-20 <= found.rho <= 1e20:
-        raise ValueError(f"budget must be finite with rho in [1e-20, 1e20], got {found.rho:g}")
+    if not LEAST_SHARE <= found.rho <= MOST:
+        raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {found.rho:g}")
     return found
 
 
@@ -83,66 +93,53 @@ class SplitBudget(Uncopied):
     budget: Budget
     rng: np.random.Generator
     spent: dict[str, float] = field(init=False, default_factory=dict)
+    # What a sum of vectors, and of terms no two of which point apart, moves by over their bound.
+    moves: float = field(init=False)
+    turns: float = field(init=False)
 
     def __post_init__(self) -> None:
         require_budget(self.budget)
         require_rng("rng", self.rng)
+        self.moves = float(sum_sensitivity(1.0, neighbours=self.budget.neighbours))
+        self.turns = float(gram_sensitivity(1.0, neighbours=self.budget.neighbours))
 
     def noise_std(self, what: str, share: float, sensitivity: float) -> float:
-        part = require_number("share", share, least=1e-12, most=1)
-        change = require_number("sensitivity", sensitivity, least=0, most=2e200)
-        std = float(gaussian_noise_std(sensitivity=change, rho=part * self.budget.rho))
-        self.spent[what] = self.spent.get(what, 0.0) + part
-        return std
+        """Noise Δ/√(2ρ) that a share of ρ buys, which is spent: `gaussian_noise_std`, but quick."""
+        if not (0 < share <= 1 and 0 <= sensitivity < inf):
+            raise ValueError(
+                f"share must be in (0, 1] and sensitivity finite, got {share:g} and {sensitivity:g}"
+            )
+        self.spent[what] = self.spent.get(what, 0.0) + share
+        return float(sensitivity / (sqrt(2.0) * sqrt(share * self.budget.rho)))
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:
         return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
 
     def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
-        counts = _sum("counts", counts, shape=(None,))
-        change = float(gram_sensitivity(1.0, neighbours=self.budget.neighbours))
-        std = self.noise_std(what, share, change)
+        std = self.noise_std(what, share, self.turns)
         return NoisyValue(counts + std * self.rng.standard_normal(counts.shape), std)
 
     def semidefinite(
         self, what: str, share: float, total: FloatArray, bound: float, n: float
     ) -> NoisyValue:
-        total, bound, n = _sum("total", total, shape=(None, None)), _bound(bound), _divisor(n)
-        if len(total) != total.shape[1]:
-            raise ValueError(f"total must be a square matrix, got shape {total.shape}")
-        change = float(gram_sensitivity(bound, neighbours=self.budget.neighbours))
-        std = self.noise_std(what, share, change) / n
+        std = self.noise_std(what, share, self.turns * bound) / n
         noise = symmetric_noise(len(total), noise_std=std, rng=self.rng)
         return NoisyValue((total + total.T) / (2 * n) + noise, std)
 
     def vector(
         self, what: str, share: float, total: FloatArray, bound: float, n: float
     ) -> NoisyValue:
-        total, bound, n = _sum("total", total, shape=(..., None)), _bound(bound), _divisor(n)
-        change = float(sum_sensitivity(bound, neighbours=self.budget.neighbours))
-        std = self.noise_std(what, share, change) / n
+        std = self.noise_std(what, share, self.moves * bound) / n
         return NoisyValue(total / n + std * self.rng.standard_normal(total.shape), std)
 
     def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
-        total, bound, n = float(_sum("total", total, shape=())), _bound(bound), _divisor(n)
         std = self.noise_std(what, share, bound) / n
         return NoisyValue(np.asarray(total / n + std * self.rng.standard_normal()), std)
 
 
-def _sum(name: str, value: Any, *, shape: tuple[Any, ...]) -> FloatArray:
-    return require_array(name, value, shape=shape, least=-1e250, most=1e250)
-
-
-def _bound(value: float) -> float:
-    return require_number("bound", value, least=0, most=1e200)
-
-
-def _divisor(value: float) -> float:
-    return require_number("n", value, least=1e-9, most=1e100)
-
-
-# Least curvature along a direction, over the mean, that steps take it to have; and deviations of
-# its noise that an interval adds to what is seen of a thinner one, and takes it to be at least.
+# Least curvature along a direction, over the mean, that steps take it to have, and deviations of
+# its noise that an interval adds to what is seen of a thinner one. Chosen on tables with thin
+# directions, among .08 to .3 and 0 to 1: docs/private-intervals.md.
 THIN, SEEN = 0.2, 0.5
 
 
@@ -206,30 +203,26 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
-    first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(longer.value)
+    longer_along = [(float(v @ longer.value @ v), v) for v in np.linalg.eigh(curvature)[1].T]
+    seen = [(x, v) for x, v in longer_along if x - 1.5 * std > float(v @ curvature @ v)]
+    values, vectors = np.linalg.eigh(longer.value)
+    seen += [(float(x), v) for x, v in zip(values, vectors.T, strict=True) if x > edge]
     lifted = np.array(curvature)
-    for direction in first.T:
-        seen = float(direction @ longer.value @ direction)
-        if seen - 1.5 * std > float(direction @ curvature @ direction):
-            lifted = _lifted_along(lifted, direction, seen - caution * std)
-    for value, direction in zip(second.eigenvalues, second.eigenvectors.T, strict=True):
-        if value > edge:
-            lifted = _lifted_along(lifted, direction, float(value) - caution * std)
+    for value, direction in seen:
+        missing = value - caution * std - float(direction @ lifted @ direction)
+        lifted = lifted + max(missing, 0.0) * np.outer(direction, direction)
     return lifted
 
 
-def _lifted_along(matrix: FloatArray, direction: FloatArray, least: float) -> FloatArray:
-    missing = least - float(direction @ matrix @ direction)
-    lifted: FloatArray = matrix + max(missing, 0.0) * np.outer(direction, direction)
-    return lifted
-
-
-SCALE_BINS = 34
-QUANTILE_ABOVE = 0.1
-# Noise of a count over the number of records from which a wrong scale often scores best.
+# Conventions: factors √2 from 4 label bounds down to 3e-5 of a bound, and the share of rows that
+# the first cap shortens.
+SCALE_BINS, QUANTILE_ABOVE = 34, 0.1
+# Noise of a count over the number of records from which a wrong scale often scores best; derived in
+# `scale_is_hidden`.
 HIDDEN = 0.08
-# Squared length over p up to which whitened rows are left alone where the budget allows it.
-LONGEST = 20.0
+# Squared length over p up to which whitened rows are left alone where the budget allows it, and the
+# edge of the noise of their second moment that is allowed: conventions.
+LONGEST, EDGE = 20.0, 0.2
 
 
 def scale_edges(label_bound: float) -> FloatArray:
@@ -249,7 +242,7 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
     shortened, and a little over the typical length otherwise. It grows with the budget up to
     `longest`, the length that bounds allow a row, and up to √(20p) where that is more.
     """
-    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
+    affordable = EDGE / sqrt(2 * dimension) * sample_size * sqrt(rho)
     most = max(LONGEST * dimension, longest**2)
     return sqrt(min(max(affordable, 1.2 * dimension + 3), most))
 
@@ -312,12 +305,12 @@ def _normal_masses(edges: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
 
 # Entries of parameters and whitenings up to which their products with all rows stay numbers.
 LARGEST = 1e90
-# Growth of the private residual scale beyond which a warm-up step was noise.
+# Growth of the private residual scale beyond which a warm-up step was noise: 2.8 deviations of a
+# scale, 9 % where counts are at their noisiest within the regime of `PrivateRegression`.
 EXCURSION = 1.25
-# Scale over the label bound where noise hides it: bounds hold four deviations of the label.
-UNSEEN_SCALE = 0.25
-# Deviations of its noise by which a mean weight is told from 0 and from 1.
-DEVIATIONS = 5.0
+# Scale over the label bound where noise hides it, as if bounds held four deviations of the label,
+# and deviations of its noise by which a mean weight is told from 0 and from 1: conventions.
+UNSEEN_SCALE, DEVIATIONS = 0.25, 5.0
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
@@ -343,10 +336,11 @@ class StartSettings:
         for name, value in vars(self).items():
             if name.endswith(("_steps", "_rounds")):
                 require_count(name, value)
-            elif name in self.may_be_zero:
-                require_number(name, value, least=0, below=1)
+            elif name == "common_width":
+                require_flag(name, value)
             elif name.endswith("_share"):
-                require_number(name, value, above=0, below=1)
+                zero = {"least" if name in self.may_be_zero else "above": 0}
+                require_number(name, value, below=1, **zero)
         if not self.final_share > 0:
             raise ValueError(
                 f"norm_share and the other shares must leave something for the {self.end} steps, "
@@ -369,182 +363,176 @@ class StartSettings:
         return 1.0 - spent
 
 
-class Coordinates(NamedTuple):
-    """W, the last round's second moment and root, and the private mean row of an intercept."""
+@dataclass(frozen=True, kw_only=True)
+class DescentFit:
+    """Statistics that every descent releases; z = Wᵀx has a second moment near the identity."""
 
-    whitening: FloatArray
-    gram: NoisyValue
-    last: Whitening
-    centre: NoisyValue | None
+    iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
+    whitening: FloatArray  # W, (p, p)
+    # S_t, in whitened coordinates φ = W⁻¹θ, and λ_t of the mean clipped gradient; of least squares
+    # those of the wide steps alone.
+    step_matrices: FloatArray
+    gradient_noise_stds: FloatArray
+    clip_norm: float  # of the last steps
+    residual_scale: float  # after the warm-up
+    gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
+    curvature: NoisyValue | None  # A, mean derivative of the clipped gradient, (p, p)
+    second_moment: NoisyValue | None  # B, its mean square, (p, p)
+    mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
+    mean_square: NoisyValue
+    sample_size: float  # what sums were divided by
+    settings: Any
+    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
+    centre: NoisyValue | None = None  # mean row (p,), where there is an intercept
 
-
-class Scales(NamedTuple):
-    """Residual scales before the first step and after the warm-up."""
-
-    start: float
-    end: float
-
-
-@dataclass
-class Path:
-    """Iterates θ_t, step matrices and noise so far."""
-
-    theta: FloatArray
-    iterates: list[FloatArray] = field(default_factory=list)
-    matrices: list[FloatArray] = field(default_factory=list)
-    noise_stds: list[float] = field(default_factory=list)
-
-    def step(self, whitening: FloatArray, matrix: FloatArray, gradient: NoisyValue) -> None:
-        """One step θ ← θ + W S (gradient)."""
-        self.theta = moderate(self.theta + whitening @ (matrix @ gradient.value))
-        self.iterates.append(self.theta)
-        self.matrices.append(matrix)
-        self.noise_stds.append(gradient.noise_std)
-
-    def take_back(self) -> None:
-        """Undo the last step: one of size 0, as far as the law of the iterates goes."""
-        start = np.zeros_like(self.theta)
-        self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else start
-        self.matrices[-1] = 0 * self.matrices[-1]
-        self.theta = self.iterates[-1]
+    @property
+    def parameters(self) -> FloatArray:
+        """θ_T, shape (p,)."""
+        return self.iterates[-1]
 
 
-class SumsAt(NamedTuple):
-    """Gradient sums (clips, p) at an iterate, of every clip that a residual scale may ask for."""
+class Descent:
+    """One fit: its state, the order in which the data are asked, and with what share."""
 
-    theta: FloatArray
-    clip_norms: FloatArray
-    gradients: FloatArray
-
-
-@dataclass
-class Start:
-    """The start of a fit: the order in which the data are asked, and with what share."""
-
-    records: Records
-    shares: SplitBudget
     settings: StartSettings
-    sample_size: float
-    intercept: bool
-    _at: SumsAt | None = None
 
-    def whiten(self) -> Coordinates:
-        """W from a few rounds of a private second moment, each in the last one's coordinates."""
-        settings, shares, records = self.settings, self.shares, self.records
-        whitening, centre = self._centring()
+    def __init__(
+        self,
+        shares: SplitBudget,
+        settings: StartSettings,
+        records: Records,
+        sample_size: float | None,
+        intercept: bool,
+    ) -> None:
+        self.shares, self.settings, self.records = shares, settings, records
+        self.intercept, self.p = intercept, records.samples.dimension
+        self.n = shared_sample_size(
+            sample_size, records=records.count, neighbours=shares.budget.neighbours
+        )
+        self.whitening, self.theta = np.eye(self.p), np.zeros(self.p)
+        self.iterates: list[FloatArray] = []
+        self.matrices: list[FloatArray] = []
+        self.noise_stds: list[float] = []
+        # Sums of gradients (clips, p) at an iterate, of every clip that a scale may ask for.
+        self._at: tuple[FloatArray, FloatArray, FloatArray] | None = None
+
+    def whiten(self) -> Whitening:
+        """W from rounds of a private second moment, each in the last one's coordinates."""
+        records, settings = self.records, self.settings
+        norm_share = settings.norm_share / (2 if self.intercept else 1)
+        self.centre = self._centre(norm_share) if self.intercept else None
         lengths = length_edges(records.feature_norm)
-        counts = shares.histogram(
+        counts = self.shares.histogram(
             "centre and length of rows",
-            settings.norm_share / (2 if self.intercept else 1),
-            record_sums.length_histogram(records, whitening, lengths),
+            norm_share,
+            length_histogram(records, self.whitening, lengths),
         )
-        cap = length_cap(
-            counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
-        )
+        cap = length_cap(counts.value, lengths, noise_std=counts.noise_std, sample_size=self.n)
         for number, share in enumerate(settings.gram_shares):
             cap = self.white_cap(share) if number else cap
-            total = record_sums.gram_sum(records, whitening, cap=cap)
-            gram = shares.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
-            last = whiten(gram)
-            whitening = moderate(whitening @ last.root)
-        return Coordinates(whitening, gram, last, centre)
+            total = gram_sum(records, self.whitening, cap=cap)
+            self.gram = self.shares.semidefinite("Gram matrix", share, total, cap**2, self.n)
+            last = whiten(self.gram)
+            self.whitening = moderate(self.whitening @ last.root)
+        return last
 
-    def warm_up(self, path: Path, whitening: FloatArray, slope: float) -> Scales:
-        """Steps at full length with a narrow clip; those that were noise are taken back.
-
-        `slope` is the share of whole gradients under Gaussian residuals.
-        """
-        settings, p = self.settings, len(path.theta)
-        # Residuals at 0 are labels.
-        most = self.records.label_bound
-        scale = start = min(self._scale(path.theta, whitening) or UNSEEN_SCALE * most, most)
-        for _ in range(settings.warm_up_steps):
-            share = settings.warm_up_share / settings.warm_up_steps
-            self.huber_step(path, whitening, 1.0 / slope * np.eye(p), scale, "warm-up steps", share)
-            found = self._scale(path.theta, whitening)
-            if found is None or found > EXCURSION * scale:
-                path.take_back()
-            else:
-                scale = found
-        return Scales(start, scale)
-
-    def huber_step(
-        self,
-        path: Path,
-        whitening: FloatArray,
-        matrix: FloatArray,
-        scale: float,
-        what: str,
-        share: float,
-    ) -> None:
-        """One step on the Huber loss whose clip is `clip_width` scales."""
-        clip_norm = self.clip_norm(scale)
-        total = self._gradient_sum(path.theta, whitening, clip_norm)
-        path.step(
-            whitening, matrix, self.shares.vector(what, share, total, clip_norm, self.sample_size)
-        )
-
-    def white_cap(self, share: float) -> float:
-        """Length at which whitened rows are shortened for a second moment of this share."""
-        return white_cap(
-            self.records.samples.dimension,
-            sample_size=self.sample_size,
-            rho=share * self.shares.budget.rho,
-        )
-
-    def clip_norm(self, scale: float) -> float:
-        """γ at a residual scale."""
-        return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))
-
-    def _centring(self) -> tuple[FloatArray, NoisyValue | None]:
-        """Map of rows (1, x) to (1, x - m) with a private mean m; the identity without intercept.
+    def _centre(self, share: float) -> NoisyValue:
+        """A private mean m, with which W takes rows (1, x) to (1, x - m).
 
         Rows that are short after it need less noise: those of many rare categories, or of a column
         that lies far from the middle of its bounds.
         """
-        centring = np.eye(self.records.samples.dimension)
-        if not self.intercept:
-            return centring, None
-        mean = self.shares.vector(
-            "centre and length of rows",
-            self.settings.norm_share / 2,
-            record_sums.row_sum(self.records),
-            self.records.feature_norm,
-            self.sample_size,
-        )
+        total, bound = row_sum(self.records), self.records.feature_norm
+        mean = self.shares.vector("centre and length of rows", share, total, bound, self.n)
         if self.records.weighted:
             mean = _weighted_mean(mean)
-        centring[0, 1:] = -mean.value[1:]
-        return centring, mean
+        self.whitening[0, 1:] = -mean.value[1:]
+        return mean
 
-    def _gradient_sum(
-        self, theta: FloatArray, whitening: FloatArray, clip_norm: float
-    ) -> FloatArray:
-        at = self._at
-        if at is not None and at.theta is theta:
-            (place,) = np.nonzero(at.clip_norms == clip_norm)
+    def warm_up(self, slope: float) -> tuple[float, float]:
+        """Steps at full length with a narrow clip; those that were noise are taken back.
+
+        `slope` is the share of whole gradients under Gaussian residuals. Returns residual scales
+        before the first step and after the last.
+        """
+        # Residuals at 0 are labels.
+        settings, most = self.settings, self.records.label_bound
+        scale = start = min(self._scale() or UNSEEN_SCALE * most, most)
+        for _ in range(settings.warm_up_steps):
+            share = settings.warm_up_share / settings.warm_up_steps
+            clip_norm = self.clip_norm(scale)
+            self.step(
+                1.0 / slope * np.eye(self.p),
+                self.shares.vector(
+                    "warm-up steps", share, self.gradient_sum(clip_norm), clip_norm, self.n
+                ),
+            )
+            found = self._scale()
+            if found is None or found > EXCURSION * scale:
+                # One of size 0, as far as the law of the iterates goes.
+                self.theta = self.iterates[-2] if len(self.iterates) > 1 else np.zeros(self.p)
+                self.iterates[-1], self.matrices[-1] = self.theta, 0 * self.matrices[-1]
+            else:
+                scale = found
+        return start, scale
+
+    def released(self, first: int = 0) -> dict[str, Any]:
+        """Values of a `DescentFit`, its steps from the first of some number on."""
+        return {
+            "iterates": np.array(self.iterates),
+            "whitening": self.whitening,
+            "step_matrices": np.array(self.matrices[first:]),
+            "gradient_noise_stds": np.array(self.noise_stds[first:]),
+            "gram": self.gram,
+            "sample_size": self.n,
+            "settings": self.settings,
+            "spending": self.shares.spending(),
+            "centre": self.centre,
+        }
+
+    def at(self, cap: float | None = None) -> Point:
+        """Sums over the records at the last iterate."""
+        return Point(self.records, self.theta, self.whitening, cap)
+
+    def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:
+        """One step θ ← θ + W S (gradient)."""
+        self.theta = moderate(self.theta + self.whitening @ (matrix @ gradient.value))
+        self.iterates.append(self.theta)
+        self.matrices.append(matrix)
+        self.noise_stds.append(gradient.noise_std)
+
+    def white_cap(self, share: float) -> float:
+        """Length at which whitened rows are shortened for a second moment of this share."""
+        return white_cap(self.p, sample_size=self.n, rho=share * self.shares.budget.rho)
+
+    def clip_norm(self, scale: float) -> float:
+        """γ at a residual scale."""
+        return float(self.settings.clip_width * scale * np.sqrt(self.p))
+
+    def gradient_sum(self, clip_norm: float) -> FloatArray:
+        """Clipped gradients at the last iterate, (p,), from the pass of its scale if that knows."""
+        if self._at is not None and self._at[0] is self.theta:
+            (place,) = np.nonzero(self._at[1] == clip_norm)
             if place.size:
-                return at.gradients[place[0]]
-        return record_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
+                return np.asarray(self._at[2][place[0]])
+        return self.at().gradient_sum(clip_norm=clip_norm)
 
-    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
+    def _scale(self) -> float | None:
+        """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
-        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
-        noisy = self.shares.histogram(
-            "residual scales", share, self._residuals(theta, whitening, edges)
-        )
-        if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
-            return None
-        return residual_scale(noisy.value, edges, sample_size=self.sample_size)
-
-    def _residuals(self, theta: FloatArray, whitening: FloatArray, edges: FloatArray) -> FloatArray:
         if self.records.held:
-            return record_sums.residual_histogram(self.records, theta, whitening, edges)
-        # To read the rows takes longer than to sum them for every clip that the next step may have.
-        clips = np.array([self.clip_norm(scale) for scale in scale_candidates(edges)])
-        found = record_sums.residual_sums(self.records, theta, whitening, edges, clip_norms=clips)
-        self._at = SumsAt(theta, clips, found.gradients)
-        return found.counts
+            counts = self.at().residual_histogram(edges)
+        else:
+            # To read rows takes longer than to sum them for every clip that the next step may have.
+            scales = scale_candidates(edges)
+            clips = np.array([self.clip_norm(scale) for scale in scales])
+            counts, sums = self.at().residual_sums(edges, clip_norms=clips)
+            self._at = self.theta, clips, sums
+        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
+        noisy = self.shares.histogram("residual scales", share, counts)
+        if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.n):
+            return None
+        return residual_scale(noisy.value, edges, sample_size=self.n)
 
 
 def _weighted_mean(mean: NoisyValue) -> NoisyValue:

@@ -17,8 +17,8 @@ from scipy.special import stdtrit
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.samples import Samples, as_samples, moments
+from privreg.algorithms.whitened_descent import require_budget
 from privreg.checks import (
-    require_answer,
     require_array,
     require_broadcast,
     require_choice,
@@ -26,7 +26,9 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
+    require_scales,
 )
+from privreg.inference.population_intervals import TwoSided
 from privreg.privacy.budget import Budget
 from privreg.theory.full_batch_dpgd import GradientDescentLaw, clipping_bound, gradient_descent_law
 
@@ -49,123 +51,93 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     Parameters
     ----------
     bias : array_like, shape (..., m)
-        Means b of the replicates less the target; 0 broadcasts.
+        Means b of the replicates less the target; 0 broadcasts. Over 300 standard deviations are
+        refused unless the answer is plainly 0 or 1.
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Nominal level of the interval in (0, 1), which sets t on m - 1 degrees of freedom.
+        Nominal level in (0, 1), which sets t on m - 1 degrees of freedom.
 
     Returns
     -------
     ndarray, shape (...)
         Coverage in [0, 1]; equal to `level` for b = 0 and C a multiple of the identity.
 
-    Raises
-    ------
-    ValueError
-        If the covariance is not positive definite, or the bias is over 300 standard deviations and
-        the answer neither plainly 0 nor 1.
-
     Source
     ------
     brown2024, equation (12), under the law of equations (88) to (94); Imhof (1961), equation (3.2).
     """
-    bias, covariance, root, _ = _replicates(bias, covariance)
-    m = covariance.shape[-1]
-    quantile = _quantile(m, level)
+    bias, root, _, quantile = _replicates(bias, covariance, level)
+    m = bias.shape[-1]
     ones = np.full((m, m), 1.0 / m)
     form = ones / m - quantile**2 / (m * (m - 1)) * (np.eye(m) - ones)
     weights, shifts = _diagonalise(form, bias, root)
-    require_answer("bias and covariance", weights)
     inside = np.empty(weights.shape[:-1])
     # One at a time: each needs a grid of its own, as fine as its bias makes the phase turn.
     for index in np.ndindex(inside.shape):
         inside[index] = _nonpositive_probability(weights[index], shifts[index])
-    return require_answer("bias and covariance", inside)
+    return inside
 
 
 def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Expected half-width of Student's interval from m Gaussian replicates.
+    r"""Expected half-width of Student's interval from m Gaussian replicates, shape (...).
 
     .. math::
         \frac{t}{\sqrt m}\,\mathbb E\,\hat\sigma, \qquad
         \mathbb E\sqrt S = \frac1{2\sqrt\pi}\int_0^\infty \big(1 - \mathbb E e^{-uS}\big)
         u^{-3/2}\,du, \quad S = \hat\sigma^2
 
-    Parameters
-    ----------
-    bias : array_like, shape (..., m)
-        Means of the replicates less any common value.
-    covariance : array_like, shape (..., m, m)
-        Covariance of the replicates, positive definite.
-    level : float
-        Nominal level in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Source
-    ------
-    Ours: the Laplace transform of a quadratic form in normal variables.
+    Arguments are those of `t_interval_coverage`; a value that all biases share changes nothing.
+    Source: ours, the Laplace transform of a quadratic form in normal variables.
     """
-    bias, covariance, root, scale = _replicates(bias, covariance)
-    m = covariance.shape[-1]
+    bias, root, scale, quantile = _replicates(bias, covariance, level)
+    m = bias.shape[-1]
     form = (np.eye(m) - 1.0 / m) / (m - 1)
     weights, shifts = _diagonalise(form, bias, root)
     frequencies = _log_grid(weights, reach=2 * LOG_REACH)
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = np.maximum(weights, 0.0)[..., None, :] * frequencies[..., :, None]
-        exponent = np.sum(
-            0.5 * np.log1p(2 * product) + shifts[..., None, :] * product / (1 + 2 * product),
-            axis=-1,
-        )
-        integrand = -np.expm1(-exponent) / np.sqrt(frequencies)
-        deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
-        width = _quantile(m, level) / np.sqrt(m) * deviation * scale
-    return require_answer("bias and covariance", width)
+    product = np.maximum(weights, 0.0)[..., None, :] * frequencies[..., :, None]
+    exponent = np.sum(
+        0.5 * np.log1p(2 * product) + shifts[..., None, :] * product / (1 + 2 * product), axis=-1
+    )
+    integrand = -np.expm1(-exponent) / np.sqrt(frequencies)
+    deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
+    return np.asarray(quantile / np.sqrt(m) * deviation * scale)
 
 
 def _replicates(
-    bias: ArrayLike, covariance: ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Bias, covariance and its root for a largest variance of 1, and the scale that was taken."""
+    bias: ArrayLike, covariance: ArrayLike, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Bias and root of the covariance for a largest variance of 1, its scale, and Student's t."""
     matrix = require_array("covariance", covariance, shape=(..., None, None))
-    if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] < 2:
+    m = matrix.shape[-1]
+    if m != matrix.shape[-2] or m < 2:
         raise ValueError(f"covariance must have shape (..., m, m), m >= 2, got {matrix.shape}")
     largest = np.max(np.diagonal(matrix, axis1=-2, axis2=-1), axis=-1)
     if not np.all(largest > 0):
         raise ValueError("covariance must be positive definite, got a diagonal that is not")
     if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
         raise ValueError("covariance must be symmetric, got another matrix")
-    matrix = matrix / largest[..., None, None]
     try:
-        root = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError as error:
-        raise ValueError(
-            "covariance must be positive definite, got a matrix that is not"
-        ) from error
+        root = np.asarray(np.linalg.cholesky(matrix / largest[..., None, None]), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise ValueError("covariance must be positive definite, got a matrix that is not") from None
     shift = require_real("bias", bias)
     if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
     scale = np.sqrt(largest)
-    with np.errstate(over="ignore"):
-        relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
-    return require_answer("bias and covariance", relative), matrix, root, scale
+    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
+    # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
+    quantile = stdtrit(m - 1, (1 + require_number("level", level, above=0, below=1)) / 2)
+    return relative, root, scale, float(quantile)
 
 
 def _diagonalise(
     form: FloatArray, bias: FloatArray, root: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Weights and noncentralities of the form as a sum of weighted noncentral chi-squares."""
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            weights, vectors = np.linalg.eigh(np.swapaxes(root, -1, -2) @ form @ root)
-            standard = np.linalg.solve(root, bias[..., None])
-            shifts = (np.swapaxes(vectors, -1, -2) @ standard)[..., 0] ** 2
-    except np.linalg.LinAlgError:
-        raise ValueError("covariance must be well conditioned, got a nearly singular one") from None
-    return weights, require_answer("bias and covariance", shifts)
+    weights, vectors = np.linalg.eigh(np.swapaxes(root, -1, -2) @ form @ root)
+    standard = np.linalg.solve(root, bias[..., None])
+    return weights, (np.swapaxes(vectors, -1, -2) @ standard)[..., 0] ** 2
 
 
 def _nonpositive_probability(weights: FloatArray, shifts: FloatArray) -> float:
@@ -197,17 +169,12 @@ def _log_grid(
     return np.exp(np.arange(-reach, reach, step)) / scale
 
 
-def _quantile(replicates: int, level: float) -> float:
-    level = require_number("level", level, above=0, below=1)
-    return float(stdtrit(replicates - 1, (1 + level) / 2))
-
-
 Construction = Literal["batch_means", "checkpoints", "independent_runs"]
 CONSTRUCTIONS: tuple[Construction, ...] = get_args(Construction)
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(TwoSided):
     """Two-sided intervals, centre ± half-width, one for each coordinate.
 
     Attributes
@@ -223,18 +190,6 @@ class Interval:
     half_width: FloatArray
     degrees_of_freedom: int
     level: float
-
-    def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each interval contains the finite target, shape (..., p)."""
-        point = require_real("target", target)
-        require_broadcast(target=point, centre=self.centre)
-        with np.errstate(over="ignore"):
-            return np.abs(self.centre - point) <= self.half_width
-
-    @property
-    def length(self) -> FloatArray:
-        """Full length, shape (..., p)."""
-        return 2 * self.half_width
 
 
 def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
@@ -267,19 +222,13 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     ([2.0], [2.484])
     """
     sample = require_array("replicates", replicates, shape=(..., None, None))
-    if sample.shape[-2] < 2:
-        raise ValueError(f"replicates must have shape (..., m, p) with m >= 2, got {sample.shape}")
-    return _interval("replicates", sample, level)
-
-
-def _interval(name: str, sample: FloatArray, level: float) -> Interval:
     count = sample.shape[-2]
+    if count < 2:
+        raise ValueError(f"replicates must have shape (..., m, p) with m >= 2, got {sample.shape}")
     scale = t_quantile(count, level=level) / np.sqrt(count)
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre, spread = sample.mean(axis=-2), scale * sample.std(axis=-2, ddof=1)
     return Interval(
-        centre=require_answer(name, centre),
-        half_width=require_answer(name, spread),
+        centre=sample.mean(axis=-2),
+        half_width=scale * sample.std(axis=-2, ddof=1),
         degrees_of_freedom=count - 1,
         level=level,
     )
@@ -294,24 +243,22 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
         θ_1..θ_T of each run, T more than `burn_in`. The runs' noise must be scaled for all m T
         gradients.
     level : float
-        Nominal coverage in (0, 1).
+        Nominal coverage of the empirical minimiser in (0, 1).
     burn_in : int
         First iterates of every run left out; T - 1 keeps the final iterate alone.
-
-    Returns
-    -------
-    Interval
-        For the empirical minimiser, arrays (..., p).
 
     Source
     ------
     brown2024, section 3 (final iterates) and section 4.2 (averages after 20 iterates).
     """
     runs = require_array("iterates", iterates, shape=(..., None, None, None))
-    if runs.shape[-3] < 2:
+    m, steps = runs.shape[-3:-1]
+    if m < 2:
         raise ValueError(f"iterates must have shape (..., m, T, p) with m >= 2, got {runs.shape}")
-    weights = average_weights(runs.shape[-2], burn_in=burn_in)
-    return _from_iterates(weights, runs, level, squeeze=True)
+    weights = replicate_weights(
+        "independent_runs", gradients=m * steps, replicates=m, burn_in=burn_in
+    )
+    return replicate_interval((weights @ runs)[..., 0, :], level=level)
 
 
 def checkpoints(
@@ -319,23 +266,13 @@ def checkpoints(
 ) -> Interval:
     """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
 
-    Parameters
-    ----------
-    iterates, level, replicates, burn_in
-        As for `batch_means`.
-
-    Returns
-    -------
-    Interval
-        For the empirical minimiser, arrays (..., p).
+    Parameters are those of `batch_means`.
 
     Source
     ------
     brown2024, section 3, equation (87).
     """
-    path = require_array("iterates", iterates, shape=(..., None, None))
-    weights = checkpoint_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
-    return _from_iterates(weights, path, level)
+    return _of_one_run("checkpoints", iterates, level, replicates, burn_in)
 
 
 def batch_means(
@@ -348,100 +285,72 @@ def batch_means(
     iterates : array_like, shape (..., N, p)
         θ_1..θ_N.
     level : float
-        Nominal coverage in (0, 1). Neighbouring blocks are correlated, so the actual coverage is
-        below it for short blocks: `coverage.t_interval_coverage` says by how much.
+        Nominal coverage of the empirical minimiser in (0, 1). Neighbouring blocks are correlated,
+        so the actual coverage is below it for short blocks: `interval_quality` says by how much.
     replicates : int
         m, at least 2.
     burn_in : int
         First iterates left out; block l is the L iterates after burn_in + (l - 1) L.
 
-    Returns
-    -------
-    Interval
-        For the empirical minimiser, arrays (..., p).
-
     Source
     ------
     brown2024, section 3 (no formal guarantee is claimed) and section 4.2.
     """
+    return _of_one_run("batch_means", iterates, level, replicates, burn_in)
+
+
+def _of_one_run(
+    construction: Construction, iterates: ArrayLike, level: float, replicates: int, burn_in: int
+) -> Interval:
     path = require_array("iterates", iterates, shape=(..., None, None))
-    weights = batch_mean_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
-    return _from_iterates(weights, path, level)
-
-
-def average_weights(steps: int, *, burn_in: int = 20) -> FloatArray:
-    """Weights (1, T) of the average of the iterates after the burn-in."""
-    steps, burn_in = require_count("steps", steps), require_count("burn_in", burn_in, least=0)
-    if burn_in >= steps:
-        raise ValueError(f"burn_in must be at least 0 and less than {steps}, got {burn_in}")
-    weights = np.zeros((1, steps))
-    weights[0, burn_in:] = 1 / (steps - burn_in)
-    return weights
-
-
-def checkpoint_weights(steps: int, *, replicates: int = 10, burn_in: int = 20) -> FloatArray:
-    """Weights (m, N) that pick the last iterate of each block."""
-    block = _block_length(steps, replicates, burn_in)
-    weights = np.zeros((replicates, steps))
-    order = np.arange(replicates)
-    weights[order, burn_in + (order + 1) * block - 1] = 1
-    return weights
-
-
-def batch_mean_weights(steps: int, *, replicates: int = 10, burn_in: int = 20) -> FloatArray:
-    """Weights (m, N) that average each block."""
-    block = _block_length(steps, replicates, burn_in)
-    weights = np.zeros((replicates, steps))
-    used = slice(burn_in, burn_in + replicates * block)
-    weights[:, used] = np.kron(np.eye(replicates), np.full(block, 1 / block))
-    return weights
+    weights = replicate_weights(
+        construction, gradients=path.shape[-2], replicates=replicates, burn_in=burn_in
+    )
+    return replicate_interval(weights @ path, level=level)
 
 
 def replicate_weights(
     construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
 ) -> FloatArray:
-    """Weights (m, N) of a path's iterates in its replicates, as for `quality.interval_quality`.
+    """Weights (m, N) of a path's iterates in its replicates.
 
-    For "independent_runs" the shape is (1, ⌊N / m⌋): one run makes one replicate.
+    Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in, and checkpoints pick
+    the last iterate of each. For "independent_runs" the shape is (1, ⌊N / m⌋): one run makes one
+    replicate, the average of its iterates after the burn-in.
     """
     require_choice("construction", construction, CONSTRUCTIONS)
     count = require_count("gradients", gradients)
+    replicates = require_count("replicates", replicates, least=2)
+    burn_in = require_count("burn_in", burn_in, least=0)
     if construction == "independent_runs":
-        each = count // require_count("replicates", replicates, least=2)
-        if each <= burn_in:
+        steps = count // replicates
+        if burn_in >= steps:
             raise ValueError(
-                f"gradients must be at least {replicates * (burn_in + 1)} for {replicates} runs "
-                f"longer than a burn-in of {burn_in}, got {count}"
+                f"burn_in must be less than {steps}, the steps of each of {replicates} runs, "
+                f"got {burn_in}"
             )
-        return average_weights(each, burn_in=burn_in)
-    make = batch_mean_weights if construction == "batch_means" else checkpoint_weights
-    return make(count, replicates=replicates, burn_in=burn_in)
+        weights = np.zeros((1, steps))
+        weights[0, burn_in:] = 1 / (steps - burn_in)
+        return weights
+    block = (count - burn_in) // replicates
+    if block < 1:
+        raise ValueError(
+            f"burn_in must be at most {count - replicates} for {replicates} replicates of "
+            f"{count} iterates, got {burn_in}"
+        )
+    weights, order = np.zeros((replicates, count)), np.arange(replicates)
+    if construction == "checkpoints":
+        weights[order, burn_in + (order + 1) * block - 1] = 1
+    else:
+        used = slice(burn_in, burn_in + replicates * block)
+        weights[:, used] = np.kron(np.eye(replicates), np.full(block, 1 / block))
+    return weights
 
 
 def t_quantile(replicates: int, *, level: float) -> float:
     """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
     level = require_number("level", level, above=0, below=1)
     return float(stdtrit(replicates - 1, (1 + level) / 2))
-
-
-def _block_length(steps: int, replicates: int, burn_in: int) -> int:
-    steps, burn_in = require_count("steps", steps), require_count("burn_in", burn_in, least=0)
-    replicates = require_count("replicates", replicates, least=2)
-    block = (steps - burn_in) // replicates
-    if block < 1:
-        raise ValueError(
-            f"burn_in must be at most {steps - replicates} for {replicates} replicates of "
-            f"{steps} iterates, got {burn_in}"
-        )
-    return block
-
-
-def _from_iterates(
-    weights: FloatArray, path: FloatArray, level: float, *, squeeze: bool = False
-) -> Interval:
-    with np.errstate(over="ignore", invalid="ignore"):
-        sample = weights @ path
-    return _interval("iterates", sample[..., 0, :] if squeeze else sample, level)
 
 
 @dataclass(frozen=True)
@@ -469,8 +378,8 @@ def interval_quality(
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
     A construction's replicates are weighted sums of Gaussian iterates, hence Gaussian with bias
-    b_j, shape (m,), and covariance C_j, shape (m, m); Student's interval from them covers with the
-    probability of `coverage.t_interval_coverage`.
+    b_j, shape (m,), and covariance C_j, shape (m, m); `t_interval_coverage` is the probability that
+    Student's interval from them covers.
 
     Parameters
     ----------
@@ -486,11 +395,6 @@ def interval_quality(
         First iterates left out, of the path or of every run.
     level : float
         Nominal coverage in (0, 1).
-
-    Returns
-    -------
-    IntervalQuality
-        With `clipping` 0: the law knows no clipping.
 
     Examples
     --------
@@ -536,32 +440,21 @@ def interval_quality_of_data(
 ) -> IntervalQuality:
     """Exact coverage and expected length of the intervals that a budget buys on a data set.
 
+    Both are exact without clipping; `clipping` bounds what it may change. Not private: computed
+    from the data without noise, to choose parameters on public or synthetic data.
+
     Parameters
     ----------
     samples : Samples
         Data with more rows than features.
     budget : Budget
         Budget of all N gradients together, finite.
-    clip_norm : float
-        Clipping bound γ on a row's gradient norm, at least 1e-50 and at most 1e50.
-    step_size : float
-        η, at least 1e-50 and at most 1e50.
-    gradients : int
-        TOTAL number N of noisy gradients, over all runs.
-    construction, replicates, burn_in, level
+    clip_norm, step_size : float
+        Clipping bound γ on a row's gradient norm, and η, both in [1e-12, 1e12].
+    gradients, construction, replicates, burn_in, level
         As for `interval_quality`.
     start : array_like, shape (p,), optional
         θ_0, 0 by default.
-
-    Returns
-    -------
-    IntervalQuality
-        Coverage and length are exact without clipping; `clipping` bounds what it may change.
-
-    Guarantee
-    ---------
-    None: computed from the data without noise. It is for choosing parameters on public or
-    synthetic data, or for those who may see the data.
 
     Examples
     --------
@@ -580,51 +473,37 @@ def interval_quality_of_data(
     ------
     brown2024, sections 3 and 4.2, Lemmas 2.1 and 2.2.
     """
-    require_instance("budget", budget, Budget)
-    bound = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
-    rho = require_number("budget.rho", budget.rho, above=0)
-    total = require_count("gradients", gradients)
+    bound, size = require_scales(clip_norm=clip_norm, step_size=step_size)
     samples = as_samples(samples)
-    gram, moment = moments(samples)
-    origin = None if start is None else require_array("start", start, shape=(samples.dimension,))
-    law = gradient_descent_law(
-        gram,
-        moment,
+    noise = full_batch_noise_std(
+        clip_norm=bound,
+        rho=require_budget(budget).rho,
         sample_size=samples.sample_size,
-        step_size=require_number("step_size", step_size, least=1e-50, most=1e50),
-        gradient_noise_std=float(
-            full_batch_noise_std(
-                clip_norm=bound,
-                rho=rho,
-                sample_size=samples.sample_size,
-                gradients=total,
-                neighbours=budget.neighbours,
-            )
-        ),
-        start=origin,
+        gradients=gradients,
+        neighbours=budget.neighbours,
+    )
+    law = gradient_descent_law(
+        *moments(samples),
+        sample_size=samples.sample_size,
+        step_size=size,
+        gradient_noise_std=float(noise),
+        start=start,
     )
     if np.max(np.abs(law.contraction)) >= 1:
         raise ValueError(f"step_size must be small enough for descent to settle, got {step_size}")
     found = interval_quality(
         law,
-        gradients=total,
+        gradients=gradients,
         construction=construction,
         replicates=replicates,
         burn_in=burn_in,
         level=level,
     )
     runs = replicates if construction == "independent_runs" else 1
-    clipped = runs * _expected_clips(law, samples, clip_norm=bound, steps=total // runs)
-    return IntervalQuality(found.coverage, found.expected_length, min(1.0, clipped))
-
-
-def _expected_clips(
-    law: GradientDescentLaw, samples: Samples, *, clip_norm: float, steps: int
-) -> float:
-    """Expected number of gradients that clip along one unclipped path."""
-    return sum(
-        steps
-        * len(labels)
-        * clipping_bound(law, features, labels, clip_norm=clip_norm, steps=steps)[1]
+    steps = gradients // runs
+    # Expected number of gradients that clip along one unclipped path.
+    clipped = sum(
+        steps * len(labels) * clipping_bound(law, features, labels, clip_norm=bound, steps=steps)[1]
         for features, labels, _ in samples.chunks()
     )
+    return IntervalQuality(found.coverage, found.expected_length, min(1.0, runs * clipped))

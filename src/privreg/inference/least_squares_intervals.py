@@ -18,32 +18,35 @@ from scipy.special import chdtrc, ndtr
 from privreg.algorithms.huber_descent import default_settings
 from privreg.algorithms.least_squares_descent import LeastSquaresFit, ProductTail
 from privreg.algorithms.whitened_descent import raised, scale_is_hidden, shrunk_curvature
-from privreg.checks import require_array, require_choice, require_instance, require_number
+from privreg.checks import MOST, require_array, require_instance, require_number
 from privreg.inference.population_intervals import (
     LEAST_DEGREES,
     LIMIT,
-    TARGETS,
     VISIBLE,
     CoefficientIntervals,
     LastIterateLaw,
     Target,
     half_widths,
-    require_functionals,
+    mean_diagonal,
+    privacy_of_moved,
+    require_question,
+    scaled_along,
 )
 from privreg.privacy.budget import Budget, gaussian_noise_std, sum_sensitivity
-from privreg.theory.huber_descent import privacy_covariance, sandwich, shrink_to
+from privreg.theory.huber_descent import floored, privacy_covariance, sandwich, shrink_to
 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust
-# start by more than so many deviations, and how much more for what it moved beyond them.
+# start by more than so many deviations, and how much more for what it moved beyond them; deviations
+# of its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables as the shortest
+# intervals that cover: benchmarks/interval_constants.py has coverage and length at other values.
 LEAST, SURE, GAIN = 0.3, 1.5, 8.0
-# Deviations of its own noise by which aᵀBa may lie below what is seen of it.
 BELOW = 0.3
 HIDDEN = "the feature is hidden by the noise of the second moments"
 COLLINEAR = "the feature is collinear with others, as far as the noise shows"
 UNSEEN = "the rows are too few for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
-# Deviations of their noise by which counts must reach the level of new observations.
+# Deviations of their noise by which counts must reach the level of new observations: a convention.
 CAUTION = 1.0
 
 
@@ -110,8 +113,6 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     shrunk = shrink_to(
         ratio * curvature, fit.second_moment.value, noise_std=fit.second_moment.noise_std
     )
-    values, vectors = np.linalg.eigh(shrunk.matrix)
-    second = (vectors * np.maximum(values, 0.02 * ratio * typical)) @ vectors.T
     hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
     spread = np.linalg.norm(fit.curvature.value - np.eye(p) * np.trace(fit.curvature.value) / p)
     expected = fit.curvature.noise_std * np.sqrt(p * (p + 1) / 2)
@@ -124,8 +125,8 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     moved, moved_variance = _moved(fit)
     return LeastSquaresLaw(
         curvature=curvature,
-        second_moment=second,
-        privacy=_privacy(fit, curvature, noise),
+        second_moment=floored(shrunk.matrix, 0.02 * ratio * typical),
+        privacy=privacy_of_moved(fit, fit.parameters - fit.start, curvature, curvature_noise=noise),
         curvature_noise=noise,
         excess=fit.tail.excess(fit.clip_width),
         constant=constant,
@@ -161,9 +162,7 @@ def least_squares_intervals(
     the slope, more where it does not, and 1 along the mean.
     """
     require_instance("fit", fit, LeastSquaresFit)
-    require_choice("target", target, TARGETS)
-    level = require_number("level", level, above=0, below=1)
-    rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
+    rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     law = least_squares_law(fit)
@@ -174,9 +173,6 @@ def least_squares_intervals(
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
-        # A power of two, so that nothing is rounded; squares of tiny or huge entries stay in range.
-        scale = float(np.ldexp(1.0, int(np.frexp(np.max(np.abs(direction)))[1])))
-        direction = direction / scale
         own = _along(fit, law, direction)
         reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
         if own is None or reasons[k]:
@@ -192,8 +188,8 @@ def least_squares_intervals(
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
-        error[k], bias[k] = scale * np.sqrt(variance), scale * law.largest_bias(direction, slope)
-        privacy[k] = scale * np.sqrt(private)
+        error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
+        privacy[k] = np.sqrt(private)
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
@@ -246,31 +242,9 @@ def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:
-    """tr(B)/p, from the matrix and the number by their noise."""
-    p, bound = fit.parameters.size, fit.clip_width**2
-    first, second = fit.second_moment.noise_std**2 / p, fit.mean_square.noise_std**2
-    weight = second / (first + second) if first + second > 0 else 0.5
-    found = weight * np.trace(fit.second_moment.value) / p
-    found += (1 - weight) * float(fit.mean_square.value)
-    # The scale after the warm-up is that of most rows: least squares' is no less.
+    """tr(B)/p. The scale after the warm-up is that of most rows: least squares' is no less."""
+    found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.clip_width**2
     return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
-
-
-def _privacy(fit: LeastSquaresFit, curvature: FloatArray, noise: float) -> FloatArray:
-    """V, from the start's error: what the wide steps have covered of it, and noise after that."""
-    identity = np.eye(len(curvature))
-    left = identity
-    for matrix in fit.step_matrices:
-        left = left - matrix @ (curvature @ left)
-    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
-    whole = np.linalg.lstsq(identity - left, moved, rcond=1e-3)[0]
-    return privacy_covariance(
-        curvature,
-        list(fit.step_matrices),
-        fit.gradient_noise_stds,
-        start_covariance=np.outer(whole, whole),
-        curvature_noise=noise,
-    )
 
 
 def _along(
@@ -291,14 +265,12 @@ def _along(
     if limited >= shrunk:
         return law
     lowered = law.curvature - (shrunk - limited) * np.outer(unit, unit)
-    values, vectors = np.linalg.eigh(lowered)
-    curvature = np.asarray((vectors * np.maximum(values, 0.5 * limited)) @ vectors.T)
-    scaling = np.eye(len(unit)) + (np.sqrt(limited / shrunk) - 1) * np.outer(unit, unit)
+    curvature = floored(lowered, 0.5 * limited)
     return replace(
         law,
         curvature=curvature,
-        second_moment=scaling @ law.second_moment @ scaling,
-        privacy=_privacy(fit, curvature, std),
+        second_moment=scaled_along(law.second_moment, unit, limited / shrunk),
+        privacy=privacy_of_moved(fit, fit.parameters - fit.start, curvature, curvature_noise=std),
         curvature_noise=std,
     )
 
@@ -351,10 +323,10 @@ def new_observations(
     require_instance("fit", fit, LeastSquaresFit)
     level = require_number("level", level, above=0, below=1)
     p, n = fit.parameters.size, fit.sample_size
-    points = require_array("rows", rows, shape=(None, p), least=-1e100, most=1e100)
+    points = require_array("rows", rows, shape=(None, p), least=-MOST, most=MOST)
     quantile = _quantile(fit.tail, level) if n > p else np.inf
     lengths = np.linalg.norm(points @ fit.whitening, axis=1)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore"):
         # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
         counted = np.minimum(np.minimum(lengths, fit.cap**2 / lengths), np.sqrt(p))
         grown = np.sqrt((n + p) / (n - p)) if n > p else np.inf
@@ -403,14 +375,12 @@ def robust_gain(fit: LeastSquaresFit) -> float:
     typical = float(np.trace(law.curvature)) / p
     noise = privacy_covariance(
         law.curvature,
-        list(fit.step_matrices),
+        fit.step_matrices,
         fit.gradient_noise_stds,
         start_covariance=np.zeros((p, p)),
-        curvature_noise=0.0,
     )
     neighbours = fit.spending[0][1].neighbours
-    spent = float(np.clip(sum(each.rho for _, each in fit.spending), 1e-20, 1e20))
-    budget = Budget(spent, neighbours)
+    budget = Budget(min(sum(each.rho for _, each in fit.spending), MOST), neighbours)
     robust = default_settings(sample_size=max(1, round(n)), dimension=p, budget=budget)
     width = robust.clip_width * fit.residual_scale
     change = float(sum_sensitivity(1.0, neighbours=neighbours)) * width * np.sqrt(p)

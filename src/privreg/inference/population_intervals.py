@@ -9,16 +9,17 @@ post-processing and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
 from privreg.algorithms.huber_descent import HuberFit
+from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.algorithms.whitened_descent import NoisyValue
 from privreg.checks import (
-    require_answer,
+    MOST,
     require_array,
     require_broadcast,
     require_choice,
@@ -28,6 +29,7 @@ from privreg.checks import (
 )
 from privreg.theory.huber_descent import (
     bias_aware_quantile,
+    floored,
     privacy_covariance,
     sandwich,
     shrink_to,
@@ -35,7 +37,8 @@ from privreg.theory.huber_descent import (
 )
 
 FloatArray = NDArray[np.float64]
-# Of a direction's own noise: what it must exceed to be seen, and how far shrinkage may take it.
+# Deviations of a direction's own noise: what it must exceed to be seen, which noise alone does in
+# one of 20, and how far shrinkage may take it, a convention.
 VISIBLE, LIMIT = 1.645, 1.0
 
 
@@ -89,8 +92,7 @@ class ShrunkMoments:
             middle = float(a @ self.second_moment @ a)
             variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
         thinness = self.mean_curvature * float(a @ direction)
-        noise = np.asarray(np.sqrt(variance + (shape * thinness) ** 2)) / whole
-        return float(require_answer("sampling and privacy", noise))
+        return float(np.sqrt(variance + (shape * thinness) ** 2) / whole)
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
         """Moments along a direction, within a deviation of its own noisy value; None if unseen.
@@ -113,10 +115,10 @@ class ShrunkMoments:
             return self
         corrected = replace(
             self,
-            curvature=_lifted(
+            curvature=floored(
                 self.curvature - (shrunk - limited) * np.outer(unit, unit), 0.5 * limited
             ),
-            second_moment=_scaled(self.second_moment, unit, limited / shrunk),
+            second_moment=scaled_along(self.second_moment, unit, limited / shrunk),
         )
         if fit.curvature is not None:
             return replace(corrected, curvature_noise=std)
@@ -140,9 +142,12 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
     normal = 2 * float(ndtr(fit.settings.clip_width)) - 1
     bound = fit.clip_norm**2 / p
-    mean = float(np.clip(_mean(fit.curvature, fit.mean_curvature, p), 0.1 * normal, 1.5))
-    square = float(np.clip(_mean(fit.second_moment, fit.mean_square, p), 1e-3 * bound, bound))
-    shape = _rows_second_moment(fit)
+    mean = float(np.clip(mean_diagonal(fit.curvature, fit.mean_curvature), 0.1 * normal, 1.5))
+    square = float(np.clip(mean_diagonal(fit.second_moment, fit.mean_square), 1e-3 * bound, bound))
+    # Of mean diagonal 1: what the last root has made of the shrunk Gram matrix.
+    gram = shrink_to_identity(fit.gram.value, noise_std=fit.gram.noise_std).matrix
+    shape = floored(fit.last_root.T @ gram @ fit.last_root, 0.05)
+    shape = shape * (p / float(np.trace(shape)))
     if fit.curvature is None or fit.second_moment is None:
         left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
         return ShrunkMoments(
@@ -157,8 +162,8 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     a = shrink_to(mean * shape, matrix, noise_std=fit.curvature.noise_std)
     b = shrink_to(square * shape, fit.second_moment.value, noise_std=fit.second_moment.noise_std)
     return ShrunkMoments(
-        curvature=_lifted(a.matrix, 0.05 * mean),
-        second_moment=_lifted(b.matrix, 0.02 * square),
+        curvature=floored(a.matrix, 0.05 * mean),
+        second_moment=floored(b.matrix, 0.02 * square),
         mean_curvature=mean,
         curvature_noise=fit.curvature.noise_std * float(np.sqrt(max(a.weight, hidden))),
         second_moment_noise=fit.second_moment.noise_std * float(np.sqrt(max(b.weight, hidden))),
@@ -166,23 +171,17 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     )
 
 
-def _rows_second_moment(fit: HuberFit) -> FloatArray:
-    """Σ̂ of mean diagonal 1: what the last root has made of the shrunk Gram matrix."""
-    shrunk = shrink_to_identity(fit.gram.value, noise_std=fit.gram.noise_std).matrix
-    found = _lifted(fit.last_root.T @ shrunk @ fit.last_root, 0.05)
-    return found * (len(found) / float(np.trace(found)))
-
-
-def _mean(matrix: NoisyValue | None, number: NoisyValue, p: int) -> float:
+def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
     """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
     if matrix is None:
         return float(number.value)
+    p = len(matrix.value)
     first, second = matrix.noise_std**2 / p, number.noise_std**2
     weight = second / (first + second) if first + second > 0 else 0.5
     return float(weight * np.trace(matrix.value) / p + (1 - weight) * float(number.value))
 
 
-def _scaled(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
+def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
     """The matrix with its form along a unit vector multiplied by the ratio."""
     scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
     scaled: FloatArray = scaling @ matrix @ scaling
@@ -190,27 +189,38 @@ def _scaled(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
 
 
 def _unit(direction: FloatArray) -> FloatArray:
-    """The direction, of entries up to 1e100, at length 1."""
     found = direction / float(np.max(np.abs(direction)))
     return np.asarray(found / np.linalg.norm(found))
-
-
-def _lifted(matrix: FloatArray, floor: float) -> FloatArray:
-    values, vectors = np.linalg.eigh(matrix)
-    lifted: FloatArray = (vectors * np.maximum(values, floor)) @ vectors.T
-    return lifted
 
 
 Target = Literal["population", "empirical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 # With fewer degrees of freedom the noise hides the variance itself: no finite interval is honest.
 LEAST_DEGREES = 2.0
-# Of a bias or a distance to the standard error, so that no quantile overflows.
-LARGEST_RATIO = 1e100
+# Largest entry of a functional: a number of a user times the quotient of two units.
+LARGEST_ENTRY = 1e36
+
+
+class TwoSided:
+    """Two-sided intervals, centre ± half-width."""
+
+    centre: FloatArray
+    half_width: FloatArray
+
+    def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each interval contains the finite target, of the shape of the centre."""
+        point = require_real("target", target)
+        require_broadcast(target=point, centre=self.centre)
+        return np.abs(self.centre - point) <= self.half_width
+
+    @property
+    def length(self) -> FloatArray:
+        """Full length."""
+        return 2 * self.half_width
 
 
 @dataclass(frozen=True)
-class CoefficientIntervals:
+class CoefficientIntervals(TwoSided):
     """Two-sided intervals, centre ± half-width.
 
     Attributes
@@ -240,17 +250,6 @@ class CoefficientIntervals:
     reasons: tuple[str, ...] = ()
     privacy_error: FloatArray | None = None
 
-    def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each interval contains the target, shape (k,)."""
-        point = require_real("target", target)
-        require_broadcast(target=point, centre=self.centre)
-        return np.abs(self.centre - point) <= self.half_width
-
-    @property
-    def length(self) -> FloatArray:
-        """Full length, shape (k,)."""
-        return 2 * self.half_width
-
     @property
     def lower(self) -> FloatArray:
         """Lower ends, shape (k,)."""
@@ -276,15 +275,20 @@ class CoefficientIntervals:
         return np.minimum(share**2, 1.0)
 
     def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
-        """Two-sided p-values, shape (k,), of the hypothesis that the target is a value.
+        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is a value.
 
         They invert the intervals: p is less than α where the interval of level 1 - α leaves the
-        value out, whatever `level` is. 1 where the interval is infinite.
+        value out, whatever `level` is; 1 where the interval is infinite. With d the distance of the
+        centre, s, ν and b as in `half_widths`, p is the one solution of
+
+        .. math::
+            \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
+            t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
 
         Parameters
         ----------
         value : array_like, shape (k,) or ()
-            What is tested, of numbers up to 1e100.
+            Hypothetical target.
 
         Examples
         --------
@@ -294,15 +298,33 @@ class CoefficientIntervals:
         >>> found.p_values().round(4).tolist(), found.p_values(2.0).tolist()
         ([0.0455], [1.0])
         """
-        point = require_real("value", value, least=-1e100, most=1e100)
+        point = require_real("value", value, least=-MOST, most=MOST)
         if point.shape not in ((), self.centre.shape):
             raise ValueError(f"value must have shape () or {self.centre.shape}, got {point.shape}")
-        return p_values(
-            self.centre - point,
-            self.standard_error,
-            self.degrees_of_freedom,
-            bias=self.bias,
-        )
+        error, away = self.standard_error, np.abs(self.centre - point)
+        found = np.ones(error.shape)
+        # Without a spread the interval is a point.
+        found[(error == 0) & (away > 0)] = 0.0
+        known = np.isfinite(error) & (error > 0) & (away > 0)
+        known &= self.degrees_of_freedom > LEAST_DEGREES
+        degrees, scaled = self.degrees_of_freedom[known], away[known] / error[known]
+        shift = np.zeros(scaled.shape)
+        if self.bias is not None:
+            shift = self.bias[known] / error[known]
+        low, high = np.full(scaled.shape, np.log(1e-300)), np.zeros(scaled.shape)
+        # Bisection of log α: the right side falls with α.
+        for _ in range(70):
+            middle = (low + high) / 2
+            half = np.exp(middle) / 2
+            # Student's quantile is at least the normal one, and infinite beyond doubles.
+            student, share = stdtrit(degrees, half), np.ones(half.shape)
+            np.divide(ndtri(half), student, out=share, where=student < 0)
+            quantile = scaled * np.clip(share, 0.0, 1.0)
+            below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        least = high <= np.log(1e-300) + 1e-9
+        found[known] = np.where(least, 0.0, np.minimum(np.exp(high), 1.0))
+        return found
 
 
 @dataclass(frozen=True)
@@ -331,12 +353,8 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
     correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
     return LastIterateLaw(
         sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
-        privacy=privacy_covariance(
-            moments.curvature,
-            list(fit.step_matrices),
-            fit.gradient_noise_stds,
-            start_covariance=_start_error(fit, moments),
-            curvature_noise=moments.step_noise,
+        privacy=privacy_of_moved(
+            fit, fit.parameters, moments.curvature, curvature_noise=moments.step_noise
         ),
     )
 
@@ -367,7 +385,7 @@ def population_intervals(
         What is to be covered: the minimiser in the population that the records are an independent
         sample of, or that on the same records, for which only the private noise counts.
     functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ + o, of entries up to 1e100; the coefficients by default.
+        Rows c of functionals cᵀθ + o, entries at most 1e36 in size; the coefficients by default.
     offset : array_like, shape (k,) or ()
         o, public.
 
@@ -383,9 +401,7 @@ def population_intervals(
     symmetric given the features, or, but for the intercept, independent of them.
     """
     require_instance("fit", fit, HuberFit)
-    require_choice("target", target, TARGETS)
-    level = require_number("level", level, above=0, below=1)
-    rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
+    rows, shift = require_question(fit, level, target, functionals, offset)
     directions = rows @ fit.whitening
     error, noise, private = (np.zeros(len(rows)) for _ in range(3))
     common = shrunk_moments(fit)
@@ -401,8 +417,7 @@ def population_intervals(
         error[k] = np.sqrt(direction @ own.total(target) @ direction)
         private[k] = np.sqrt(direction @ own.privacy @ direction)
         noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
-    with np.errstate(divide="ignore"):
-        degrees = 2 / np.maximum(noise, 1e-6) ** 2
+    degrees = 2 / np.maximum(noise, 1e-6) ** 2
     return CoefficientIntervals(
         centre=rows @ fit.parameters + shift,
         half_width=half_widths(error, degrees, level=level),
@@ -414,32 +429,52 @@ def population_intervals(
     )
 
 
-def require_functionals(
-    functionals: ArrayLike | None, offset: ArrayLike, *, dimension: int
+def require_question(
+    fit: HuberFit | LeastSquaresFit,
+    level: float,
+    target: Target,
+    functionals: ArrayLike | None,
+    offset: ArrayLike,
 ) -> tuple[FloatArray, FloatArray]:
     """Rows (k, p) of functionals, the coefficients by default, and their offset."""
-    rows = np.eye(dimension)
+    require_choice("target", target, TARGETS)
+    require_number("level", level, above=0, below=1)
+    p = fit.parameters.size
+    rows = np.eye(p)
     if functionals is not None:
-        shape = (None, dimension)
-        rows = require_array("functionals", functionals, shape=shape, least=-1e100, most=1e100)
+        within = {"least": -LARGEST_ENTRY, "most": LARGEST_ENTRY}
+        rows = require_array("functionals", functionals, shape=(None, p), **within)
     shift = require_real("offset", offset)
     if shift.shape not in ((), (len(rows),)):
         raise ValueError(f"offset must have shape ({len(rows)},), got {shift.shape}")
     return rows, shift
 
 
-def _start_error(fit: HuberFit, moments: ShrunkMoments) -> FloatArray:
-    """Square of what the start was away, from how far the iterates have come, (p, p).
+def privacy_of_moved(
+    fit: HuberFit | LeastSquaresFit,
+    moved: FloatArray,
+    curvature: FloatArray,
+    *,
+    curvature_noise: float,
+) -> FloatArray:
+    """`privacy_covariance` from what the start was away, by how far the iterates have moved.
 
     A share K of the start's error is left at the last iterate, so that the iterates have covered
     I - K of it.
     """
-    left = np.eye(fit.parameters.size)
+    identity = np.eye(len(curvature))
+    left = identity
     for matrix in fit.step_matrices:
-        left = left - matrix @ (moments.curvature @ left)
-    covered = np.linalg.solve(fit.whitening, fit.parameters)
-    whole = np.linalg.lstsq(np.eye(len(left)) - left, covered, rcond=1e-3)[0]
-    return np.outer(whole, whole)
+        left = left - matrix @ (curvature @ left)
+    covered = np.linalg.solve(fit.whitening, moved)
+    whole = np.linalg.lstsq(identity - left, covered, rcond=1e-3)[0]
+    return privacy_covariance(
+        curvature,
+        fit.step_matrices,
+        fit.gradient_noise_stds,
+        start_covariance=np.outer(whole, whole),
+        curvature_noise=curvature_noise,
+    )
 
 
 @dataclass(frozen=True)
@@ -516,59 +551,6 @@ def half_widths(
         normal = float(ndtri((1 + level) / 2))
         # Below a level of 1e-16 both quantiles are 0.
         student = quantile[known] / normal if normal > 0 else 1.0
-        ratio = _ratio(bias[known], error[known])
-        quantile[known] = student * bias_aware_quantile(ratio, level=level)
-    found = np.zeros(error.shape)
-    return np.multiply(quantile, error, out=found, where=error > 0)
-
-
-def p_values(
-    distance: ArrayLike,
-    standard_error: ArrayLike,
-    degrees_of_freedom: ArrayLike,
-    *,
-    bias: ArrayLike | None = None,
-) -> FloatArray:
-    r"""The α at which `half_widths` of level 1 - α equal a distance: tests invert intervals.
-
-    .. math::
-        \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
-        t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
-
-    The right side falls with α, so that it has one solution, found by bisection of log α.
-    """
-    error = require_array("standard_error", standard_error, shape=(None,), least=0, infinite=True)
-    same: dict[str, Any] = {"shape": error.shape, "least": 0}
-    degrees = require_array("degrees_of_freedom", degrees_of_freedom, **same, infinite=True)
-    shift = np.zeros(error.shape) if bias is None else require_array("bias", bias, **same)
-    away = np.abs(require_array("distance", distance, shape=error.shape))
-    found = np.ones(error.shape)
-    # Without a spread the interval is a point.
-    found[(error == 0) & (away > 0)] = 0.0
-    known = np.isfinite(error) & (error > 0) & (degrees > LEAST_DEGREES) & (away > 0)
-    ratio = _ratio(shift[known], error[known])
-    with np.errstate(over="ignore"):
-        scaled = np.minimum(away[known] / error[known], LARGEST_RATIO)
-    found[known] = _solved(scaled, degrees[known], ratio)
-    return found
-
-
-def _solved(distance: FloatArray, degrees: FloatArray, shift: FloatArray) -> FloatArray:
-    low, high = np.full(distance.shape, np.log(1e-300)), np.zeros(distance.shape)
-    for _ in range(70):
-        middle = (low + high) / 2
-        half = np.exp(middle) / 2
-        # Student's quantile is at least the normal one, and beyond doubles where it is infinite.
-        student, share = stdtrit(degrees, half), np.ones(half.shape)
-        np.divide(ndtri(half), student, out=share, where=student < 0)
-        quantile = distance * np.clip(share, 0.0, 1.0)
-        below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(high <= np.log(1e-300) + 1e-9, 0.0, np.minimum(np.exp(high), 1.0))
-
-
-def _ratio(bias: FloatArray, error: FloatArray) -> FloatArray:
-    found = np.zeros(error.shape)
-    with np.errstate(over="ignore"):
-        np.divide(bias, error, out=found, where=error > 0)
-    return np.minimum(found, LARGEST_RATIO)
+        ratio = np.divide(bias, error, out=np.zeros(error.shape), where=known & (error > 0))
+        quantile[known] = student * bias_aware_quantile(ratio[known], level=level)
+    return np.multiply(quantile, error, out=np.zeros(error.shape), where=error > 0)

@@ -20,13 +20,7 @@ from transcripts import Watched, compared
 from privreg import PrivateLinearRegression
 from privreg.algorithms import huber_descent, least_squares_descent
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-from privreg.algorithms.records import (
-    Records,
-    curvature_sum,
-    length_histogram,
-    residual_histogram,
-    traces,
-)
+from privreg.algorithms.records import Point, Records, length_histogram
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.sound import sound_full_batch_dpgd
 from privreg.auditing import NeighbouringTables, Table, neighbouring_tables
@@ -248,7 +242,7 @@ def test_a_record_of_zeros_is_in_no_histogram():
         for common_width in (False, True):
             records = Records(samples, 5.0, 10.0, groups, common_width=common_width)
             lengths = length_histogram(records, np.eye(2), edges)
-            sizes = residual_histogram(records, np.zeros(2), np.eye(2), edges)
+            sizes = Point(records, np.zeros(2), np.eye(2)).residual_histogram(edges)
             assert np.sum(lengths) == np.sum(sizes) == 1
 
 
@@ -257,7 +251,7 @@ def test_curvatures_of_persons_need_no_matrix_a_row(rng):
     features, labels = rng.standard_normal((4000, 40)), rng.standard_normal(4000)
     records = Records(ArraySamples(features, labels), 10.0, 10.0, np.zeros(4000))
     tracemalloc.start()
-    curvature_sum(records, np.zeros(40), np.eye(40), clip_norm=0.5, cap=5.0)
+    Point(records, np.zeros(40), np.eye(40)).curvature_sum(clip_norm=0.5, cap=5.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * features.nbytes
@@ -282,7 +276,7 @@ def test_curvatures_of_persons_are_those_of_their_matrices(rng, clip_norm):
         expected += matrix
     records = Records(ArraySamples(features, labels), 1e3, 1e3, groups)
     options = {"clip_norm": clip_norm, "cap": cap}
-    found = curvature_sum(records, theta, whitening, **options)
+    found = Point(records, theta, whitening).curvature_sum(**options)
     assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.max(np.abs(expected)))
-    trace, _ = traces(records, theta, whitening, **options)
+    trace, _ = Point(records, theta, whitening).traces(**options)
     assert trace == pytest.approx(np.trace(expected), rel=1e-11)

@@ -84,17 +84,14 @@ def test_ranges_are_those_that_are_said() -> None:
     for rho in (1e-12, 1e12):
         found = SplitBudget(Budget.zcdp(rho), generator()).number("it", 1.0, 0.5, 0.5, 0.5)
         assert found.noise_std == pytest.approx(1 / np.sqrt(2 * rho))
+    for rho in (1e13, np.inf):
+        with pytest.raises(ValueError, match="budget must be finite"):
+            SplitBudget(Budget(rho), generator())
     shares = SplitBudget(Budget.zcdp(RHO), generator())
-    assert shares.number("it", 1e-12, 0.0, 0.0, 1e-9).noise_std == 0
-    with pytest.raises(ValueError, match="budget must be finite"):
-        SplitBudget(Budget(np.inf), generator())
-    for share, bound, n, name in (
-        (1.5, 1, 1, "share"),
-        (SHARE, -1e-9, 1, "bound"),
-        (SHARE, 1, 0, "n"),
-    ):
-        with pytest.raises(ValueError, match=f"{name} must be"):
-            shares.number("it", share, 0.0, bound, n)
+    assert shares.number("it", 1e-12, 0.0, 0.0, 1.0).noise_std == 0
+    for share, bound in ((0.0, 1), (1.5, 1), (np.nan, 1), (SHARE, -1e-9), (SHARE, np.inf)):
+        with pytest.raises(ValueError, match="share must be in"):
+            shares.number("it", share, 0.0, bound, 1.0)
 
 
 TURN = np.linalg.qr(np.random.default_rng(1).standard_normal((2, 2)))[0]

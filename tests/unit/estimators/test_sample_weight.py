@@ -24,7 +24,7 @@ from weighted import (
 )
 
 from privreg import AdaSSP, Budget, FullBatchDPGD, Harmonic, OnePassDPGD
-from privreg.algorithms.records import Records, gradient_sum, second_moment_sum, traces
+from privreg.algorithms.records import Point, Records
 from privreg.algorithms.samples import WeightedSamples, weight_roots
 from privreg.auditing import Table
 from privreg.estimators import linear_regression
@@ -151,11 +151,11 @@ def test_huber_clips_a_records_own_residual(rng):
     shares = roots**2 * np.minimum(1, root / np.maximum(lengths, 1e-300))
     vectors = features * (shares * residuals)[:, None]
     np.testing.assert_allclose(
-        gradient_sum(records, theta, np.eye(2), clip_norm=gamma), vectors.sum(axis=0)
+        Point(records, theta, np.eye(2)).gradient_sum(clip_norm=gamma), vectors.sum(axis=0)
     )
-    second = second_moment_sum(records, theta, np.eye(2), clip_norm=gamma)
+    second = Point(records, theta, np.eye(2)).second_moment_sum(clip_norm=gamma)
     np.testing.assert_allclose(second, vectors.T @ vectors)
-    _, square = traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
+    _, square = Point(records, theta, np.eye(2)).traces(clip_norm=gamma, cap=9.0)
     assert square == pytest.approx(np.trace(second))
     with pytest.raises(ValueError, match="roots must be at least 0 and at most 1"):
         WeightedSamples(features, labels, np.full(40, 1.5))

@@ -12,12 +12,23 @@ from privreg.inference.population_intervals import (
     LEAST_DEGREES,
     CoefficientIntervals,
     half_widths,
-    p_values,
 )
 from privreg.theory.huber_descent import bias_aware_quantile
 
 LEVELS = [1e-3, 0.1, 0.5, 0.8, 0.95, 0.99, 1 - 1e-4, 1 - 1e-8]
 DEGREES = np.array([2.01, 3.0, 8.0, 40.0, 1e4, 1e12, np.inf])
+
+
+def p_values(distance, standard_error, degrees_of_freedom, *, bias=None):
+    return CoefficientIntervals(
+        centre=np.asarray(distance),
+        half_width=np.zeros(len(distance)),
+        standard_error=np.asarray(standard_error),
+        degrees_of_freedom=np.asarray(degrees_of_freedom),
+        level=0.95,
+        target="population",
+        bias=None if bias is None else np.asarray(bias),
+    ).p_values()
 
 
 @pytest.fixture

@@ -37,7 +37,9 @@ def correlated(m: int = 5) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("steps", "expected"), [(100, 0.884), (200, 0.927), (1000, 0.947)])
 def test_batch_means_undercover_by_a_known_amount(steps, expected):
-    bias, covariance = isotropic_law().functionals(intervals.batch_mean_weights(steps))
+    bias, covariance = isotropic_law().functionals(
+        intervals.replicate_weights("batch_means", gradients=steps)
+    )
     exact = intervals.t_interval_coverage(bias, covariance, level=LEVEL)
     assert exact[0] == pytest.approx(expected, abs=0.002)
 
@@ -49,11 +51,7 @@ def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
     runs, steps = 20_000, 70
     path = simulate(law, runs=runs, steps=steps, seed=1)
     result = construction(path, level=LEVEL)
-    weights = {
-        intervals.batch_means: intervals.batch_mean_weights,
-        intervals.checkpoints: intervals.checkpoint_weights,
-    }[construction](steps)
-    moments = law.functionals(weights)
+    moments = law.functionals(intervals.replicate_weights(construction.__name__, gradients=steps))
     exact = float(intervals.t_interval_coverage(*moments, level=LEVEL)[0])
     observed = float(np.mean(result.covers(60.0)))
     assert abs(observed - exact) < 4 * np.sqrt(exact * (1 - exact) / runs)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 
 from privreg.algorithms.huber_descent import HuberSettings, default_settings, huber_descent
-from privreg.algorithms.records import Records, gradient_sum
+from privreg.algorithms.records import Point, Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
@@ -177,8 +177,8 @@ def test_a_direction_that_is_not_seen_has_no_bounds(fit, monkeypatch):
     [
         ({"level": 0.0}, "level must be"),
         ({"level": 1.0}, "level must be"),
-        ({"functionals": np.full((1, 3), 1.1e100)}, "functionals must be"),
-        ({"functionals": np.full((1, 3), -1.1e100)}, "functionals must be"),
+        ({"functionals": np.full((1, 3), 1.1e36)}, "functionals must be"),
+        ({"functionals": np.full((1, 3), -1.1e36)}, "functionals must be"),
         ({"functionals": np.ones((1, 2))}, "functionals must have shape"),
         ({"target": "populaton"}, "did you mean 'population'"),
         ({"functionals": np.ones((2, 3)), "offset": np.ones(3)}, "offset must have shape"),
@@ -249,7 +249,7 @@ def minimiser(samples, fit):
     """Zero of the clipped gradient of a fit, by whitened descent without noise."""
     records, theta = Records(samples, 6.0, 10.0, common_width=True), fit.parameters
     for _ in range(150):
-        gradient = gradient_sum(records, theta, fit.whitening, clip_norm=fit.clip_norm)
+        gradient = Point(records, theta, fit.whitening).gradient_sum(clip_norm=fit.clip_norm)
         theta = theta + fit.whitening @ gradient / samples.sample_size
     assert np.linalg.norm(gradient) < 1e-4 * fit.clip_norm * samples.sample_size
     return theta

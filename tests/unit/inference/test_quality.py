@@ -5,12 +5,12 @@ import pytest
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.samples import ArraySamples, moments
-from privreg.inference import intervals
 from privreg.inference.intervals import (
     CONSTRUCTIONS,
     expected_half_width,
     interval_quality,
     interval_quality_of_data,
+    replicate_weights,
     t_interval_coverage,
 )
 from privreg.privacy.budget import Budget
@@ -55,11 +55,7 @@ def of_data(samples, budget=None, **changes):
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
 def test_the_one_call_is_the_composed_calls(samples, construction):
     law, m = law_of(samples), 10
-    weights = {
-        "batch_means": lambda: intervals.batch_mean_weights(GRADIENTS),
-        "checkpoints": lambda: intervals.checkpoint_weights(GRADIENTS),
-        "independent_runs": lambda: intervals.average_weights(GRADIENTS // m),
-    }[construction]()
+    weights = replicate_weights(construction, gradients=GRADIENTS)
     bias, covariance = law.functionals(weights)
     if construction == "independent_runs":
         bias, covariance = np.repeat(bias, m, axis=-1), covariance * np.eye(m)
@@ -106,11 +102,11 @@ def test_length_follows_the_budget_and_its_neighbours(samples):
     [
         ({"construction": "batches"}, "construction must be one of .*did you mean 'batch_means'"),
         ({"budget": 0.5}, "budget must be a Budget"),
-        ({"budget": Budget.zcdp(np.inf)}, "budget.rho must be"),
+        ({"budget": Budget.zcdp(np.inf)}, "budget must be finite"),
         ({"clip_norm": np.inf}, "clip_norm must be"),
         ({"step_size": 0.0}, "step_size must be"),
         ({"gradients": 10.5}, "gradients must be a whole number"),
-        ({"gradients": 200, "construction": "independent_runs"}, "gradients must be at least 210"),
+        ({"gradients": 200, "construction": "independent_runs"}, "burn_in must be less than 20"),
         ({"gradients": 25}, "burn_in must be at most 15"),
         ({"level": 1.0}, "level must be"),
         ({"start": [0.0]}, "start must have shape"),

@@ -190,7 +190,7 @@ def test_a_direction_that_shrinkage_leaves_alone_is_not_touched():
 THIN = np.diag([0.9, 0.85, 0.05])
 
 
-@pytest.mark.parametrize("length", [1e-90, 1.0, 1e100])
+@pytest.mark.parametrize("length", [1e-24, 1.0, 1e24])
 def test_a_thin_direction_is_known_within_its_own_noise(length):
     """Shrinkage has made 0.6 of 0.05; its own noise of 0.02 allows 0.07."""
     fit = fit_of(curvature=NoisyValue(THIN, 0.02))
@@ -285,7 +285,7 @@ def test_relative_noise_is_that_of_first_order(target, noise_a, noise_b):
     moments = moments_of(curvature_noise=noise_a, second_moment_noise=noise_b)
     found = moments.relative_noise(DIRECTION, sampling, privacy, target)
     assert found == pytest.approx(noise / variance(A, B), rel=1e-6, abs=1e-12)
-    longer = moments.relative_noise(1e90 * DIRECTION, sampling, privacy, target)
+    longer = moments.relative_noise(1e24 * DIRECTION, sampling, privacy, target)
     assert longer == pytest.approx(found, rel=1e-12)
 
 

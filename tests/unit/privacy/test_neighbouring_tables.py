@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from privreg.algorithms.records import Persons, require_names
+from privreg.algorithms.records import require_groups, require_names
 from privreg.auditing import neighbouring_tables
 from privreg.privacy.budget import Neighbours, shared_sample_size
 
@@ -78,7 +78,7 @@ def test_a_number_of_records_is_shared_or_declared():
 )
 def test_what_is_no_name_or_of_two_kinds_is_refused(groups):
     with pytest.raises(ValueError, match=r"^groups must "):
-        Persons(groups, len(groups))
+        require_groups(groups, len(groups))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_is_no_name_or_of_two_kinds_is_refused(groups):
     ids=repr,
 )
 def test_different_names_are_different_persons(groups):
-    assert Persons(groups, 2).codes.tolist() in ([0, 1], [1, 0])
+    assert require_groups(groups, 2).codes.tolist() in ([0, 1], [1, 0])
 
 
 @pytest.mark.parametrize("more", [0.5, "c", None, 10**30, np.nan, (1,)], ids=repr)
@@ -105,17 +105,17 @@ def test_a_name_beside_others_changes_who_they_are_in_no_case(more):
     """It is refused, or the others are told apart as without it."""
     groups = [2**53, 2**53 + 1, 2**53]
     if isinstance(more, int):
-        codes = Persons([*groups, more], 4).codes[:3]
-        assert codes.tolist() == Persons(groups, 3).codes.tolist()
+        codes = require_groups([*groups, more], 4).codes[:3]
+        assert codes.tolist() == require_groups(groups, 3).codes.tolist()
     else:
         with pytest.raises(ValueError, match="of one kind"):
-            Persons([*groups, more], 4)
+            require_groups([*groups, more], 4)
 
 
 @pytest.mark.parametrize("groups", [[None, None], [np.nan], [pd.NA], ["a", None], [[1.0], 2.0]])
 def test_a_missing_name_is_refused(groups):
     with pytest.raises(ValueError, match="groups must "):
-        Persons(groups, len(groups))
+        require_groups(groups, len(groups))
 
 
 def test_numbers_in_lists_are_looked_up_as_arrays():
