@@ -92,7 +92,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     public = []
     for rows in parameters.rows:
         labels = trial.rng.standard_normal(rows)
-        scale = shaped_dp_ftrl.public_residual_scale(np.ones((rows, 1)), labels, [0.0])
+        scale = shaped_dp_ftrl.public_residual_scale(np.ones((rows, 1)), labels, np.zeros(1))
         public.append(scale**2)
     normals = trial.rng.standard_normal(groups * parameters.group_rows)
     private, epsilon = [], parameters.epsilon
