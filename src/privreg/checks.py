@@ -160,9 +160,9 @@ def places(wrong: NDArray[np.bool_]) -> str:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
     found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
-    columns = np.flatnonzero(rows.any(axis=0))
     if wrong.ndim == 1:
         return found
+    columns = np.flatnonzero(rows.any(axis=0))
     listed = ", ".join(map(str, columns[:MOST_COLUMNS]))
     return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
 
@@ -375,13 +375,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
-    """The end of an error line: the names, what was found, and the nearest name if one is near.
-
-    Examples
-    --------
-    >>> expected_choice("adasp", ["adassp", "ols"])
-    "one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?"
-    """
+    """The end of an error line: the names, what was found, and the nearest name if one is near."""
     names = sorted(choices)
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""

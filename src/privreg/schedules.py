@@ -26,8 +26,8 @@ from privreg.checks import (
     short,
 )
 
-# The name under which other modules know the largest rate.
-LARGEST = MOST
+# Optimal rates grow as 1/γ, and limits of bombari2025 are taken down to γ = 1e-32.
+LARGEST = 1e32
 # A larger power of 1 - t would lose digits that the difference has rounded away.
 STEEP = 64
 LEAST_SQUARED = 1e-140
@@ -56,7 +56,7 @@ class Polynomial(Immutable):
     Parameters
     ----------
     initial : array_like, shape (...)
-        Initial rates, more than 0 and at most 1e12; may be empty.
+        Initial rates, more than 0 and at most 1e32; may be empty.
     exponent : float
         alpha, at least 0 and at most 1e12.
 
@@ -103,9 +103,9 @@ class Harmonic(Immutable):
     Parameters
     ----------
     numerator : array_like, shape (...)
-        beta, more than 0 and at most 1e12; may be empty.
+        beta, more than 0 and at most 1e32; may be empty.
     offset : float
-        tau, at least 1e-15, which bombari2025's optimal rates need, and at most 1e12.
+        tau, at least 1e-15 and at most 1e32, between which bombari2025's optimal rates lie.
 
     Source
     ------
@@ -117,7 +117,7 @@ class Harmonic(Immutable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numerator", _require_amplitude("numerator", self.numerator))
-        require_scale("offset", self.offset, least=1e-15)
+        require_number("offset", self.offset, least=1e-15, most=LARGEST)
 
     @property
     def amplitude(self) -> ArrayLike:
@@ -132,7 +132,7 @@ class Harmonic(Immutable):
 
 
 def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
-    amplitudes = require_real(name, value, above=0, most=MOST)
+    amplitudes = require_real(name, value, above=0, most=LARGEST)
     return frozen(amplitudes) if amplitudes.ndim else value
 
 

@@ -172,14 +172,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, eq=False)
 class Diagnostic(Generic[T]):
-    """A value that no guarantee covers, for those who may see the data.
-
-    Parameters
-    ----------
-    non_private : object
-        The value.
-    what : str
-        What it is, in a few words.
+    """A value that no guarantee covers, for those who may see the data; `what` says what it is.
 
     Examples
     --------

@@ -54,6 +54,7 @@ def test_no_sensitivity_is_below_the_exact_one(kind, seed):
     fixed = {"participations": k, "separation": b}
     found = sensitivity.single_participation_sensitivity(encoder)
     assert abs(exact.shortfall(found, single)) <= few
+    assert sensitivity.single_participation_sensitivity(1e-170 * encoder) >= 1e-170 * found
     bound = sensitivity.multi_participation_bound(encoder, **fixed)
     assert exact.shortfall(bound, spaced) <= few
     found = sensitivity.fixed_order_sensitivity(encoder, **fixed)
@@ -201,13 +202,17 @@ def test_inverse_norms_are_never_below_the_exact_ones(seed):
     given = exact.fractions(features)
     gram = given.T @ given + exact.fractions(np.eye(d)) * Fraction(ridge)
     inverse = exact.solved(gram)
-    found = PublicCovariance(features, ridge=ridge).inverse_norms(vectors)
+    shape = PublicCovariance(features, ridge=ridge)
+    found = shape.inverse_norms(vectors)
+    # Squares that underflow make no norm too small.
+    assert np.all(shape.inverse_norms(1e-170 * vectors) >= 1e-170 * found)
     for vector, norm in zip(exact.fractions(vectors), found, strict=True):
         short = exact.shortfall(float(norm), rows * (vector @ inverse @ vector))
         # The allowance covers rounding, and is of its order.
         assert -30 * exact.ULP * (rows + d) * (1 + largest / ridge) <= short <= 2 * exact.ULP
     diagonal = np.abs(numbers(rng, d)) + 1e-12
     found = DiagonalCovariance(diagonal).inverse_norms(vectors)
+    assert np.all(DiagonalCovariance(diagonal).inverse_norms(1e-170 * vectors) >= 1e-170 * found)
     for vector, norm in zip(exact.fractions(vectors), found, strict=True):
         square = sum(vector**2 / exact.fractions(diagonal))
         assert abs(exact.shortfall(float(norm), square)) <= 6 * exact.ULP
