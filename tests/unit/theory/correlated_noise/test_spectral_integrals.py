@@ -13,7 +13,7 @@ from privreg.theory.correlated_noise.stationary import (
     squared_distance,
 )
 
-RATES = [1e-12, 1e-4, 0.3, 1.0]
+RATES = [1e-20, 1e-4, 0.3, 1.0]
 BELOW_ONE = [0.0, *RATES]
 
 
