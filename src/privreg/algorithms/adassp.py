@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privreg.algorithms.samples import Samples, as_samples
+from privreg.algorithms.samples import Samples, as_samples, made
 from privreg.checks import (
     FloatArray,
     Immutable,
-    frozen,
     require_answer,
     require_instance,
     require_number,
@@ -45,25 +45,24 @@ class Bounds(NamedTuple):
     label: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class ClippedSums(Immutable):
-    """Sums XᵀX and Xᵀy under bounds, as `clipped_sums` computes them. Not private."""
+    """Sums XᵀX and Xᵀy under bounds, which `clipped_sums` alone makes. Not private."""
 
     not_private: ClassVar[bool] = True
     bounds: Bounds
     gram: FloatArray
     moment: FloatArray
 
-    def __post_init__(self) -> None:
-        for name in ("gram", "moment"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(made, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums under bounds that are no smaller, which clip nothing more."""
         bounds = require_bounds(bounds)
         if any(wide < own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
-        return replace(self, bounds=bounds)
+        return made(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
 class Sensitivities(NamedTuple):
@@ -106,7 +105,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
             rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
         gram += rows.T @ rows
         moment += rows.T @ labels.clip(-bounds.label, bounds.label)
-    return ClippedSums(bounds, gram, moment)
+    return made(ClippedSums, bounds=bounds, gram=gram, moment=moment)
 
 
 def require_bounds(bounds: Bounds) -> Bounds:

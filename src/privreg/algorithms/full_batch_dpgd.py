@@ -16,6 +16,7 @@ from privreg.algorithms.samples import (
     Samples,
     as_samples,
     clippable_chunks,
+    made,
     sum_clipped,
     sum_moments,
 )
@@ -29,6 +30,7 @@ from privreg.checks import (
     LEAST,
     MOST,
     FloatArray,
+    Immutable,
     Rebuilt,
     frozen,
     require_broadcast,
@@ -54,12 +56,12 @@ KEPT_NUMBERS = 1 << 24
 PILOT_ROWS = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
-class ScreenedSamples(Rebuilt):
+@dataclass(frozen=True, eq=False, init=False)
+class ScreenedSamples(Immutable):
     """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
 
-    `screen` makes it. `centres` (points, p) is that path by step; its last point stands for all
-    later steps. No row of the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches
+    `screen` alone makes it. `centres` (points, p) is that path by step; its last point stands for
+    all later steps. No row of the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches
     `clip_norm`; `kept` are the other rows.
     """
 
@@ -71,11 +73,6 @@ class ScreenedSamples(Rebuilt):
     gram: FloatArray = field(repr=False)
     moment: FloatArray = field(repr=False)
     kept: Chunk = field(repr=False)
-
-    def __post_init__(self) -> None:
-        for name in ("centres", "gram", "moment"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-        object.__setattr__(self, "kept", Chunk(*map(frozen, self.kept)))
 
     def is_of(self, samples: Samples) -> bool:
         """Whether it was these samples that were screened."""
@@ -149,8 +146,16 @@ def screen(
         # No entry of a Gram matrix is larger than its largest on the diagonal.
         if not isfinite(float(gram.trace() + moment.sum())):
             return None
-    rows = Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
-    return ScreenedSamples(samples, centres, radius, clip_norm, gram, moment, rows)
+    return made(
+        ScreenedSamples,
+        samples=samples,
+        centres=centres,
+        radius=radius,
+        clip_norm=clip_norm,
+        gram=gram,
+        moment=moment,
+        kept=Chunk(*(frozen(np.concatenate(parts)) for parts in zip(*kept, strict=True))),
+    )
 
 
 def _first_rows(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

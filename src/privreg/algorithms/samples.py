@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 from zlib import crc32
 
 import numba as nb
@@ -28,6 +28,7 @@ from privreg.checks import (
     require_scale,
 )
 
+T = TypeVar("T")
 ROWS_PER_CHUNK = 1024
 # Between these lengths, and with such labels and parameters, no product of a clipped step leaves
 # double precision; rows beyond are `rescaled`.
@@ -150,6 +151,14 @@ class _CheckedSamples:
         if self._checksums not in (None, checksums):
             raise ValueError("samples must have the same rows in every pass, got others")
         self._checksums = checksums
+
+
+def made(kind: type[T], **values: Any) -> T:
+    """An object of a class without a constructor of its own, with arrays in read-only memory."""
+    found = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(found, name, frozen(value) if isinstance(value, np.ndarray) else value)
+    return found
 
 
 def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:

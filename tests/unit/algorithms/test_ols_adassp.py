@@ -1,8 +1,10 @@
 """Baselines: least squares with its interval, and AdaSSP with its budget and sensitivities."""
 
+import pickle
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, t
 
 from privreg.algorithms.adassp import (
@@ -204,6 +206,11 @@ def test_shared_sums_are_read_only_and_bound_to_their_bounds():
     for array in (sums.gram, sums.moment):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.0
+    again = pickle.loads(pickle.dumps(sums))
+    assert_array_equal(again.gram, sums.gram)
+    assert (again.bounds, again.gram.flags.writeable) == (sums.bounds, False)
+    with pytest.raises(TypeError):
+        type(sums)(**vars(sums))
     with pytest.raises(ValueError, match="bounds must be those of the sums"):
         adassp_zcdp(sums, bounds=Bounds(2.0, 1.0), budget=Budget.zcdp(1.0), rng=stream())
 

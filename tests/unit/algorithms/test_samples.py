@@ -14,6 +14,7 @@ from privreg.algorithms.samples import (
     as_samples,
     clippable_chunks,
     clipped_gradient_sum,
+    made,
     moments,
     rescale_chunks,
     rescaled,
@@ -80,8 +81,7 @@ RUN = {"step_size": 0.3, "steps": 4, "lanes": 1}
 def tube() -> ScreenedSamples:
     centres = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
     samples = ArraySamples([[1.0, 0.0]], [0.0])
-    sums = np.eye(2), np.zeros(2), next(samples.chunks())
-    return ScreenedSamples(samples, centres, 0.5, np.inf, *sums)
+    return made(ScreenedSamples, samples=samples, centres=centres, radius=0.5)
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 50])
@@ -104,6 +104,8 @@ def test_sums_and_kept_rows_are_the_whole_data_set(rng):
         assert_allclose(ours, whole, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="value must be private throughout"):
         Release(found, Budget.zcdp(1.0))
+    with pytest.raises(TypeError):
+        ScreenedSamples(**vars(found))
 
 
 def test_a_row_at_the_bound_is_not_called_safe():
