@@ -141,11 +141,17 @@ class Records(Rebuilt):
         """Whether rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
-    def chunks(self, most: int = ROWS_PER_CHUNK) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
-        """Bounded rows, and where among them each record starts: None where a row is a record."""
+    def chunks(
+        self, most: int = ROWS_PER_CHUNK, given: Iterable[Chunk] | None = None
+    ) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
+        """Bounded rows, and where among them each record starts: None where a row is a record.
+
+        Of rows that are not in memory it may be given a part.
+        """
         held, starts = self._rows, self._starts
         if held is None:
-            yield from ((self._bounded(chunk), None) for chunk in self.samples.chunks())
+            for chunk in self.samples.chunks() if given is None else given:
+                yield self._bounded(chunk), None
         elif starts is None:
             for first in range(0, self.count, most):
                 yield _picked(held, slice(first, first + most)), None
@@ -169,39 +175,30 @@ class Records(Rebuilt):
         threads, or by the executor that they name, and the parts' sums are added in order: the
         result does not depend on who sums.
         """
-        held = self._rows
+        held, most, kept = self._rows, ROWS_PER_CHUNK, None
         # Samples of others are read in one thread: their rows are checked as they come.
         each_part = getattr(self.samples, "each_part", None)
         if held is None and each_part is not None:
-            sums = each_part(
-                partial(self._sum_bounded, part, shape, whitening), threads=self.threads
-            )
+            sums = each_part(partial(self._sum, part, shape, whitening), threads=self.threads)
             return np.asarray(sum(sums, start=np.zeros(shape)))
-        if held is None or whitening is None:
-            return self._sum(part, shape, whitening, self.chunks())
-        kept = self._kept(held.features, whitening)
-        most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
-        return self._sum(part, shape, whitening, self.chunks(most), kept)
-
-    def _sum_bounded(
-        self,
-        part: Callable[..., FloatArray],
-        shape: tuple[int, ...],
-        whitening: FloatArray | None,
-        chunks: Iterable[Chunk],
-    ) -> FloatArray:
-        return self._sum(part, shape, whitening, ((self._bounded(each), None) for each in chunks))
+        if held is not None and whitening is not None:
+            kept = self._kept(held.features, whitening)
+            if kept is not None:
+                most = max(most, NUMBERS_PER_BLOCK // len(whitening))
+        return self._sum(part, shape, whitening, most=most, kept=kept)
 
     def _sum(
         self,
         part: Callable[..., FloatArray],
         shape: tuple[int, ...],
         whitening: FloatArray | None,
-        chunks: Iterable[tuple[Chunk | WeightedChunk, Starts]],
+        given: Iterable[Chunk] | None = None,
+        *,
+        most: int = ROWS_PER_CHUNK,
         kept: WhiteRows | None = None,
     ) -> FloatArray:
         result, white, first = np.zeros(shape), None, 0
-        for chunk, starts in chunks:
+        for chunk, starts in self.chunks(most, given):
             told: tuple[WhiteRows, ...] = ()
             if whitening is not None:
                 block = slice(first, first + len(chunk.labels))

@@ -38,8 +38,8 @@ from privreg.theory.huber_descent import floored, privacy_covariance, sandwich, 
 FloatArray = NDArray[np.float64]
 # Share of the largest bias that falls on a slope along which the fit did not move from the robust
 # start by more than so many deviations, and how much more for what it moved beyond them; deviations
-# of its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables as the shortest
-# intervals that cover: benchmarks/interval_constants.py has coverage and length at other values.
+# of its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables, coverage of the
+# worst slope against length: benchmarks/interval_constants.py shows both at other values.
 LEAST, SURE, GAIN = 0.3, 1.5, 8.0
 BELOW = 0.3
 HIDDEN = "the feature is hidden by the noise of the second moments"

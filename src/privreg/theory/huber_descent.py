@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import frexp, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -94,9 +94,14 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
     """
     p = len(noisy)
     deviation = noisy - target
-    observed = float(np.sum(deviation**2))
-    expected = noise_std**2 * p * (p + 1) / 2
-    weight = max(0.0, 1.0 - expected / observed) if observed > 0 else 0.0
+    largest = float(np.max(np.abs(deviation)))
+    if largest == 0:
+        return Shrunk(target, 0.0)
+    # The square of one number is not always correctly rounded, and its last digit depends on the
+    # unit: a power of two, so that results stay as they have been released.
+    unit = 2.0 ** frexp(largest)[1]
+    observed = float(np.sum((deviation / unit) ** 2))
+    weight = max(0.0, 1.0 - (noise_std / unit) ** 2 * p * (p + 1) / 2 / observed)
     return Shrunk(target + weight * deviation, weight)
 
 
@@ -144,8 +149,11 @@ def privacy_covariance(
     with np.errstate(over="ignore", invalid="ignore"):
         for matrix, std in zip(matrices, noise, strict=True):
             kept = identity - matrix @ curvature
-            missed = curvature_noise**2 / 2 * (np.trace(covariance) * identity + covariance)
-            added = matrix @ (missed + std**2 * identity) @ matrix.T
+            # As in `shrink_to`.
+            unit = np.ldexp(1.0, np.frexp(np.max(np.abs(matrix)))[1])
+            part, spread = matrix / unit, np.trace(covariance) * identity + covariance
+            missed = (curvature_noise * unit) ** 2 / 2 * spread
+            added = part @ (missed + (std * unit) ** 2 * identity) @ part.T
             covariance = kept @ covariance @ kept.T + added
     return require_answer("step_matrices, curvature and their noise", covariance)
 
