@@ -79,6 +79,8 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         ({"feature_bounds": None}, "feature_bounds must be declared as"),
         ({"label_bounds": None}, "label_bounds must be declared as"),
         ({"feature_bounds": (1, 1)}, "feature_bounds must have low less than high"),
+        ({"feature_bounds": (0, 1e-13)}, "less than high, by 1e-12 or more"),
+        ({"label_bounds": (0, 1e13)}, r"label_bounds must be .* at most 1e\+12"),
         ({"feature_bounds": ([0] * 2, [1] * 2)}, "feature_bounds must hold numbers or 3 each"),
         ({"feature_bounds": (float("nan"), 1)}, "feature_bounds must be"),
         ({"feature_bounds": {"a": (0, 1)}}, "columns without names"),
