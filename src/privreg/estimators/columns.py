@@ -481,7 +481,7 @@ def _faults(name: str, value: Any, *, cells: bool) -> str:
         where = _columns(value, [k for k, own in wrong.items() if own])
         found.append(f"{' and '.join(words)} in {name}{where}")
     if cells and name == "X" and table.ndim < 2:
-        found.append(f"{table.ndim} dimensions: Reshape your data to rows and columns")
+        found.append(f"{table.ndim}-dimensional data: Reshape your data to rows and columns")
     elif cells and table.size:
         table = np.atleast_1d(table)
         try:

@@ -160,11 +160,11 @@ def private_score(
     Guarantee
     ---------
     √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
-    [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
-    weights, if there are any, are clipped to their bound. The
-    shares of ρ are fixed and add up to it (Dong, Roth and Su 2022, Corollary 3.3); the result is a
-    function of the four noisy sums and of what is declared. The coefficients of the features and,
-    after them, the intercept must be public or released before.
+    [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record.
+    Weights are clipped to their bound. The shares of ρ are fixed and add up to it (Dong, Roth and
+    Su 2022, Corollary 3.3); the result is a function of the four noisy sums and of what is
+    declared. The coefficients of the features and, after them, the intercept must be public or
+    released before.
     """
     frame = samples.frame
     matrix, offset = frame.functionals()

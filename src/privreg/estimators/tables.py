@@ -347,15 +347,18 @@ class FolderTable:
             for column in names:
                 if table.schema.names.count(column) != 1:
                     raise ValueError(f"column {column!r} must be in {place!r} once")
-                wanted, found = (
-                    value_type(each.field(column).type) for each in (self.schema, table.schema)
-                )
-                if found != wanted:
-                    raise ValueError(
-                        f"column {column!r} must be of type {wanted} as in {self.names[0]!r}, "
-                        f"got {found} in {place!r}"
-                    )
+            first = f"as in {self.names[0]!r}"
+            _require_types(names, self.schema, table.schema, first, f" in {place!r}")
         return [part for table in self.tables for part in table.parts(names)]
+
+
+def _require_types(
+    names: Iterable[str], declared: Any, found: Any, where: str, place: str = ""
+) -> None:
+    for name in names:
+        wanted, own = (value_type(each.field(name).type) for each in (declared, found))
+        if own != wanted:
+            raise ValueError(f"column {name!r} must be of type {wanted} {where}, got {own}{place}")
 
 
 class Unread(NamedTuple):
@@ -584,23 +587,14 @@ class TableSamples:
     def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[list[Cells]]:
         """Cells of each column, of some rows at a time."""
         columns, checked = self.columns, None
+        names = [each.name for each in columns]
         for batch in part():
             if checked is None or not batch.schema.equals(checked):
-                self._require_declared(batch.schema)
+                _require_types(names, self.table.schema, batch.schema, "in all batches")
                 checked = batch.schema
             for begin in range(0, batch.num_rows, BATCH):
                 rows = batch.slice(begin, BATCH)
                 yield [each.encode(rows.column(each.name)) for each in columns]
-
-    def _require_declared(self, schema: Any) -> None:
-        for column in self.columns:
-            wanted, found = (
-                value_type(each.field(column.name).type) for each in (self.table.schema, schema)
-            )
-            if found != wanted:
-                raise ValueError(
-                    f"column {column.name!r} must be of type {wanted} in all batches, got {found}"
-                )
 
     def _chunks(self, part: Callable[[], Iterator[list[Cells]]]) -> Iterator[Any]:
         return map(self._mapped, part())
