@@ -183,11 +183,11 @@ def _regime(
     curvature describes it no longer. Below a clipped gradient in a thousand, `ALL_UNCLIPPED`, the
     law without clipping is exact to as much.
 
-    A row's prediction is taken for Gaussian given its energies. That of a mean error with energies
-    q_g along groups of m_g coordinates, of sum q, has less kurtosis by 2d,
-    :math:`d = \sum_g 3q_g^2 / ((m_g + 2)q^2)`; d is 1 for one feature. `directed` is d times the
-    mean error's share of the risk where a descent clips: simulated errors were 0.5 to 0.95 of the
-    predicted ones beyond `MOST_DIRECTED`.
+    A row's prediction is taken for Gaussian given its energies. At the start, where most is
+    clipped, the signal has energies q_g along groups of m_g coordinates, of sum q, and its kurtosis
+    is less by 2d, :math:`d = \sum_g 3q_g^2 / ((m_g + 2)q^2)`; d is 1 for one feature. `directed`
+    is d times the share of the risk that is left of the signal, 0 where nothing is clipped. Beyond
+    `MOST_DIRECTED` simulated errors were 0.5 to 0.95 of the predicted ones.
 
     Source
     ------
@@ -265,21 +265,21 @@ def _follow(
 def _directed(
     problem: Problem, rows: Rows, moments: ErrorMoments, widths: FloatArray
 ) -> FloatArray:
-    """Mean error's share of the risk times its lack of kurtosis, 0 where nothing is clipped."""
-    start = rows.quadratic(rows.squared_signal)
+    """Share of the risk that is left of the signal, times d of `_regime`, (settings,)."""
     whole, _ = noise_moments(
         widths,
         label_noise_std=problem.label_noise_std,
         law=problem.label_noise_law,
-        other_variance=start,
+        other_variance=rows.quadratic(rows.squared_signal),
     )
-    parts = rows.eigenvalues * rows.multiplicities * moments.squared_bias
-    energy = rows.total(rows.eigenvalues * (moments.squared_bias + moments.variance))
-    lack = 3 * parts**2 @ (1 / (rows.multiplicities + 2))
     clips = whole @ rows.weights < ALL_UNCLIPPED
     # One-hot rows see the mean error itself.
     clips &= problem.feature_law != "one_hot"
-    return np.asarray(clips * lack / np.maximum(parts.sum(axis=1) * energy, 1e-300))
+    left = rows.total(rows.eigenvalues * moments.squared_bias)
+    energy = rows.total(rows.eigenvalues * (moments.squared_bias + moments.variance))
+    parts = rows.eigenvalues * rows.multiplicities * rows.squared_signal
+    lack = 3 * parts**2 @ (1 / (rows.multiplicities + 2)) / max(parts.sum() ** 2, 1e-300)
+    return np.asarray(clips * lack * left / energy)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

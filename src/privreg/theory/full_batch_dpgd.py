@@ -222,6 +222,9 @@ def gradient_descent_law(
     """
     sample_size = require_count("sample_size", sample_size)
     sums = require_array("gram", gram, shape=(None, None))
+    # No eigenvalue is more than p times the largest entry.
+    most = sample_size * MOST**2 / len(sums)
+    require_real("gram", sums, least=-most, most=most)
     if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
         raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
     moments = require_array("moment", moment, shape=sums.shape[:1])
@@ -229,6 +232,8 @@ def gradient_descent_law(
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
         raise ValueError("gram must be positive definite, got another one")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
+    if np.max(np.abs(minimiser)) > MOST:
+        raise ValueError(f"moment must be at most {MOST:g} after gram's inverse, got a larger one")
     origin = np.zeros_like(minimiser) if start is None else start
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
