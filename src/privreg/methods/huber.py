@@ -75,9 +75,7 @@ class Whitening:
 
     squares: FloatArray  # squared entries of the diagonal whitening, (groups,)
     weight: float  # of the noisy matrix in the last shrunk one: 0 where noise hid it
-    # Of the last matrix's noise, relative and summed over a row: that of its shape, and that of its
-    # mean eigenvalue, which sets the length of steps.
-    variance: float
+    variance: float  # of the last matrix's noise and its mean's, relative, summed over a row
     overshooting: float  # probability of steps more than twice too long or too short
     thinness: float  # edge of the first matrix's noise over its smallest eigenvalue
 

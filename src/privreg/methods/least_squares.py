@@ -263,9 +263,8 @@ def predicted_length(
         n, p = problem.sample_size, problem.dimension
         settings = default_least_squares_settings(sample_size=n, dimension=p, budget=budget)
     require_instance("settings", settings, LeastSquaresSettings)
-    found = follow_wide(
-        problem, rows_of(problem), settings, budget, errors=errors, intercept=intercept
-    )
+    rows = rows_of(problem)
+    found = follow_wide(problem, rows, settings, budget, errors=errors, intercept=intercept)
     return LeastSquaresPrediction(found.length, found.error, found.clip_width)
 
 
@@ -281,7 +280,9 @@ def follow_wide(
     """Follow one fit: its start, then the wide steps on expectations and draws of their noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
-    near = replace(problem, label_noise_law=law if law in LABEL_NOISE_LAWS else "gaussian")
+    like = law if law in LABEL_NOISE_LAWS else "gaussian"
+    own = like == problem.label_noise_law
+    near = problem if own else replace(problem, label_noise_law=like)
     start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     steps = _WideSteps(n, p, budget, settings, intercept)
@@ -290,10 +291,8 @@ def follow_wide(
         unknown = np.full((1, len(rows.eigenvalues)), inf)
         return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
     few = problem.feature_law != "one_hot" and len(rows.weights) < ROWS
-    thinning = THINNING if few else 1
-    products = record_products(
-        problem, rows, start, settings, budget, errors=law, thinning=thinning
-    )
+    thin = THINNING if few else 1
+    products = record_products(problem, rows, start, settings, budget, errors=law, thinning=thin)
     # Clips lie on a grid: several draws have the same one.
     moments_at = lru_cache(maxsize=None)(products.moments)
     drawn = [
