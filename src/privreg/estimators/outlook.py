@@ -17,7 +17,7 @@ import numpy as np
 
 from privreg.algorithms.huber_descent import HuberFit, best_clip_width
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.checks import require_count, require_number
+from privreg.checks import MOST, require_count, require_number
 from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
@@ -173,7 +173,7 @@ def advice(
     fewer = "fewer features, coarser categories or more records"
 
     def larger(doublings: int) -> Budget:
-        return Budget(budget.rho * 2.0**doublings, budget.neighbours)
+        return Budget(min(budget.rho * 2.0**doublings, MOST), budget.neighbours)
 
     def worth(doublings: int) -> bool:
         return _planned(sample_size, dimension, larger(doublings), intercept, target).worthwhile
