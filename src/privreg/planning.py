@@ -61,12 +61,25 @@ def searched() -> dict[str, type[Method]]:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A method with its settings, which can be run and fitted, and its predicted error."""
+    """A method with its settings, which can be run and fitted, and its predicted error.
 
-    name: str  # under which the method lists its candidates
+    Attributes
+    ----------
+    name : str
+        Under which the method lists its candidates.
+    method : Method
+    predictions : tuple of Prediction
+        One for each problem that was stated, in order.
+    lengths : tuple of float
+        Lengths of intervals over those of least squares on the same rows without privacy.
+    regret : float
+        As for `plan_run`.
+    """
+
+    name: str
     method: Method
-    predictions: tuple[Prediction, ...]  # one for each problem that was stated, in order
-    # Largest ratio of its objective to the least one of any alternative, as for `plan_run`.
+    predictions: tuple[Prediction, ...]
+    lengths: tuple[float, ...]
     regret: float
 
     @property
@@ -77,16 +90,12 @@ class Alternative:
     @property
     def worst(self) -> Prediction:
         """The prediction of largest excess risk."""
-        return max(self.predictions, key=lambda each: each.excess_risk)
+        return max(self.predictions, key=attrgetter("excess_risk"))
 
-
-@dataclass(frozen=True)
-class TargetCost:
-    """Lengths of intervals over those of least squares on the same rows without privacy."""
-
-    name: str  # of the alternative
-    supposes: str  # assumption about errors that makes the target that of least squares, or ""
-    lengths: tuple[float, ...]  # one for each problem that was stated
+    @property
+    def supposes(self) -> str:
+        """Assumption about errors that makes the target that of least squares, or nothing."""
+        return self.method.supposes
 
 
 @dataclass(frozen=True)
@@ -120,20 +129,9 @@ class Plan:
         return self.alternatives[0]
 
     @property
-    def targets(self) -> tuple[TargetCost, ...]:
-        """Costs of intervals with each alternative that has them."""
-        return tuple(
-            TargetCost(
-                each.name,
-                each.method.supposes,
-                tuple(
-                    found.interval_length / problem.least_squares_length
-                    for found, problem in zip(each.predictions, self.problems, strict=True)
-                ),
-            )
-            for each in self.alternatives
-            if each.method.has_intervals
-        )
+    def targets(self) -> tuple[Alternative, ...]:
+        """Alternatives that have intervals."""
+        return tuple(each for each in self.alternatives if each.method.has_intervals)
 
     def __str__(self) -> str:
         null = max(problem.null_risk for problem in self.problems)
@@ -145,7 +143,7 @@ class Plan:
         ]
         return "\n".join(lines)
 
-    def _cost(self, target: TargetCost) -> str:
+    def _cost(self, target: Alternative) -> str:
         lengths = ", ".join(
             f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
             for length, problem in zip(target.lengths, self.problems, strict=True)
@@ -172,15 +170,14 @@ def _table(alternatives: Sequence[Alternative]) -> str:
         )
         for each in alternatives
     ]
-    widths = [max(len(line[at]) for line in [header, *lines]) for at in range(len(header))]
-    rows = [
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    return "\n".join(
         "  ".join(
-            text.ljust(width) if at in (0, 5, 6) else text.rjust(width)
-            for at, (text, width) in enumerate(zip(line, widths, strict=True))
+            f"{text:{side}{width}}"
+            for text, side, width in zip(line, "<>>>><<", widths, strict=True)
         ).rstrip()
         for line in [header, *lines]
-    ]
-    return "\n".join(rows)
+    )
 
 
 def plan_run(
@@ -252,7 +249,11 @@ def plan_run(
     for at in sorted(range(len(candidates)), key=lambda at: (doubted[at], regret[at])):
         name, method = candidates[at]
         found = tuple(row[at] for row in predictions[: len(stated)])
-        chosen.setdefault(name, Alternative(name, method, found, regret[at]))
+        lengths = tuple(
+            each.interval_length / problem.least_squares_length
+            for each, problem in zip(found, stated, strict=True)
+        )
+        chosen.setdefault(name, Alternative(name, method, found, lengths, regret[at]))
     alternatives = tuple(chosen.values())
     best = alternatives[0]
     worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
@@ -394,11 +395,14 @@ class _Search:
             for each in dict.fromkeys(methods)
             if (seen, problem.misfit, each) not in self.found
         ]
-        over = predict_over(problem, new, self.budget, misfits=self.misfits)
-        for misfit, predictions in zip(self.misfits, over, strict=True):
-            for method, found in zip(new, predictions, strict=True):
-                self.found[seen, misfit, method] = found
-        return [self.found[seen, problem.misfit, method] for method in methods]
+        kinds: dict[type[Method], None] = dict.fromkeys(map(type, new))
+        for kind in kinds:
+            own = [each for each in new if type(each) is kind]
+            over = kind.predictions_over(own, problem, self.budget, misfits=self.misfits)
+            for misfit, found in zip(self.misfits, over, strict=True):
+                keys = ((seen, misfit, each) for each in own)
+                self.found.update(zip(keys, found, strict=True))
+        return [self.found[seen, problem.misfit, each] for each in methods]
 
     def candidates(self, problems: tuple[Problem, ...], names: list[str]) -> list[tuple[str, Any]]:
         """Settings of every method for each problem, and for all of them together."""
@@ -456,24 +460,6 @@ class _Search:
         return found[-1] if found else best
 
 
-def predict_over(
-    problem: Problem,
-    methods: Sequence[Method],
-    budget: Budget,
-    *,
-    misfits: Sequence[float],
-) -> list[list[Prediction]]:
-    """Predictions for settings of any methods, for each misfit, one method's followed together."""
-    found: list[dict[Method, Prediction]] = [{} for _ in misfits]
-    kinds: dict[type[Method], None] = dict.fromkeys(map(type, methods))
-    for kind in kinds:
-        own = [each for each in methods if type(each) is kind]
-        predicted = kind.predictions_over(own, problem, budget, misfits=misfits)
-        for each, row in zip(found, predicted, strict=True):
-            each.update(zip(own, row, strict=True))
-    return [[each[method] for method in methods] for each in found]
-
-
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """The problems, then each with the noises that combine what others state of law and misfit."""
     laws = dict.fromkeys(problem.label_noise_law for problem in stated)
@@ -518,16 +504,17 @@ def plain(plan: Plan) -> dict[str, Any]:
         "neighbours": plan.budget.neighbours.value,
         "verdict": plan.verdict,
         "worthwhile": plan.worthwhile,
-        "targets": [asdict(each) for each in plan.targets],
+        "targets": [
+            {"name": each.name, "supposes": each.supposes, "lengths": each.lengths}
+            for each in plan.targets
+        ],
         "alternatives": [
             {
                 "name": each.name,
                 "settings": str(each.method),
                 "regret": each.regret,
                 "holds": each.holds,
-                "predictions": [
-                    {**asdict(found), "regime": str(found.regime)} for found in each.predictions
-                ],
+                "predictions": [asdict(found) for found in each.predictions],
             }
             for each in plan.alternatives
         ],

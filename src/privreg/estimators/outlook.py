@@ -17,7 +17,7 @@ import numpy as np
 
 from privreg.algorithms.huber_descent import HuberFit, best_clip_width
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.checks import require_count, require_flag, require_number
+from privreg.checks import MOST, require_count, require_number
 from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
@@ -72,11 +72,6 @@ class Outlook:
     predictions: tuple[Prediction, ...]
 
     @property
-    def holds(self) -> bool:
-        """Whether the theory covers both ends of the range."""
-        return all(each.holds for each in self.predictions)
-
-    @property
     def missed(self) -> tuple[float, ...]:
         """Excess risk over that of predicting the mean, at each end of the range."""
         return tuple(each.excess_risk / each.null_risk for each in self.predictions)
@@ -125,8 +120,8 @@ def outlook(
     """Settings for a fit, unless they are given, with their prediction.
 
     `PrivateRegression.default` is kept unless a short search finds settings whose theory holds, and
-    which are predicted to be more than 10 % better if that of the default holds as well. What
-    intervals need is never given up for the rest. `dimension` counts the intercept.
+    which are predicted to be more than 10 % better if that of the default holds as well. The share
+    of what intervals need is no part of the search. `dimension` counts the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)
@@ -178,7 +173,7 @@ def advice(
     fewer = "fewer features, coarser categories or more records"
 
     def larger(doublings: int) -> Budget:
-        return Budget(budget.rho * 2.0**doublings, budget.neighbours)
+        return Budget(min(budget.rho * 2.0**doublings, MOST), budget.neighbours)
 
     def worth(doublings: int) -> bool:
         return _planned(sample_size, dimension, larger(doublings), intercept, target).worthwhile
@@ -286,10 +281,8 @@ def problem_in_bounds(
 
     Parameters
     ----------
-    sample_size : int
-        Number n of records, at least 2.
-    dimension : int
-        Number p of coefficients, the intercept among them, at least 1.
+    sample_size, dimension : int
+        Numbers of records and of coefficients, the intercept among them.
     share : float
         Share of the labels' variance that the features explain, evenly, in (0, 1).
     intercept : bool
@@ -300,16 +293,14 @@ def problem_in_bounds(
     >>> problem_in_bounds(10_000, 3, 0.5).eigenvalues.tolist()
     [1.0, 0.0625, 0.0625]
     """
-    n = require_count("sample_size", sample_size, least=2)
     p = require_count("dimension", dimension)
     require_number("share", share, above=0, below=1)
-    require_flag("intercept", intercept)
     variance = DEVIATIONS**-2
     values = np.full(p, variance)
     if intercept:
         values[0] = 1.0
     return Problem(
-        n,
+        sample_size,
         values,
         signal=np.sqrt(share * variance / (p * values)),
         label_noise_std=float(np.sqrt((1 - share) * variance)),

@@ -35,6 +35,7 @@ CUTS = (0.0, 0.002, 0.015, 0.06, 0.16, 0.32, 0.52, 0.72, 0.88, 1.0)
 PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 
+@lru_cache(maxsize=8)
 def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     r"""Squared scales S² of label noise and their probabilities, (cells,) each.
 
@@ -51,12 +52,7 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     .. math:: \mathbb E[S^2; u < e^{-S^2} < v] = v - v \log v - u + u \log u.
     """
     if law == "gaussian":
-        return np.ones(1), np.ones(1)
-    return _cells(law)
-
-
-@lru_cache(maxsize=8)
-def _cells(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+        return frozen(np.ones(1)), frozen(np.ones(1))
     cuts = np.array(PEAKED if law == "laplace" else CUTS)
     if law == "laplace":
         parts = cuts - xlogy(cuts, cuts)

@@ -69,73 +69,68 @@ DEVIATIONS = np.array([0.0, -sqrt(3), sqrt(3)])
 DEVIATION_WEIGHTS = np.array([2 / 3, 1 / 6, 1 / 6])
 
 
-@dataclass(frozen=True, eq=False)
 class Whitening:
-    """Whitening that the rounds of the private Gram matrix leave, and how often it fails."""
+    """Expected whitening that the rounds of the private Gram matrix leave, by groups."""
 
-    squares: FloatArray  # squared entries of the diagonal whitening, (groups,)
-    weight: float  # of the noisy matrix in the last shrunk one: 0 where noise hid it
-    # Of the last matrix's noise, relative and summed over a row: that of its shape, and that of its
-    # mean eigenvalue, which sets the length of steps.
-    variance: float
-    overshooting: float  # probability of steps more than twice too long or too short
-    thinness: float  # edge of the first matrix's noise over its smallest eigenvalue
+    def __init__(
+        self,
+        problem: Problem,
+        rows: Rows,
+        settings: HuberSettings,
+        budget: Budget,
+        shrink: FloatArray,
+    ) -> None:
+        n, p = problem.sample_size, problem.dimension
+        change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
+        noise = change / sqrt(2 * settings.norm_share * budget.rho)
+        likely, caps, chances = _caps(rows.norms * shrink, rows.weights, problem, noise)
+        # The first has the likely cap and no noise in its mean; the others are all that may happen.
+        cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
+        deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
+        energies = rows.energies * shrink[:, None] ** 2
+        squares = np.ones((len(cap), len(rows.eigenvalues)))
+        weight, variance, thinness = np.zeros(len(cap)), np.zeros(len(cap)), 0.0
+        for number, share in enumerate(settings.gram_shares):
+            spent = share * budget.rho
+            if number:
+                cap = np.full(len(cap), white_cap(p, sample_size=n, rho=spent))
+            lengths = energies @ squares.T
+            capped = np.minimum(1.0, cap**2 / lengths)
+            values = squares * ((rows.weights[:, None] * capped).T @ energies) / rows.multiplicities
+            std = cap**2 * change / (n * sqrt(2 * spent))
+            centre = values @ rows.multiplicities / p
+            edge = std * noise_edge(p, noise_std=1.0)
+            if number == 0:
+                thinness = float(edge[0] / values[0].min())
+                values *= (np.maximum(1 + deviations * _relative(std, centre, p), 0.0))[:, None]
+                centre = np.maximum(values @ rows.multiplicities / p, std / sqrt(p))
+            hidden = std**2 * p * (p + 1) / 2
+            apart = (values - centre[:, None]) ** 2 @ rows.multiplicities
+            seen = apart + centre**2 * p * (p + 1) / n
+            weight = seen / (seen + hidden)
+            # The noisy matrix estimates the weight; below its own spread it is 0 half of the time.
+            floor = np.minimum(weight * edge, centre)
+            shrunk = centre[:, None] + weight[:, None] * (values - centre[:, None])
+            variance = (weight * std / centre) ** 2 * p / 2 + _relative(std, centre, p) ** 2
+            squares = squares / np.maximum(shrunk, floor[:, None])
+        steps = squares @ (rows.multiplicities * rows.eigenvalues) / p
+        lost = (steps[1:] > FARTHEST) | (steps[1:] < 1 / FARTHEST)
+        # Squared entries of the diagonal whitening, (groups,).
+        self.squares = squares[0]
+        # Weight of the noisy matrix in the last shrunk one: 0 where noise hid it.
+        self.weight = float(weight[0])
+        # That of the last matrix's noise and of its mean's, relative, summed over a row.
+        self.variance = float(variance[0])
+        # Probability of steps more than twice too long or too short.
+        self.overshooting = float(np.outer(chances, DEVIATION_WEIGHTS).ravel() @ lost)
+        # Edge of the first matrix's noise over its smallest eigenvalue.
+        self.thinness = thinness
 
-
-def whiten(
-    problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget, shrink: FloatArray
-) -> Whitening:
-    """Expected whitening of each group, and how often it fails."""
-    n, p = problem.sample_size, problem.dimension
-    change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
-    noise = change / sqrt(2 * settings.norm_share * budget.rho)
-    likely, caps, chances = _caps(rows.norms * shrink, rows.weights, problem, noise)
-    # The first run has the likely cap and no noise in its mean; the others are all that may happen.
-    cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
-    deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
-    energies = rows.energies * shrink[:, None] ** 2
-    squares = np.ones((len(cap), len(rows.eigenvalues)))
-    weight, variance, thinness = np.zeros(len(cap)), np.zeros(len(cap)), 0.0
-    for number, share in enumerate(settings.gram_shares):
-        spent = share * budget.rho
-        if number:
-            cap = np.full(len(cap), white_cap(p, sample_size=n, rho=spent))
-        lengths = energies @ squares.T
-        capped = np.minimum(1.0, cap**2 / lengths)
-        values = squares * ((rows.weights[:, None] * capped).T @ energies) / rows.multiplicities
-        std = cap**2 * change / (n * sqrt(2 * spent))
-        centre = values @ rows.multiplicities / p
-        edge = std * noise_edge(p, noise_std=1.0)
-        if number == 0:
-            thinness = float(edge[0] / values[0].min())
-            values *= (np.maximum(1 + deviations * _relative(std, centre, p), 0.0))[:, None]
-            centre = np.maximum(values @ rows.multiplicities / p, std / sqrt(p))
-        hidden = std**2 * p * (p + 1) / 2
-        apart = (values - centre[:, None]) ** 2 @ rows.multiplicities
-        seen = apart + centre**2 * p * (p + 1) / n
-        weight = seen / (seen + hidden)
-        # The noisy matrix estimates the weight; below its own spread it is 0 half of the time.
-        floor = np.minimum(weight * edge, centre)
-        shrunk = centre[:, None] + weight[:, None] * (values - centre[:, None])
-        variance = (weight * std / centre) ** 2 * p / 2 + _relative(std, centre, p) ** 2
-        squares = squares / np.maximum(shrunk, floor[:, None])
-    steps = squares @ (rows.multiplicities * rows.eigenvalues) / p
-    lost = (steps[1:] > FARTHEST) | (steps[1:] < 1 / FARTHEST)
-    return Whitening(
-        squares[0],
-        float(weight[0]),
-        float(variance[0]),
-        float(np.outer(chances, DEVIATION_WEIGHTS).ravel() @ lost),
-        thinness,
-    )
-
-
-def nodes_gain(whitening: Whitening, ratio: float) -> float:
-    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix."""
-    points, weights = sample_nodes(
-        whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
-    )
-    return float(weights @ (1 / np.maximum(points, 0.15)))
+    def gain(self, ratio: float) -> float:
+        """Mean of WᵀΣW over its nominal value at p/n: the whitening inverts a noisy matrix."""
+        variance = min(self.variance, 0.15)
+        points, weights = sample_nodes(self.weight**2 * ratio, extra_variance=variance)
+        return float(weights @ (1 / np.maximum(points, 0.15)))
 
 
 def _relative(std: FloatArray, centre: FloatArray, dimension: int) -> FloatArray:
@@ -190,7 +185,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     """Follow one fit."""
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
-    whitening = whiten(problem, rows, settings, budget, shrink)
+    whitening = Whitening(problem, rows, settings, budget, shrink)
     white = rows.energies * shrink[:, None] ** 2 * whitening.squares
     whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
     lengths = np.sqrt(white.sum(axis=1))
@@ -254,7 +249,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     moved = squared_shift(problem, rows, widths[None], leverage=factors, covered=covered)
     moments = ErrorMoments(
         ((bias**2 @ weights) * signal * back)[None],
-        (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
+        (back * (inflation * sampling**2 + whitening.gain(ratio) * energy))[None],
         moved,
     )
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(

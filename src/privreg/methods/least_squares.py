@@ -45,7 +45,7 @@ from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import standard_normal
 from privreg.methods import huber
 from privreg.methods.clipping import squared_shift
-from privreg.methods.huber import PrivateRegression, WhitenedDescent, in_regime, nodes_gain
+from privreg.methods.huber import PrivateRegression, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
     LABEL_NOISE_LAWS,
@@ -81,23 +81,54 @@ class ClippedMoments(NamedTuple):
     second: FloatArray  # of clipped gradients at the end
 
 
-@dataclass(frozen=True, eq=False)
 class RecordProducts:
-    """Points of the law of records, in units of the errors' standard deviation."""
+    """Points that are spread evenly over errors, rows, labels and starts.
 
-    row: NDArray[np.intp]  # whose row a point has, (points,)
-    first: FloatArray  # q/√p at the start of the wide steps, (points,)
-    last: FloatArray  # and at their end
-    short: FloatArray  # factor of a row's square in the curvature of short rows, (rows,)
-    leverage: FloatArray  # and in gradients
-    lengths: FloatArray  # whitened, over √p
-    shrink: FloatArray  # what the declared bound shortens a row by
-    energies: FloatArray  # whitened squares, means over a group's coordinates, (rows, groups)
-    scale: float  # robust scale of `first`
-    edges: FloatArray  # of the histogram of `first`
-    shares: FloatArray
-    short_cap: float  # R₁
-    cap: float  # R
+    A point is a row, its error, the label that is clipped to its bound, and what the start of the
+    steps is off by; products q/√p are in units of the errors' standard deviation.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        rows: Rows,
+        start: huber.Outcome,
+        settings: LeastSquaresSettings,
+        budget: Budget,
+        *,
+        errors: ErrorLaw,
+        thinning: int = 1,
+    ) -> None:
+        n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
+        row_place, label_place, start_place = (each[::thinning] for each in _places())
+        mass = np.cumsum(rows.weights)
+        # The row that a point has, (points,).
+        self.row = np.minimum(np.searchsorted(mass, row_place * mass[-1]), len(mass) - 1)
+        # What the declared bound shortens a row by, (rows,).
+        self.shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
+        energies = rows.energies * self.shrink[:, None] ** 2 * start.whitening.squares
+        # Whitened squares, means over a group's coordinates, (rows, groups).
+        self.energies = energies / rows.multiplicities
+        squares = energies.sum(axis=1)
+        self.short_cap = white_cap(p, sample_size=n, rho=settings.curvature_share * budget.rho)
+        longest = problem.feature_norm * sqrt(float(np.max(start.whitening.squares)))
+        cap = long_cap(p, sample_size=n, rho=settings.long_share * budget.rho, longest=longest)
+        self.cap = max(cap, self.short_cap)
+        # Factors of a row's square in the curvature of short rows and in gradients, (rows,).
+        self.short = self.short_cap**2 / np.maximum(squares, self.short_cap**2)
+        self.leverage = self.cap**2 / np.maximum(squares, self.cap**2)
+        self.lengths = np.sqrt(squares / p)
+        bound = problem.label_bound / sigma
+        mean = sqrt(2 * problem.null_risk) / sigma * label_place
+        last = np.clip(mean + _quantiles(errors)[::thinning], -bound, bound) - mean
+        first = last + sqrt(max(start.arrival - 1.0, 0.0)) * start_place
+        lever = (self.lengths * self.leverage * self.shrink)[self.row]
+        # Products at the start of the wide steps and at their end, (points,).
+        self.first, self.last = lever * np.abs(first), lever * np.abs(last)
+        self.scale = float(np.median(np.abs(self.first)) / ndtri(0.75))
+        self.edges = product_edges(self.scale, bound, cap=self.cap, dimension=p)
+        bins = np.searchsorted(self.edges, self.first)
+        self.shares = np.bincount(bins, minlength=len(self.edges) + 1) / len(self.row)
 
     def moments(self, width: float) -> ClippedMoments:
         """Moments of the records that a clip of q/√p leaves."""
@@ -119,60 +150,6 @@ class RecordProducts:
     def residual_widths(self, width: float) -> FloatArray:
         """Residual at which each row's gradient is clipped, shape (rows,)."""
         return np.asarray(width / (self.lengths * self.leverage * self.shrink))
-
-
-def record_products(
-    problem: Problem,
-    rows: Rows,
-    start: huber.Outcome,
-    settings: LeastSquaresSettings,
-    budget: Budget,
-    *,
-    errors: ErrorLaw,
-    thinning: int = 1,
-) -> RecordProducts:
-    """Points that are spread evenly over errors, rows, labels and starts.
-
-    A point is a row, its error, the label that is clipped to its bound, and what the start of the
-    steps is off by.
-    """
-    n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    row_place, label_place, start_place = (each[::thinning] for each in _places())
-    mass = np.cumsum(rows.weights)
-    row = np.minimum(np.searchsorted(mass, row_place * mass[-1]), len(mass) - 1)
-    shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
-    energies = rows.energies * shrink[:, None] ** 2 * start.whitening.squares
-    squares = energies.sum(axis=1)
-    short_cap = white_cap(p, sample_size=n, rho=settings.curvature_share * budget.rho)
-    longest = problem.feature_norm * sqrt(float(np.max(start.whitening.squares)))
-    cap = long_cap(p, sample_size=n, rho=settings.long_share * budget.rho, longest=longest)
-    cap = max(cap, short_cap)
-    leverage = cap**2 / np.maximum(squares, cap**2)
-    lengths = np.sqrt(squares / p)
-    bound = problem.label_bound / sigma
-    mean = sqrt(2 * problem.null_risk) / sigma * label_place
-    last = np.clip(mean + _quantiles(errors)[::thinning], -bound, bound) - mean
-    first = last + sqrt(max(start.arrival - 1.0, 0.0)) * start_place
-    lever = (lengths * leverage * shrink)[row]
-    first, last = lever * np.abs(first), lever * np.abs(last)
-    scale = float(np.median(np.abs(first)) / ndtri(0.75))
-    edges = product_edges(scale, bound, cap=cap, dimension=p)
-    shares = np.bincount(np.searchsorted(edges, first), minlength=len(edges) + 1) / len(row)
-    return RecordProducts(
-        row=row,
-        first=first,
-        last=last,
-        short=short_cap**2 / np.maximum(squares, short_cap**2),
-        leverage=leverage,
-        lengths=lengths,
-        shrink=shrink,
-        energies=energies / rows.multiplicities,
-        scale=scale,
-        edges=edges,
-        shares=shares,
-        short_cap=short_cap,
-        cap=cap,
-    )
 
 
 @lru_cache(maxsize=1)
@@ -263,9 +240,8 @@ def predicted_length(
         n, p = problem.sample_size, problem.dimension
         settings = default_least_squares_settings(sample_size=n, dimension=p, budget=budget)
     require_instance("settings", settings, LeastSquaresSettings)
-    found = follow_wide(
-        problem, rows_of(problem), settings, budget, errors=errors, intercept=intercept
-    )
+    rows = rows_of(problem)
+    found = follow_wide(problem, rows, settings, budget, errors=errors, intercept=intercept)
     return LeastSquaresPrediction(found.length, found.error, found.clip_width)
 
 
@@ -281,7 +257,9 @@ def follow_wide(
     """Follow one fit: its start, then the wide steps on expectations and draws of their noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
-    near = replace(problem, label_noise_law=law if law in LABEL_NOISE_LAWS else "gaussian")
+    like = law if law in LABEL_NOISE_LAWS else "gaussian"
+    own = like == problem.label_noise_law
+    near = problem if own else replace(problem, label_noise_law=like)
     start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     steps = _WideSteps(n, p, budget, settings, intercept)
@@ -290,10 +268,8 @@ def follow_wide(
         unknown = np.full((1, len(rows.eigenvalues)), inf)
         return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
     few = problem.feature_law != "one_hot" and len(rows.weights) < ROWS
-    thinning = THINNING if few else 1
-    products = record_products(
-        problem, rows, start, settings, budget, errors=law, thinning=thinning
-    )
+    thin = THINNING if few else 1
+    products = RecordProducts(problem, rows, start, settings, budget, errors=law, thinning=thin)
     # Clips lie on a grid: several draws have the same one.
     moments_at = lru_cache(maxsize=None)(products.moments)
     drawn = [
@@ -302,7 +278,7 @@ def follow_wide(
         for sign in (-1, 1)
     ]
     clip_width = float(np.median([each.width for each in drawn]))
-    gain = nodes_gain(start.whitening, p / n)
+    gain = start.whitening.gain(p / n)
     variance = np.mean([each.sampling + gain * each.private for each in drawn], axis=0)
     variance = (sigma**2 * start.whitening.squares * variance)[None]
     moved = squared_shift(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from itertools import product
@@ -17,14 +17,13 @@ from privreg.algorithms.adassp import Bounds, require_bounds
 from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.checks import (
+    LARGEST_COUNT,
     require_choice,
     require_count,
     require_flag,
     require_instance,
     require_number,
     require_rng,
-    require_scale,
-    short,
 )
 from privreg.inference.least_squares_intervals import NewObservations
 from privreg.inference.population_intervals import (
@@ -129,7 +128,7 @@ class Declared:
         Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
         AdaSSP and private regression need them.
     sample_size : float, optional
-        Divisor of sums, in [1, 1e12]: a number of records that is public or was released before. By
+        Divisor of sums, at least 1: a number of records that is public or was released before. By
         default the number of rows, which add-remove neighbours do not share.
     groups : array_like, shape (n,), optional
         The person whose row it is; only private regression takes them.
@@ -149,7 +148,7 @@ class Declared:
         if self.bounds is not None:
             require_bounds(self.bounds)
         if self.sample_size is not None:
-            require_scale("sample_size", self.sample_size, least=1)
+            require_number("sample_size", self.sample_size, least=1, most=LARGEST_COUNT)
         require_flag("intercept", self.intercept)
         require_count("threads", self.threads)
 
@@ -404,7 +403,7 @@ class Method(ABC):
         return fields(cls)  # type: ignore[arg-type]
 
     @classmethod
-    def _numbers(cls, values: Mapping[str, float], *, needed: Iterable[str]) -> dict[str, Any]:
+    def _numbers(cls, values: Mapping[str, float], *, needed: Collection[str]) -> dict[str, Any]:
         """Values of the settings, whole numbers as such."""
         kinds = {each.name: each.type for each in cls._fields()}
         require_names(values, kinds, needed=needed)
@@ -442,14 +441,12 @@ def require_method(name: str, value: object) -> Method:
 
 
 def require_names(
-    values: Mapping[str, float], known: Iterable[str], *, needed: Iterable[str]
+    values: Mapping[str, float], known: Collection[str], *, needed: Collection[str]
 ) -> None:
     """Names of settings, all that are needed and none that is unknown."""
     require_instance("settings", values, Mapping)  # type: ignore[type-abstract]
-    known, needed = list(known), list(needed)
     for name in values:
-        if name not in known:
-            raise ValueError(f"settings must name one of {', '.join(known)}, got {short(name)}")
-    for name in needed:
-        if name not in values:
-            raise ValueError(f"settings must give {', '.join(needed)}, got no {name}")
+        require_choice("settings", name, known)
+    missing = [name for name in needed if name not in values]
+    if missing:
+        raise ValueError(f"settings must give {', '.join(needed)}, got no {missing[0]}")

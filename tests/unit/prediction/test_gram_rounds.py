@@ -5,7 +5,7 @@ import pytest
 
 from privreg.algorithms.huber_descent import HuberSettings, huber_descent
 from privreg.algorithms.samples import ArraySamples
-from privreg.methods.huber import FARTHEST, whiten
+from privreg.methods.huber import FARTHEST, Whitening
 from privreg.methods.problem import Problem, rows_of
 from privreg.privacy.budget import Budget
 
@@ -17,7 +17,7 @@ PROBLEM = Problem(N, VALUES, signal=1.0, label_noise_std=1.0)
 def rounds(settings, rho, *, problem=PROBLEM):
     rows = rows_of(problem)
     shrink = np.minimum(1, problem.feature_norm / rows.norms)
-    return whiten(problem, rows, settings, Budget.zcdp(rho), shrink)
+    return Whitening(problem, rows, settings, Budget.zcdp(rho), shrink)
 
 
 def step_lengths(settings, rho, runs):

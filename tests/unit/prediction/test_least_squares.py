@@ -9,9 +9,9 @@ from privreg.inference.least_squares_intervals import least_squares_intervals
 from privreg.methods.least_squares import (
     ERROR_LAWS,
     PrivateLeastSquares,
+    RecordProducts,
     follow_wide,
     predicted_length,
-    record_products,
 )
 from privreg.methods.method import Declared
 from privreg.methods.problem import Problem, rows_of
@@ -42,7 +42,7 @@ def test_what_a_clip_leaves_is_that_of_gaussian_residuals(width):
     case, settings = problem(p=3, feature_norm=1e6, label_bound=1e6), PrivateLeastSquares()
     budget, rows = Budget.zcdp(1e6), rows_of(problem(p=3))
     start = follow_wide(case, rows, settings, budget).start
-    found = record_products(case, rows, start, settings, budget, errors="gaussian")
+    found = RecordProducts(case, rows, start, settings, budget, errors="gaussian")
     kept = found.moments(width)
     assert np.all(found.leverage > 0.99)
     ratio = width / found.lengths
@@ -57,7 +57,7 @@ def test_what_a_clip_leaves_is_that_of_gaussian_residuals(width):
 
 @pytest.fixture(scope="module")
 def unbounded():
-    """What `record_products` takes before the law of the errors; no clip bites."""
+    """What `RecordProducts` takes before the law of the errors; no clip bites."""
     case, settings = problem(feature_norm=1e6, label_bound=1e9), PrivateLeastSquares()
     rows, budget = rows_of(case), Budget.zcdp(1e6)
     return case, rows, follow_wide(case, rows, settings, budget).start, settings, budget
@@ -65,7 +65,7 @@ def unbounded():
 
 @pytest.mark.parametrize("errors", ERROR_LAWS)
 def test_errors_have_mean_0_and_variance_1(unbounded, errors):
-    found = record_products(*unbounded, errors=errors)
+    found = RecordProducts(*unbounded, errors=errors)
     # Equal probabilities leave out what lies beyond the last one, most of Student's t3.
     least = {"student_t3": 0.97, "lognormal": 0.985}.get(errors, 0.995)
     assert least < found.moments(1e9).second[0] < 1.02

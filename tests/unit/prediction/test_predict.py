@@ -17,7 +17,6 @@ from privreg.methods.huber import TALLEST_BIN, PrivateRegression
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import FEATURE_LAWS, MOST_RATIO, MOST_RATIO_WHOLE, Problem, Regime
-from privreg.planning import predict_over
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from privreg.spectra import isotropic
@@ -173,11 +172,10 @@ def test_wrong_arguments_are_refused(call, message):
 
 def test_misfits_together_are_those_one_by_one():
     case, misfits = problem(), [0.0, 0.3, 0.1]
-    for misfit, found in zip(
-        misfits, predict_over(case, METHODS, BUDGET, misfits=misfits), strict=True
-    ):
-        stated = replace(case, misfit=misfit)
-        for method, each in zip(METHODS, found, strict=True):
+    for method in METHODS:
+        over = method.predictions_over([method], case, BUDGET, misfits=misfits)
+        for misfit, (each,) in zip(misfits, over, strict=True):
+            stated = replace(case, misfit=misfit)
             alone = method.predict(stated, BUDGET)
             assert each.excess_risk == pytest.approx(alone.excess_risk, rel=1e-12)
             assert (each.regime, each.reason) == (alone.regime, alone.reason)
