@@ -251,7 +251,8 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, from 1e-12 to 1e12, chosen without looking at the data.
+        η, more than 0 (the proofs of choquettechoo2024 take 4e-13) and at most 1e12, chosen without
+        looking at the data.
     rng : Generator
         Source of the noise.
     ridge : float
@@ -297,7 +298,7 @@ def dp_ftrl(
     samples = require_samples_of(mechanism, FTRLMechanism, samples)
     require_rng("rng", rng)
     steps, p = mechanism.steps, samples.dimension
-    sizes = require_real("step_size", step_size, least=LEAST, most=MOST)
+    sizes = require_real("step_size", step_size, above=0, most=MOST)
     if sizes.shape not in ((), (steps,)):
         raise ValueError(f"step_size must have shape () or ({steps},), got {sizes.shape}")
     penalty = require_scale("ridge", ridge, zero=True)

@@ -121,7 +121,7 @@ def download(file: DataFile, *, mirrors: Sequence[str], cache: str | Path | None
         import requests  # type: ignore[import-untyped,unused-ignore]
     except ModuleNotFoundError as error:
         raise DataError(
-            f"{file.name}: downloads need pooch and requests (pip install 'privreg[data]'); "
+            f"{file.name}: downloads need pooch and requests; install them, "
             "or put the files into the folder that PRIVREG_DATA names"
         ) from error
 
