@@ -51,14 +51,9 @@ def test_pyproject_lock_and_environment_agree():
     assert wanted | names(extras["dev"]) <= set(versions)
     assert names(extras["cluster"]) <= set(locked("cluster.lock"))
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    pip = next(entry["pip"] for entry in conda if isinstance(entry, dict))
-    pins = [entry.partition("=") for entry in conda if isinstance(entry, str)]
+    pins = [entry.partition("=") for entry in conda]
     found = {name: version for name, _, version in pins}
-    assert found.pop("pip") == ""
     assert f"python>={found.pop('python>')}" == f"python{project['requires-python']}"
-    by_pip = dict(entry.split("==") for entry in pip)
-    assert set(found) | set(by_pip) == wanted
-    assert not set(found) & set(by_pip)
-    # Conda packages carry no post-release part; what comes by pip does.
+    assert set(found) == wanted
+    # Conda packages carry no post-release part.
     assert found == {name: re.sub(r"\.post\d+$", "", versions[name]) for name in found}
-    assert by_pip == {name: versions[name] for name in by_pip}

@@ -66,6 +66,19 @@ def test_tight_inverse_is_the_largest_budget_that_keeps_epsilon(epsilon, delta):
     assert budget.to_approximate(rho, delta=delta) >= epsilon * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("rho", [1e-9, 0.02, 1.0, 300.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-3, 0.4])
+def test_tight_conversion_is_that_of_dp_accounting(rho, delta):
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    orders = 1 + np.sqrt(-np.log(delta) / rho) * np.geomspace(0.05, 20.0, 20_000)
+    expected = min(
+        compute_epsilon(orders, rho * orders, delta)[0], budget.to_approximate(rho, delta=delta)
+    )
+    found = budget.to_approximate_tight(rho, delta=delta)
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-12)
+
+
 def test_infinities_are_answers():
     assert_array_equal(
         budget.gaussian_budget(
