@@ -105,7 +105,7 @@ class Harmonic(Immutable):
     numerator : array_like, shape (...)
         beta, more than 0 and at most 1e32; may be empty.
     offset : float
-        tau, at least 1e-15 and at most 1e32, between which bombari2025's optimal rates lie.
+        tau, at least 1e-32 and at most 1e32, between which optimal rates are searched.
 
     Source
     ------
@@ -117,7 +117,7 @@ class Harmonic(Immutable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numerator", _require_amplitude("numerator", self.numerator))
-        require_number("offset", self.offset, least=1e-15, most=LARGEST)
+        require_number("offset", self.offset, least=1 / LARGEST, most=LARGEST)
 
     @property
     def amplitude(self) -> ArrayLike:
