@@ -328,6 +328,7 @@ def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
     return frozen(nodes), frozen(weights)
 
 
+@lru_cache(maxsize=1024)
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP, to a relative 1e-12 from below.
 

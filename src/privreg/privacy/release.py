@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf, isinf, prod
+from types import NoneType
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -278,11 +279,12 @@ def compose(*releases: Release[Any]) -> Release[tuple[Any, ...]]:
     return Release(tuple(release.value for release in releases), budget, tuple(assumptions))
 
 
+# What holds no diagnostic.
+PLAIN = (float, int, bool, str, NoneType, np.ndarray)
+
+
 def _diagnostic(value: Any) -> Diagnostic[Any] | None:
     """The first diagnostic in a value or in what it holds."""
-    # Most of a fit's parts, for which the questions below take longer than the rest of a release.
-    if type(value) in (float, int, str, np.ndarray):
-        return None
     if isinstance(value, Diagnostic):
         return value
     if getattr(type(value), "not_private", False):
@@ -294,4 +296,8 @@ def _diagnostic(value: Any) -> Diagnostic[Any] | None:
         parts = list(value)
     elif is_dataclass(value) and not isinstance(value, type):
         parts = [getattr(value, part.name) for part in fields(value)]
-    return next((found for part in parts if (found := _diagnostic(part)) is not None), None)
+    for part in parts:
+        # Most of a fit's parts are plain.
+        if type(part) not in PLAIN and (found := _diagnostic(part)) is not None:
+            return found
+    return None
