@@ -29,11 +29,6 @@ from privreg.theory.correlated_noise.stationary import (
 def effective_dimension(eigenvalues: ArrayLike) -> float:
     r"""Trace over the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
 
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        At least 0, not all 0.
-
     Source
     ------
     choquettechoo2024, Section 1.3 and Section C.6.
@@ -48,11 +43,6 @@ def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
     r"""Least R² with :math:`\mathbb E\|x\|^2xx^\top\preceq R^2H` for Gaussian features.
 
     .. math:: R^2 = 2\lambda_1+\operatorname{tr}H
-
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        At least 0.
 
     Source
     ------
@@ -95,7 +85,7 @@ def stationary_upper_bound(
     ηR².
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
-    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
+    sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
     moment = fourth_moment_bound(values)
     require_number("step_size", eta, below=1.0 / moment)
     spread = (1.0 - sqrt(eta * moment)) ** -2
@@ -132,7 +122,7 @@ def stationary_lower_bound(
     false at small steps, where the exact excess risk tends to half of it.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
-    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
+    sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
     moved = 2.0 * noise.relative_variance(eta * values) / (2.0 - eta * values)
     label = zeta**2 * (0.25 * eta * float(values.sum()))
     return label + sigma**2 * (0.25 * eta * float(moved.sum()))

@@ -217,7 +217,7 @@ def _bound(
 ) -> BoundParts:
     """Either bound, with products in an order in which none rounds to 0."""
     size = require_number("sample_size", sample_size, least=1, most=1e100)
-    eta = require_real("step_size", step_size, least=1e-100, most=MOST)
+    eta = np.asarray(step_size, dtype=float)
     tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     dimension = effective_dimension(decay, size * eta)
     variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
