@@ -236,9 +236,14 @@ def checked_spectrum(
 
 
 def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
-    """Standard deviations σ, which may be infinite, and ζ."""
-    sigma = require_scale("gradient_noise_std", gradient_noise_std, zero=True, infinite=True)
-    return sigma, require_scale("label_noise_std", label_noise_std, zero=True)
+    """Standard deviations σ and ζ, which may be 0 or infinite."""
+    sigma, zeta = require_scales(
+        zero=True,
+        infinite=True,
+        gradient_noise_std=gradient_noise_std,
+        label_noise_std=label_noise_std,
+    )
+    return sigma, zeta
 
 
 def regression_response(
