@@ -186,3 +186,17 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
         if best is None or bias + variance + private < sum(best):
             best = (bias, variance, private)
     np.testing.assert_allclose(np.array(found, dtype=float), best, rtol=1e-9)
+
+
+def test_general_bound_is_infinite_where_the_theorem_is_silent():
+    found = general_bound(
+        [1.0, 1.0],
+        target=[1.0, 0.0],
+        covariance=[1.0, 1.0],
+        sample_size=10,
+        step_size=0.5,
+        noise_multiplier=0.0,
+        clip_norm=1.0,
+        label_noise_std=1.0,
+    )
+    assert found.total == np.inf
