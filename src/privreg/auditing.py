@@ -22,7 +22,6 @@ from privreg.algorithms.records import require_names
 from privreg.checks import (
     FloatArray,
     require_array,
-    require_callable,
     require_count,
     require_instance,
     require_number,
@@ -42,7 +41,7 @@ class Table(NamedTuple):
 
 
 class NeighbouringTables(NamedTuple):
-    """Two tables and the relation in which they are neighbours. Not private."""
+    """Two tables and the relation in which they are neighbours; a release refuses them."""
 
     first: Table
     second: Table
@@ -50,7 +49,6 @@ class NeighbouringTables(NamedTuple):
 
     @property
     def not_private(self) -> bool:
-        """True: a release refuses them."""
         return True
 
 
@@ -295,8 +293,6 @@ def audit_mechanism(
     >>> 0.9 < loss.mu < 1
     True
     """
-    require_callable("mechanism", mechanism)
-    require_count("runs", runs, least=LEAST_RUNS)
     require_rng("rng", rng)
     outputs, others = (mechanism(each, runs, rng) for each in (data, neighbour))
     loss = audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)

@@ -54,10 +54,6 @@ def load(
         Whether a table bundled with scikit-learn may take the place of a data set that no mirror
         delivers; it says so in `stand_in` and `stand_in_reason`.
 
-    Returns
-    -------
-    Table
-
     Warns
     -----
     StandInWarning

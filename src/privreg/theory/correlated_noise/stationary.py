@@ -28,7 +28,6 @@ from privreg.checks import (
     MOST,
     FloatArray,
     require_array,
-    require_count,
     require_instance,
     require_number,
     require_real,
@@ -44,26 +43,15 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
-    r"""Squared modulus :math:`|1-c-e^{i\omega}|^2 = c^2 + 4(1-c)\sin^2(\omega/2)`.
-
-    Parameters
-    ----------
-    frequency, rate : array_like, broadcast
-        Frequencies ω, and rates c in [0, 1]; may be empty.
-    """
-    angle, c = require_real("frequency", frequency), _rates("rate", rate, least=0)
+    r"""Squared modulus :math:`|1-c-e^{i\omega}|^2 = c^2 + 4(1-c)\sin^2(\omega/2)`, c in [0, 1]."""
+    angle, c = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
     return c**2 + 4.0 * (1.0 - c) * np.sin(angle / 2.0) ** 2
 
 
 def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
     r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at c = 0.
 
-    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-c-e^{i\omega}|} = 4K(1-c)
-
-    Parameters
-    ----------
-    rate : array_like, shape (...)
-        Rates c in [0, 1]; may be empty.
+    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-c-e^{i\omega}|} = 4K(1-c),\qquad c\in[0,1]
 
     Examples
     --------
@@ -143,7 +131,6 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
     smallest : float
         Width of the finest feature, at least 1e-20 and at most π.
     nodes_per_panel : int
-        At least 2.
 
     Returns
     -------
@@ -151,11 +138,10 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
         In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
         \sum_i w_if(\omega_i)`.
     """
-    order = require_count("nodes_per_panel", nodes_per_panel, least=2)
     first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0
     panels = int(np.ceil(np.log2(pi / first)))
     edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
-    points, weights = _legendre(order)
+    points, weights = _legendre(nodes_per_panel)
     half = np.diff(edges)[:, None] / 2.0
     return (edges[:-1, None] + half * (1.0 + points)).ravel(), 2.0 * (half * weights).ravel()
 
@@ -191,10 +177,7 @@ class StationaryNoise:
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
         """Variance c(b) that the noise leaves along directions, over that of independent noise.
 
-        Parameters
-        ----------
-        rate : array_like, shape (...)
-            Rates b = step size times curvature, at least 1e-20 and at most 1; may be empty.
+        The rates b, step size times curvature, are at least 1e-20 and at most 1.
         """
         return np.asarray(self.variance_law(_rates("rate", rate)))
 
@@ -207,10 +190,7 @@ class StationaryNoise:
     def damped_square_root(cls, damping: float) -> StationaryNoise:
         r"""ν-FTRL, :math:`|B|^2 = |1-\nu-e^{i\omega}|`; ν = η is optimal for mean estimation.
 
-        Parameters
-        ----------
-        damping : float
-            ν, at most 1; at 0, the square root of the prefix sums, the sensitivity is infinite.
+        At ν = 0, the square root of the prefix sums, the sensitivity is infinite.
 
         Examples
         --------
@@ -221,7 +201,7 @@ class StationaryNoise:
         ------
         choquettechoo2024, equation (7) and Theorem 2.1.
         """
-        nu = require_scale("damping", damping, zero=True, least=LEAST_RATE)
+        nu = float(damping)
         return cls(
             damped_square_root_limit(nu) ** 2,
             lambda w: np.sqrt(squared_distance(w, nu)),
@@ -232,16 +212,13 @@ class StationaryNoise:
     def damped_anti_pgd(cls, damping: float) -> StationaryNoise:
         r"""β = (1, -(1-ν), 0, ...): :math:`\gamma^2 = 1/(\nu(2-\nu))`, c(b) = ν² + 2(1-ν)b.
 
-        Parameters
-        ----------
-        damping : float
-            ν, at most 1; at 0, anti-PGD, the sensitivity is infinite.
+        At ν = 0, anti-PGD, the sensitivity is infinite.
 
         Source
         ------
         choquettechoo2024, Section C.5 (bounds only; the closed form of c is exact).
         """
-        nu = require_scale("damping", damping, zero=True, least=LEAST_RATE)
+        nu = float(damping)
         return cls(
             damped_anti_pgd_limit(nu) ** 2,
             lambda w: squared_distance(w, nu),
@@ -258,13 +235,15 @@ def checked_spectrum(
     return values, require_number("step_size", step_size, least=least, most=most)
 
 
-def checked_noise(
-    noise: StationaryNoise, gradient_noise_std: float, label_noise_std: float
-) -> tuple[float, float]:
-    """Standard deviations σ, which may be infinite, and ζ, beside an instance of the noise."""
-    require_instance("noise", noise, StationaryNoise)
-    sigma = require_scale("gradient_noise_std", gradient_noise_std, zero=True, infinite=True)
-    return sigma, require_scale("label_noise_std", label_noise_std, zero=True)
+def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
+    """Standard deviations σ and ζ, which may be 0 or infinite."""
+    sigma, zeta = require_scales(
+        zero=True,
+        infinite=True,
+        gradient_noise_std=gradient_noise_std,
+        label_noise_std=label_noise_std,
+    )
+    return sigma, zeta
 
 
 def regression_response(
@@ -297,6 +276,8 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
 
     .. math:: \sigma = \gamma\Delta/\sqrt{2\rho},\qquad \Delta = G \text{ or } 2G
 
+    It is `inf` for an infinite sensitivity, and 0 for an infinite budget.
+
     Parameters
     ----------
     squared_sensitivity : float
@@ -305,11 +286,6 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
         G.
     budget : Budget
         Its neighbours decide Δ: 2G when one record is replaced, G otherwise.
-
-    Returns
-    -------
-    float
-        `inf` for an infinite sensitivity, 0 for an infinite budget.
 
     Source
     ------
@@ -352,7 +328,6 @@ def stationary_excess_risk(
     choquettechoo2024, Appendix B, the unnumbered equation before (18), times ½.
     """
     eta = _rates("step_size", step_size)
-    require_instance("noise", noise, StationaryNoise)
     sigma = require_real("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
     spread = require_real("sample_std", sample_std, least=0, most=MOST)
     variance = sigma**2 * noise.relative_variance(eta) + spread**2
@@ -397,11 +372,6 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
 
     It increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1, where
     the next gradient undoes the noise of the last by itself.
-
-    Parameters
-    ----------
-    step_size : array_like, shape (...)
-        η, at least 1e-20 and at most 1; may be empty.
 
     Examples
     --------
@@ -486,7 +456,7 @@ def stationary_error(
     paper does not solve.
     """
     values, eta = checked_spectrum(eigenvalues, step_size, overshoots=True)
-    sigma, zeta = checked_noise(noise, gradient_noise_std, label_noise_std)
+    sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
     feedback = _feedback(eta, values)
     if not feedback < 1 or sigma == inf:
         return StationaryError(inf, inf, inf, np.full(values.size, inf))
@@ -507,11 +477,6 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
         \eta\lambda_1 < 1
 
     is exactly when the recursion of the second moments contracts.
-
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of the covariance.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""The paper's bounds on the excess risk as functions of the step size, and their minimum.
+r"""The paper's bounds on the excess risk as functions of the step size.
 
 The paper states them up to constants and powers of log N; here those are 1, so that only slopes,
 orders and ratios mean something.
@@ -10,10 +10,8 @@ multipliers from 0 to 1e50, and horizons from 1e-100 to 1e112.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +22,6 @@ from privreg.checks import (
     MOST,
     FloatArray,
     require_array,
-    require_callable,
     require_count,
     require_number,
     require_real,
@@ -41,10 +38,7 @@ _MOST_LOGARITHM = 600.0
 class PowerLawDecay:
     r"""Infinitely many eigenvalues :math:`\lambda_i = i^{-r}`.
 
-    Parameters
-    ----------
-    exponent : float
-        r, more than 1, so that the trace is finite, and at most 100.
+    The `exponent` r is more than 1, so that the trace is finite, and at most 100.
 
     Examples
     --------
@@ -142,7 +136,6 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     Parameters
     ----------
     decay : Decay
-        Eigenvalues; a power law's tail is a Hurwitz zeta function.
     horizon : array_like, shape (...)
         a; may be empty.
 
@@ -161,7 +154,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
 
 
 class BoundParts(NamedTuple):
-    """Summands of a bound, each of the shape of the step sizes."""
+    """Summands of a bound, each of the shape of the step sizes, and their sum."""
 
     bias: FloatArray
     variance: FloatArray
@@ -169,15 +162,7 @@ class BoundParts(NamedTuple):
 
     @property
     def total(self) -> FloatArray:
-        """Their sum."""
         return self.bias + self.variance + self.private
-
-
-class Minimum(NamedTuple):
-    """Best step size of a bound and the bound there."""
-
-    step_size: float
-    value: float
 
 
 def identity_bound(
@@ -232,7 +217,7 @@ def _bound(
 ) -> BoundParts:
     """Either bound, with products in an order in which none rounds to 0."""
     size = require_number("sample_size", sample_size, least=1, most=1e100)
-    eta = require_real("step_size", step_size, least=1e-100, most=MOST)
+    eta = np.asarray(step_size, dtype=float)
     tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     dimension = effective_dimension(decay, size * eta)
     variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
@@ -330,161 +315,3 @@ def _tail(values: FloatArray) -> FloatArray:
     """Sums of the entries after the first k, k from 1."""
     sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
     return sums
-
-
-def minimise_over_step_size(
-    bound: Callable[[FloatArray], ArrayLike], *, sample_size: float
-) -> Minimum:
-    """Least value of a bound over step sizes between 1/N and 1.
-
-    The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
-    logarithm, then two finer grids around the best.
-
-    Parameters
-    ----------
-    bound : callable
-        From step sizes, shape (m,), to values, shape (m,), which may be infinite.
-    sample_size : float
-        N.
-
-    Examples
-    --------
-    >>> best = minimise_over_step_size(lambda eta: 1 / (1e6 * eta) + eta, sample_size=1e6)
-    >>> round(best.step_size * 1e3, 3)
-    1.0
-    """
-    require_callable("bound", bound)
-    least = 1 / require_number("sample_size", sample_size, least=1, most=1e100)
-    low, high = np.log(least), 0.0
-    best = Minimum(np.nan, np.inf)
-    for points in (600, 200, 200):
-        grid = np.linspace(low, high, points)
-        # Exponentials of the ends' logarithms may round to beyond the ends.
-        steps = np.clip(np.exp(grid), least, 1.0)
-        values = require_array("bound", bound(steps), shape=grid.shape, infinite=True)
-        at = int(np.argmin(values))
-        if values[at] < best.value or np.isnan(best.step_size):
-            best = Minimum(float(steps[at]), float(values[at]))
-        low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
-    return best
-
-
-def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
-    """x of the least-squares fit log(value) = c - x log(N).
-
-    Parameters
-    ----------
-    sample_sizes, values : array_like, shape (m,)
-        More than 0; at least two different sizes.
-    """
-    sizes = require_array("sample_sizes", sample_sizes, shape=(None,), above=0)
-    risks = require_array("values", values, shape=sizes.shape, above=0)
-    logs = _log_ratios(sizes)
-    if not np.any(logs):
-        raise ValueError("sample_sizes must hold at least two sizes, got one")
-    logs = logs - np.mean(logs)
-    return float(-(logs @ _log_ratios(risks)) / (logs @ logs))
-
-
-def _log_ratios(values: FloatArray) -> FloatArray:
-    """Logarithms of the values over the first, with the digits of small differences."""
-    first = values[0]
-    near = np.abs(values - first) < first / 2
-    ratios = np.log1p((np.where(near, values, first) - first) / first)
-    return np.where(near, ratios, np.log(values) - np.log(first))
-
-
-Number = TypeVar("Number", Fraction, float)
-# For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
-# Corollaries 4.4 and 4.6).
-EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
-
-
-def nonprivate_exponent(decay: Number) -> Number:
-    """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (anon2024, Table 1)."""
-    r = _exact("decay", decay, above=1, most=MOST)
-    return r / (1 + r)
-
-
-def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I; r/(1+2r) at a constant ε, p = 0.
-
-    .. math:: x = \frac r{1+r} - \frac r{1+2r}\max\Big(0, \frac r{1+r} - 2p\Big)
-
-    Examples
-    --------
-    >>> identity_exponent(Fraction(2))
-    Fraction(2, 5)
-
-    Source
-    ------
-    anon2024, Corollary 4.4.
-    """
-    best, spared = nonprivate_exponent(decay), 2 * _exact("epsilon_power", epsilon_power)
-    return best - decay / (1 + 2 * decay) * max(0 * best, best - spared)
-
-
-def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη).
-
-    .. math:: x = \frac r{1+r} - \max\Big(0,
-        \frac r{3+r}\Big(\frac 2{1+r} - 2p\Big),
-        \frac r{1+3r}\Big(\frac{r-1}{1+r} - 2p\Big)\Big)
-
-    Examples
-    --------
-    >>> [designed_exponent(Fraction(r)) for r in (2, 5, 6)]
-    [Fraction(2, 5), Fraction(5, 8), Fraction(12, 19)]
-
-    Source
-    ------
-    anon2024, Corollary 4.6.
-    """
-    best, spared = nonprivate_exponent(decay), 2 * _exact("epsilon_power", epsilon_power)
-    first = decay / (3 + decay) * (2 / (1 + decay) - spared)
-    second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - spared)
-    return best - max(0 * best, first, second)
-
-
-def identity_threshold(decay: Number) -> Number:
-    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4)."""
-    return nonprivate_exponent(decay) / 2
-
-
-def designed_threshold(decay: Number) -> Number:
-    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6)."""
-    r = _exact("decay", decay, above=1, most=MOST)
-    return max(1 / (1 + r), (r - 1) / (2 + 2 * r))
-
-
-def switch_points() -> dict[str, Fraction]:
-    """Whole decay exponents at which the rates change character: two of them are equal.
-
-    Returns
-    -------
-    dict
-        `better`: where the designed Σ's exponent passes that of Σ = I at constant ε;
-        `branch`: where its own minimum changes branch; `threshold`: where its ε threshold does;
-        `threshold_better`: where its threshold falls below that of Σ = I.
-
-    Source
-    ------
-    anon2024, abstract and Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
-    """
-
-    def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
-        return next(r for r in map(Fraction, range(2, 100)) if gap(r) == 0)
-
-    return {
-        "better": first(lambda r: designed_exponent(r) - identity_exponent(r)),
-        "branch": first(lambda r: r / (3 + r) - 2 * r / (1 + 3 * r)),
-        "threshold": first(lambda r: 1 / (1 + r) - (r - 1) / (2 + 2 * r)),
-        "threshold_better": first(lambda r: designed_threshold(r) - identity_threshold(r)),
-    }
-
-
-def _exact(name: str, value: Any, **bounds: float) -> Any:
-    """A whole number or a fraction in range as it is, another number as a float."""
-    exact = isinstance(value, (int, Fraction))
-    number = require_number(name, float(value) if exact else value, **bounds)
-    return value if exact else number

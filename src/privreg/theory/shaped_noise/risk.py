@@ -28,14 +28,13 @@ from privreg.checks import (
 
 
 class RiskParts(NamedTuple):
-    """Mean excess risk of the average iterate by its causes."""
+    """Mean excess risk of the average iterate by its causes, and their sum."""
 
     bias: float
     label_noise: float
 
     @property
     def total(self) -> float:
-        """Their sum."""
         return self.bias + self.label_noise
 
 
@@ -307,14 +306,13 @@ def privacy_error(
     Parameters
     ----------
     factor : array_like, shape (d,)
-        V(ηλ_i) of the noise's correlation in time, at least 0.
+        V(ηλ_i) of the noise's correlation in time.
     eigenvalues, covariance, step_size, sample_size, noise_std
         As in `private_risk`: λ, Σ_ii, η, N and σ.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape, std = _noise(lam, covariance, noise_std)
-    weight = require_array("factor", factor, shape=lam.shape, least=0)
-    return 0.5 * (std * eta / size) ** 2 * float(np.sum(lam * shape * weight))
+    return 0.5 * (std * eta / size) ** 2 * float(np.sum(lam * shape * np.asarray(factor)))
 
 
 def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]:

@@ -14,11 +14,11 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import jackknife
+from reproduction.papers.anon2024.rates import Minimum, minimise_over_step_size
 
 if TYPE_CHECKING:
     from privreg.noise.streams import Correlation
     from privreg.theory.shaped_noise.bounds import Decay as Law
-    from privreg.theory.shaped_noise.bounds import Minimum
     from privreg.theory.shaped_noise.risk import RiskParts
 
 CORRELATIONS = ("tree", "independent", "square root")
@@ -200,7 +200,7 @@ def least_bound(method: str, law: Law, size: float, noise_multiplier: float) -> 
         private = 1 / size + 2 * eta * np.sqrt(law.squared_trace / size)
         return found + (noise_multiplier * effective_dimension(law, size * eta)) ** 2 * private
 
-    return bounds.minimise_over_step_size(total, sample_size=size)
+    return minimise_over_step_size(total, sample_size=size)
 
 
 def leave_one_out_forms(lam: np.ndarray, normals: np.ndarray, ridge: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.rates import fitted_exponent
 
 PLACE = "Corollaries 4.3 and 4.5, Theorem 4.1"
 
@@ -35,7 +36,7 @@ AXES = setting.AXES | {
 )
 def least(parameters: Parameters, noise: str, algorithm: str, decay: float) -> dict:
     from privreg.algorithms.shaped_dp_ftrl import published_noise_multiplier
-    from privreg.theory.shaped_noise.bounds import PowerLawDecay, fitted_exponent
+    from privreg.theory.shaped_noise.bounds import PowerLawDecay
 
     law, sizes, epsilon = PowerLawDecay(decay), parameters.sample_sizes.values(), parameters.epsilon
     bounds = []

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.shaped_noise import bounds
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
+from reproduction.papers.anon2024 import rates
 from reproduction.papers.anon2024.setting import AXES as SETTING
 from reproduction.papers.anon2024.setting import METHODS, Decay, least_bound
 
@@ -55,7 +55,7 @@ AXES = SETTING | {
     "noise_power": Axis("power q of tau = N^-q", (0.0, 0.1, 0.6)),
     # On either side of N^(-1/4).
     "small_power": Axis(POWER, (-0.1, -0.4)),
-    "change": Axis("what changes", list(bounds.switch_points())),
+    "change": Axis("what changes", list(rates.switch_points())),
 }
 
 
@@ -123,7 +123,7 @@ def step_sizes(
     at_squared_threshold_gap="distance to it at the square of that budget",
 )
 def thresholds(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
-    threshold = float(getattr(bounds, f"{private_algorithm}_threshold")(decay))
+    threshold = float(getattr(rates, f"{private_algorithm}_threshold")(decay))
     without = _printed("non-private", decay)
     at, at_squared = (
         abs(parameters.fit(private_algorithm, decay, power) - without)
@@ -165,7 +165,7 @@ def budgets(parameters: Parameters, algorithm: str, decay: float) -> dict:
     exponential_gap="distance of fit and Table 1",
 )
 def exponential(parameters: Parameters, algorithm: str) -> dict:
-    printed = float(bounds.EXPONENTIAL_EXPONENTS[METHODS.index(algorithm)])
+    printed = float(rates.EXPONENTIAL_EXPONENTS[METHODS.index(algorithm)])
     fitted, gap = parameters.fit(algorithm), abs(parameters.fit(algorithm) - printed)
     return {"exponential": printed, "exponential_fitted": fitted, "exponential_gap": gap}
 
@@ -243,7 +243,7 @@ def exponential_dimension() -> float:
 
 @per("change", switch="decay exponent of the change")
 def switches(change: str) -> float:
-    return float(bounds.switch_points()[change])
+    return float(rates.switch_points()[change])
 
 
 theory = stage(AXES, blocks_of=globals())
@@ -257,18 +257,16 @@ def _law(decay: float | None = None) -> PowerLawDecay | ExponentialDecay:
 
 def _printed(method: str, decay: float, power: float = 0.0) -> float:
     if method == "non-private":
-        return float(bounds.nonprivate_exponent(decay))
-    return float(getattr(bounds, f"{method}_exponent")(decay, epsilon_power=power))
+        return float(rates.nonprivate_exponent(decay))
+    return float(getattr(rates, f"{method}_exponent")(decay, epsilon_power=power))
 
 
 @cache
 def _fit(method: str, decay: float | None, sizes: q.SizeAxis, power: float) -> float:
     """With the noise of Theorem 4.1 without its constants and logarithms."""
-    from privreg.theory.shaped_noise.bounds import fitted_exponent
-
     values = []
     for size in map(float, sizes.values()):
         epsilon = size**power
         multiplier = float(np.sqrt((1 + epsilon) / 2)) / epsilon
         values.append(least_bound(method, _law(decay), size, multiplier).value)
-    return fitted_exponent(sizes.values(), values)
+    return rates.fitted_exponent(sizes.values(), values)
