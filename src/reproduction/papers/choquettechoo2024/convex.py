@@ -87,8 +87,8 @@ class SectorProgram:
         multiplier: str = "sound",
         nodes_per_panel: int = 24,
     ) -> None:
-        self.strong_convexity, self.smoothness = float(strong_convexity), float(smoothness)
-        self.step_size, self.lags = float(step_size), lags
+        self.strong_convexity, self.smoothness = strong_convexity, smoothness
+        self.step_size, self.lags = step_size, lags
         self.sign = -1.0 if multiplier == "sound" else 1.0
         width = min(1.0, self.step_size * self.strong_convexity)
         self.frequencies, self.weights = frequency_rule(width, nodes_per_panel=nodes_per_panel)
@@ -163,7 +163,7 @@ def quadratic_envelope(
 
     with μ ≤ L and ηL at most 1.
     """
-    mu, smooth, eta = map(float, (strong_convexity, smoothness, step_size))
+    mu, smooth, eta = strong_convexity, smoothness, step_size
     worst = np.clip(2.0 * np.sin(frequencies / 2.0) ** 2, eta * mu, eta * smooth)
     return eta**2 / squared_distance(frequencies, worst)
 

@@ -57,14 +57,14 @@ theory = stage(AXES, tuned)
 
 
 def _tuned_risk(parameters: Parameters, dimension: int, steps: int, algorithm: str) -> float:
-    from reproduction.papers.choquettechoo2024 import tuned_steps
+    from privreg.theory.correlated_noise import finite_time
 
     eigenvalues = power_law(dimension, parameters.decay)
-    damped = tuned_steps.damped_noise(eigenvalues[-1])
-    return tuned_steps.tune_step_size(
+    damped = finite_time.damped_noise(eigenvalues[-1])
+    return finite_time.tune_step_size(
         eigenvalues,
         steps=steps,
-        correlations=tuned_steps.independent_noise if algorithm == "dp_sgd" else damped,
+        correlations=finite_time.independent_noise if algorithm == "dp_sgd" else damped,
         noise_multiplier=(2 * parameters.rho) ** -0.5,
         clip_norm=parameters.clip_norm,
         initial_error=np.full(dimension, parameters.distance / np.sqrt(dimension)),
