@@ -12,6 +12,7 @@ from privreg.spectra import Spectrum
 from privreg.theory import huber_descent
 from privreg.theory.correlated_noise import bounds as ftrl_bounds
 from privreg.theory.correlated_noise import stationary
+from privreg.theory.correlated_noise.bounds import SectorProgram, quadratic_envelope
 from privreg.theory.correlated_noise.finite_time import error_curve
 from privreg.theory.correlated_noise.stationary import stability_limit
 from privreg.theory.full_batch_dpgd import gradient_descent_law
@@ -36,6 +37,7 @@ from privreg.theory.shaped_noise.bounds import (
 )
 
 INDEPENDENT = stationary.StationaryNoise.independent()
+PROGRAM = partial(SectorProgram, strong_convexity=0.5, step_size=1.0, lags=2, nodes_per_panel=2)
 CURVE = partial(error_curve, step_size=0.1, coefficients=[1.0], steps=1)
 ONE_PASS = {"aspect_ratio": 0.1, "clip_constant": 1.0, "label_noise_std": 0.1, "zcdp_root": 1.0}
 GENERAL = partial(
@@ -77,6 +79,13 @@ class Rising:
     ("call", "message"),
     [
         # Correlated noise
+        (partial(PROGRAM, strong_convexity=2.0), "strong_convexity"),
+        (partial(PROGRAM, step_size=2.0), "step_size must be at least 2e-10 and less than 2"),
+        (partial(PROGRAM().bound, [1.0]), "power must have shape"),
+        (
+            partial(quadratic_envelope, 0.1, strong_convexity=0.5, smoothness=1.0, step_size=2.0),
+            "step_size",
+        ),
         (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must be at most steps"),
         (partial(CURVE, [1.0], initial_error=[1.0, 2.0]), "initial_error must have shape"),
         (partial(CURVE, [1.0], step_size=60.0, steps=500), "step_size must be small enough"),

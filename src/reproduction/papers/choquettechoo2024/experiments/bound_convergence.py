@@ -41,7 +41,7 @@ AXES = {
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
     """Of DP-SGD on uniform grids over that on a graded one; of the optimum after each round."""
-    from reproduction.papers.choquettechoo2024.convex import SectorProgram
+    from privreg.theory.correlated_noise.bounds import SectorProgram
 
     def program_of() -> SectorProgram:
         convexity, lags = 1 / condition_number, parameters.lags

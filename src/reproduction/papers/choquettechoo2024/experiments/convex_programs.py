@@ -14,7 +14,7 @@ from reproduction.engine.trials import track
 from reproduction.papers.choquettechoo2024.regression import family_noise
 
 if TYPE_CHECKING:
-    from reproduction.papers.choquettechoo2024.convex import ConvexBound
+    from privreg.theory.correlated_noise.bounds import ConvexBound
 
 PLACE = "Theorems 3.1 and E.1, Figure 3"
 ALGORITHMS = ("dp_sgd", "dp_ftrl", "optimised")
@@ -133,7 +133,7 @@ def _constraint(
 
 def _solve(parameters: Parameters, step_size: float, strong_convexity: float) -> list:
     """Bound, envelope and risk of a quadratic, by multiplier and algorithm."""
-    from reproduction.papers.choquettechoo2024.convex import SectorProgram, quadratic_envelope
+    from privreg.theory.correlated_noise.bounds import SectorProgram, quadratic_envelope
 
     curvatures: dict[str, Any] = {"strong_convexity": strong_convexity, "step_size": step_size}
     rows = []

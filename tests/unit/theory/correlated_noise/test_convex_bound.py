@@ -10,8 +10,8 @@ from mpmath import mp
 from scipy.optimize import minimize
 
 from privreg.checks import AccuracyWarning
+from privreg.theory.correlated_noise.bounds import SectorProgram, quadratic_envelope
 from privreg.theory.correlated_noise.stationary import StationaryNoise
-from reproduction.papers.choquettechoo2024.convex import SectorProgram, quadratic_envelope
 
 
 def sector_sum(gradient, points, multiplier, *, mu, smooth):
