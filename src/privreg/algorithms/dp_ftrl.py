@@ -166,13 +166,14 @@ class FTRLMechanism(Immutable):
         1.4618
         """
         require_instance("budget", budget, Budget)
-        clip_norm = require_scale("clip_norm", clip_norm)
-        change = _record_change(clip_norm, budget.neighbours)
-        decoder = require_real("decoder", decoder)
-        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)
+        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)  # type: ignore[arg-type]
+        change = _record_change(silent.clip_norm, budget.neighbours)
         std = silent.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
-            raise ValueError(f"decoder must keep {budget} with noise of at most 1e12, got {std:g}")
+            raise ValueError(
+                f"clip_norm must be one that noise of at most 1e12 can hide at {budget}, "
+                f"got {clip_norm} and noise of {std:g}"
+            )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(silent, "gradient_noise_std", std)
         return silent

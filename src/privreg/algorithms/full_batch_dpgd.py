@@ -27,19 +27,16 @@ from privreg.algorithms.settings import (
     require_increasing,
 )
 from privreg.checks import (
-    LEAST,
     MOST,
     FloatArray,
     Immutable,
     Rebuilt,
     frozen,
-    require_broadcast,
     require_count,
     require_number,
     require_real,
     require_rng,
     require_scale,
-    short,
 )
 from privreg.kernels import standard_normal
 from privreg.privacy.budget import (
@@ -294,7 +291,7 @@ def full_batch_noise_std(
     clip_norm : array_like, shape (...)
         Clipping bound γ on a row's gradient norm, from 1e-12 to 1e12; `inf` is none.
     rho : array_like, shape (...)
-        Total zCDP budget ρ, from 1e-12 on; `inf` asks for nothing.
+        Total zCDP budget ρ, more than 0; `inf` asks for nothing.
     sample_size : float
         What the run divides its sums by, n, at least 1 and at most 1e15.
     gradients : array_like, shape (...)
@@ -319,10 +316,8 @@ def full_batch_noise_std(
     n = require_number("sample_size", sample_size, least=1, most=1e15)
     count = require_real("gradients", gradients, least=1)
     bound = require_clip_norm(clip_norm)
-    total = require_real("rho", rho, least=LEAST, infinite=True)
-    require_broadcast(clip_norm=bound, rho=total, gradients=count)
     change = sum_sensitivity(bound, neighbours=neighbours) / n
-    return np.sqrt(count) * gaussian_noise_std(sensitivity=change, rho=total)
+    return np.sqrt(count) * gaussian_noise_std(sensitivity=change, rho=rho)
 
 
 def full_batch_dpgd(
@@ -400,17 +395,12 @@ def full_batch_dpgd(
     """
     noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=MOST)
     bounds = require_clip_norm(clip_norm)
-    require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
     bounds, noise = map(frozen, np.broadcast_arrays(bounds, noise))
     if bounds.size == 0:
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_scale("step_size", step_size)
     require_rng("rng", rng)
-    if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
-        raise ValueError(
-            f"screening must be a truth value or ScreenedSamples, got {short(screening)}"
-        )
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
         if not screened.is_of(samples):

@@ -23,9 +23,7 @@ from privreg.checks import (
     require_answer,
     require_array,
     require_count,
-    require_real,
     require_rows,
-    require_scale,
 )
 
 T = TypeVar("T")
@@ -165,7 +163,8 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Gram matrix XᵀX, shape (p, p), and moment Xᵀy, shape (p,), in one pass. Not private."""
     samples = as_samples(samples)
     gram, moment = sum_moments(samples.chunks(), samples.dimension)
-    return require_answer("samples", gram), require_answer("samples", moment)
+    require_answer("samples", np.vstack([gram, moment]))
+    return gram, moment
 
 
 def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, FloatArray]:
@@ -294,8 +293,7 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 
     Weights below 1e-30 W count as 0.
     """
-    bound = require_scale("bound", bound)
-    shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound
+    shares = np.clip(np.asarray(weights, dtype=float), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))
 
 

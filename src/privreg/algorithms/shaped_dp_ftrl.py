@@ -65,14 +65,12 @@ def shaped_budget(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
     """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
-    multiplier = require_scale("noise_multiplier", noise_multiplier)
-    ratio = _sensitivity(neighbours, correlation, steps) / multiplier
+    ratio = _sensitivity(neighbours, correlation, steps) / noise_multiplier
     return Budget.half_square(ratio, neighbours=neighbours)
 
 
 def _sensitivity(neighbours: Neighbours | str, correlation: Correlation, steps: int) -> float:
     change = float(sum_sensitivity(1.0, neighbours=require_places(neighbours)))
-    require_instance("correlation", correlation, Correlation)  # type: ignore[type-abstract]
     return change * correlation.sensitivity(steps)
 
 
@@ -237,8 +235,7 @@ class ShapedMechanism(Rebuilt):
         covariance, correlation, clipping, sample_size
             Those of the class.
         """
-        steps = require_count("sample_size", sample_size, least=2) - 1
-        multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=steps)
+        multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=sample_size - 1)
         return cls(covariance, correlation, clipping, multiplier, sample_size)
 
     def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
