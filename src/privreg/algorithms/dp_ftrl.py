@@ -119,9 +119,8 @@ class FTRLMechanism(Immutable):
         size = require_count("sample_size", self.sample_size)
         batch = require_count("batch_size", self.batch_size)
         steps = require_count("epochs", self.epochs) * ceil(size / batch)
-        given = require_real("decoder", self.decoder, least=-MOST, most=MOST)
         # The sensitivity below is that of these numbers for as long as they are used.
-        decoder = require_frozen("decoder", given, shape=(steps,) * (2 if given.ndim == 2 else 1))
+        decoder = require_frozen("decoder", self.decoder, shape=(..., steps))
         std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=MOST)
         clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
         object.__setattr__(self, "gradient_noise_std", std)
@@ -141,17 +140,10 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""The least noise at which all iterates together keep a budget.
+        r"""The least noise at which all iterates together keep a budget with a finite clip norm.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
-
-        Parameters
-        ----------
-        decoder, clip_norm, sample_size, epochs, batch_size
-            Those of the class; the clip norm is finite.
-        budget : Budget
-            Of the release of all iterates; its neighbours are replace-one or zero-out.
 
         Examples
         --------
@@ -253,7 +245,7 @@ def dp_ftrl(
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
         η, more than 0 (the proofs of choquettechoo2024 take 4e-13) and at most 1e12, chosen without
-        looking at the data.
+        looking at the data. Steps so large that the iterates overflow are refused.
     rng : Generator
         Source of the noise.
     ridge : float
@@ -262,11 +254,6 @@ def dp_ftrl(
         θ_0, independent of the data, at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
-
-    Raises
-    ------
-    ValueError
-        If the iterates overflow because the steps are too large.
 
     Guarantee
     ---------

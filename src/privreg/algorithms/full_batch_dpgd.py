@@ -32,6 +32,7 @@ from privreg.checks import (
     Immutable,
     Rebuilt,
     frozen,
+    require_array,
     require_count,
     require_number,
     require_real,
@@ -70,10 +71,6 @@ class ScreenedSamples(Immutable):
     gram: FloatArray = field(repr=False)
     moment: FloatArray = field(repr=False)
     kept: Chunk = field(repr=False)
-
-    def is_of(self, samples: Samples) -> bool:
-        """Whether it was these samples that were screened."""
-        return samples is self.samples or samples is getattr(self.samples, "samples", None)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
         """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
@@ -350,7 +347,7 @@ def full_batch_dpgd(
     clip_norm : array_like, shape settings
         Clipping bound γ, from 1e-12 to 1e12; or `inf`, which clips nothing.
     step_size : float
-        Step size η, from 1e-12 to 1e12.
+        Step size η, from 1e-12 to 1e12; one so large that the iterates overflow is refused.
     gradient_noise_std : array_like, shape settings
         λ of `full_batch_noise_std`, which is 0 or more and at most 1e12; broadcast with
         `clip_norm`. All settings of a run share its standard normal draws: only one of them may be
@@ -374,11 +371,6 @@ def full_batch_dpgd(
         the caller's screening of these samples at a bound no larger than any in `clip_norm`, which
         is checked. The iterates agree with those of the plain pass up to rounding.
 
-    Raises
-    ------
-    ValueError
-        If the iterates overflow because the step size is too large.
-
     Guarantee
     ---------
     One run's iterates together are ρ-zCDP with ρ = T (2γ/n)² / (2λ²) under replace-one neighbours,
@@ -393,17 +385,18 @@ def full_batch_dpgd(
     ------
     brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
     """
-    noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=MOST)
+    noise = require_array(
+        "gradient_noise_std", gradient_noise_std, shape=(...,), least=0, most=MOST
+    )
     bounds = require_clip_norm(clip_norm)
     bounds, noise = map(frozen, np.broadcast_arrays(bounds, noise))
-    if bounds.size == 0:
-        raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_scale("step_size", step_size)
     require_rng("rng", rng)
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
-        if not screened.is_of(samples):
+        known = screened.samples
+        if samples is not known and samples is not getattr(known, "samples", None):
             raise ValueError("screening must be of these samples, got one of others")
         if screened.clip_norm > bounds.min():
             raise ValueError(
@@ -411,7 +404,7 @@ def full_batch_dpgd(
                 f"clip_norm, got {screened.clip_norm:g}"
             )
         # What was screened knows what rows it gave.
-        samples = screened.samples
+        samples = known
     samples = as_samples(samples)
     rows, p = samples.sample_size, samples.dimension
     # Which relation it is for is said at the release, which asks for a declared number itself.

@@ -312,8 +312,7 @@ def _run(
     noises = require_array(
         "gradient_noise_stds", gradient_noise_stds, shape=(None,), least=0, most=MOST
     )
-    clip_norms = require_clip_norm(clip_norms, name="clip_norms")
-    clip_norms = require_array("clip_norms", clip_norms, shape=(None,), infinite=True)
+    clip_norms = require_clip_norm(clip_norms, name="clip_norms", shape=(None,))
     ridge = require_scale("ridge", ridge, zero=True)
     require_rng("rng", rng)
     settings = noises.size * clip_norms.size

@@ -443,16 +443,8 @@ class Mechanism(Immutable):
     ) -> Mechanism:
         """The noise that spends the whole budget on every sample, equation (4.2).
 
-        Parameters
-        ----------
-        schedule : Schedule
-            Learning rate; its amplitudes are broadcast with `clip_constant`, and flattened.
-        sample_size, dimension : int
-            At least 1.
-        budget : Budget
-            For replace-one neighbours.
-        clip_constant : array_like
-            Clipping constant c in units of the residual: the norm is c sqrt(dimension).
+        Gradients are clipped to the norm c sqrt(dimension), where the clipping constants c are in
+        units of the residual. They are broadcast with the schedule's amplitudes, and flattened.
         """
         steps = step_shape(schedule, sample_size)
         amplitude, constant = np.broadcast_arrays(

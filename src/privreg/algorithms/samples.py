@@ -123,7 +123,7 @@ class _CheckedSamples:
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
         self.sample_size = require_count("samples: sample_size", samples.sample_size, least=0)
-        self.dimension = require_count("samples: dimension", samples.dimension)
+        self.dimension = samples.dimension
         self._checksums: tuple[int, int] | None = None
 
     def chunks(self) -> Iterator[Chunk]:

@@ -12,19 +12,21 @@ from privreg.checks import (
     LEAST,
     MOST,
     FloatArray,
+    Shape,
     require_array,
     require_counts,
     require_instance,
-    require_real,
     short,
 )
 from privreg.privacy.budget import Neighbours
 from privreg.privacy.release import OneOfMany
 
 
-def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms of the domain, or infinite ones."""
-    bounds = require_real(name, clip_norm, least=LEAST, infinite=True)
+def require_clip_norm(
+    clip_norm: ArrayLike, *, name: str = "clip_norm", shape: Shape = (...,)
+) -> FloatArray:
+    """Clipping norms of the domain, or infinite ones; at least one."""
+    bounds = require_array(name, clip_norm, shape=shape, least=LEAST, infinite=True)
     if np.any((bounds > MOST) & np.isfinite(bounds)):
         raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
     return bounds

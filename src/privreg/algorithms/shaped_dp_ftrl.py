@@ -226,15 +226,7 @@ class ShapedMechanism(Rebuilt):
         clipping: FixedClip | ResidualClip,
         sample_size: int,
     ) -> ShapedMechanism:
-        """The least noise at which all iterates together keep a budget.
-
-        Parameters
-        ----------
-        budget : Budget
-            For replace-one or zero-out neighbours.
-        covariance, correlation, clipping, sample_size
-            Those of the class.
-        """
+        """The least noise at which all iterates keep a budget for replace-one or zero-out."""
         multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=sample_size - 1)
         return cls(covariance, correlation, clipping, multiplier, sample_size)
 
