@@ -175,7 +175,7 @@ def adassp(
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon : float
-        ε, from 1e-12 to 6 (L - √(2 L ln(1/δ) / 3)) with L = ln(6/δ).
+        ε, from 1e-12 to `largest_epsilon`.
     delta : float
         δ in (0, 1).
     rng : Generator

@@ -24,7 +24,7 @@ from privreg.algorithms.settings import (
     initial_point,
     require_increasing,
     require_places,
-    require_samples_of,
+    require_run,
 )
 from privreg.checks import (
     LEAST,
@@ -36,7 +36,6 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
-    require_rng,
     require_scale,
     short,
 )
@@ -283,8 +282,7 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
-    samples = require_samples_of(mechanism, FTRLMechanism, samples)
-    require_rng("rng", rng)
+    samples = require_run(mechanism, FTRLMechanism, samples, rng)
     steps, p = mechanism.steps, samples.dimension
     sizes = require_real("step_size", step_size, above=0, most=MOST)
     if sizes.shape not in ((), (steps,)):

@@ -307,7 +307,7 @@ def _run(
     steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
     rows, labels = np.empty((0, 0)), np.empty(0)
     if data is not None:
-        rows, labels = checked_data(*data, sample_size=steps.size, dimension=records.dimension)
+        rows, labels = checked_data(*data, shape=(steps.size, records.dimension))
     start = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
     noises = require_array(
         "gradient_noise_stds", gradient_noise_stds, shape=(None,), least=0, most=MOST

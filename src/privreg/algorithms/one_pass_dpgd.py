@@ -616,7 +616,7 @@ def fit_together(
     """As `fit` for several mechanisms: only one row of all results may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
-    features, labels = checked_data(features, labels, sample_size=runs.sample_size)
+    features, labels = checked_data(features, labels, shape=(runs.sample_size, None))
     dimension = features.shape[1]
     if runs.settings == 1 or dimension <= NARROW:
         parameters = _fit_rows(runs, features, labels, rng)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.checks import (
     FloatArray,
     Immutable,
+    Shape,
     frozen,
     require_answer,
     require_array,
@@ -190,17 +191,13 @@ def as_samples(samples: Samples) -> Samples:
 
 
 def checked_data(
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_size: int | None = None,
-    dimension: int | None = None,
+    features: ArrayLike, labels: ArrayLike, *, shape: Shape | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, p) and labels (n,), finite and double; n may be 0 unless required."""
-    if sample_size is None:
-        rows = require_rows("features", features, dimension=dimension)
+    """Features (n, p) and labels (n,), finite and double; n may be 0 unless a shape is given."""
+    if shape is None:
+        rows = require_rows("features", features)
     else:
-        rows = require_array("features", features, shape=(sample_size, dimension))
+        rows = require_array("features", features, shape=shape)
     return rows, require_array("labels", labels, shape=rows.shape[:1])
 
 

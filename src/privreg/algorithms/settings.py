@@ -16,6 +16,7 @@ from privreg.checks import (
     require_array,
     require_counts,
     require_instance,
+    require_rng,
     short,
 )
 from privreg.privacy.budget import Neighbours
@@ -32,9 +33,12 @@ def require_clip_norm(
     return bounds
 
 
-def require_samples_of(mechanism: Any, kind: type[Any], samples: Samples) -> Samples:
-    """The data set of a mechanism of a kind, which has its number of rows."""
+def require_run(
+    mechanism: Any, kind: type[Any], samples: Samples, rng: np.random.Generator
+) -> Samples:
+    """The data set of a mechanism of a kind, with its number of rows, and a source of noise."""
     require_instance("mechanism", mechanism, kind)
+    require_rng("rng", rng)
     samples = as_samples(samples)
     if samples.sample_size != mechanism.sample_size:
         raise ValueError(

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from privreg.algorithms.samples import Chunk, Samples, clippable_chunks
-from privreg.algorithms.settings import require_places, require_samples_of
+from privreg.algorithms.settings import require_places, require_run
 from privreg.checks import (
     MOST,
     FloatArray,
@@ -29,7 +29,6 @@ from privreg.checks import (
     require_count,
     require_frozen,
     require_instance,
-    require_rng,
     require_scale,
     short,
 )
@@ -132,8 +131,7 @@ def shaped_dp_ftrl(
     ------
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
-    samples = require_samples_of(mechanism, ShapedMechanism, samples)
-    require_rng("rng", rng)
+    samples = require_run(mechanism, ShapedMechanism, samples, rng)
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension
     if samples.dimension != dimension:
         raise ValueError(
