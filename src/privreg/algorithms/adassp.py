@@ -12,7 +12,6 @@ from privreg.algorithms.samples import Samples, as_samples, made
 from privreg.checks import (
     FloatArray,
     Immutable,
-    require_answer,
     require_instance,
     require_number,
     require_rng,
@@ -77,11 +76,7 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
     """Largest row norm and label in the data.
 
     A fit with these bounds, the diagnostic's `non_private`, carries no privacy guarantee: it serves
-    comparisons that favour AdaSSP on purpose. A table without rows has none.
-
-    Source
-    ------
-    brown2024 names no bounds; its text says that AdaSSP relies on prior ones.
+    comparisons that favour AdaSSP on purpose.
     """
     samples = as_samples(samples)
     extremes = [
@@ -109,7 +104,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
-    """Bounds of the domain."""
+    """Bounds of the domain, as numbers that cannot change."""
     require_instance("bounds", bounds, Bounds)
     scales = {f"bounds.{name}": value for name, value in bounds._asdict().items()}
     return Bounds(*require_scales(**scales))
@@ -129,7 +124,6 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
     ------
     Wang (2018), Algorithm 2, for add-remove; replace-one derived as above.
     """
-    bounds = require_bounds(bounds)
     square = bounds.feature_norm**2
     return Sensitivities(
         eigenvalue=square,
@@ -181,7 +175,7 @@ def adassp(
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon : float
-        ε, from 1e-12 to 6 (L - √(2 L ln(1/δ) / 3)) with L = ln(6/δ).
+        ε, from 1e-12 to `largest_epsilon`.
     delta : float
         δ in (0, 1).
     rng : Generator
@@ -209,7 +203,6 @@ def adassp(
     """
     epsilon = require_scale("epsilon", epsilon)
     delta = require_number("delta", delta, above=0, below=1)
-    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
     if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
@@ -251,12 +244,10 @@ def adassp_zcdp(
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
     require_instance("budget", budget, Budget)
-    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     return _fit(
         samples,
         bounds,
         float(np.sqrt(RELEASES / (2 * budget.rho))),
-        eigenvalue_shift=float(np.sqrt(-2 * np.log(ridge_failure))),
         neighbours=budget.neighbours,
         ridge_failure=ridge_failure,
         rng=rng,
@@ -288,16 +279,20 @@ def _fit(
     bounds: Bounds,
     multiplier: float,
     *,
-    eigenvalue_shift: float,
+    eigenvalue_shift: float | None = None,
     neighbours: Neighbours | str,
     ridge_failure: float,
     rng: np.random.Generator,
 ) -> FloatArray:
+    """The estimate; the eigenvalue's shift is by default that of a tail of `ridge_failure`."""
     require_rng("rng", rng)
-    limits = sensitivities(bounds, neighbours=neighbours)
+    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
+    if eigenvalue_shift is None:
+        eigenvalue_shift = float(np.sqrt(-2 * np.log(ridge_failure)))
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
     if sums.bounds != bounds:
         raise ValueError(f"bounds must be those of the sums, {sums.bounds}, got {bounds}")
+    limits = sensitivities(sums.bounds, neighbours=neighbours)
     gram, moment = sums.gram, sums.moment
     p = len(moment)
     smallest = float(np.linalg.eigvalsh(gram)[0])
@@ -316,4 +311,4 @@ def _fit(
         raise ValueError(
             "samples must have linearly independent features where there is no noise, got others"
         ) from None
-    return require_answer("samples and bounds", estimate)
+    return np.asarray(estimate)

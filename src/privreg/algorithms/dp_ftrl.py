@@ -24,7 +24,7 @@ from privreg.algorithms.settings import (
     initial_point,
     require_increasing,
     require_places,
-    require_samples_of,
+    require_run,
 )
 from privreg.checks import (
     LEAST,
@@ -36,7 +36,6 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
-    require_rng,
     require_scale,
     short,
 )
@@ -119,9 +118,8 @@ class FTRLMechanism(Immutable):
         size = require_count("sample_size", self.sample_size)
         batch = require_count("batch_size", self.batch_size)
         steps = require_count("epochs", self.epochs) * ceil(size / batch)
-        given = require_real("decoder", self.decoder, least=-MOST, most=MOST)
         # The sensitivity below is that of these numbers for as long as they are used.
-        decoder = require_frozen("decoder", given, shape=(steps,) * (2 if given.ndim == 2 else 1))
+        decoder = require_frozen("decoder", self.decoder, shape=(..., steps))
         std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=MOST)
         clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
         object.__setattr__(self, "gradient_noise_std", std)
@@ -141,17 +139,10 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""The least noise at which all iterates together keep a budget.
+        r"""The least noise at which all iterates together keep a budget with a finite clip norm.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
-
-        Parameters
-        ----------
-        decoder, clip_norm, sample_size, epochs, batch_size
-            Those of the class; the clip norm is finite.
-        budget : Budget
-            Of the release of all iterates; its neighbours are replace-one or zero-out.
 
         Examples
         --------
@@ -166,13 +157,14 @@ class FTRLMechanism(Immutable):
         1.4618
         """
         require_instance("budget", budget, Budget)
-        clip_norm = require_scale("clip_norm", clip_norm)
-        change = _record_change(clip_norm, budget.neighbours)
-        decoder = require_real("decoder", decoder)
-        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)
+        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)  # type: ignore[arg-type]
+        change = _record_change(silent.clip_norm, budget.neighbours)
         std = silent.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
-            raise ValueError(f"decoder must keep {budget} with noise of at most 1e12, got {std:g}")
+            raise ValueError(
+                f"clip_norm must be one that noise of at most 1e12 can hide at {budget}, "
+                f"got {clip_norm} and noise of {std:g}"
+            )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(silent, "gradient_noise_std", std)
         return silent
@@ -252,7 +244,7 @@ def dp_ftrl(
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
         η, more than 0 (the proofs of choquettechoo2024 take 4e-13) and at most 1e12, chosen without
-        looking at the data.
+        looking at the data. Steps so large that the iterates overflow are refused.
     rng : Generator
         Source of the noise.
     ridge : float
@@ -261,11 +253,6 @@ def dp_ftrl(
         θ_0, independent of the data, at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
-
-    Raises
-    ------
-    ValueError
-        If the iterates overflow because the steps are too large.
 
     Guarantee
     ---------
@@ -295,8 +282,7 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
-    samples = require_samples_of(mechanism, FTRLMechanism, samples)
-    require_rng("rng", rng)
+    samples = require_run(mechanism, FTRLMechanism, samples, rng)
     steps, p = mechanism.steps, samples.dimension
     sizes = require_real("step_size", step_size, above=0, most=MOST)
     if sizes.shape not in ((), (steps,)):

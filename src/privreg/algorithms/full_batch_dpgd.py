@@ -27,19 +27,17 @@ from privreg.algorithms.settings import (
     require_increasing,
 )
 from privreg.checks import (
-    LEAST,
     MOST,
     FloatArray,
     Immutable,
     Rebuilt,
     frozen,
-    require_broadcast,
+    require_array,
     require_count,
     require_number,
     require_real,
     require_rng,
     require_scale,
-    short,
 )
 from privreg.kernels import standard_normal
 from privreg.privacy.budget import (
@@ -73,10 +71,6 @@ class ScreenedSamples(Immutable):
     gram: FloatArray = field(repr=False)
     moment: FloatArray = field(repr=False)
     kept: Chunk = field(repr=False)
-
-    def is_of(self, samples: Samples) -> bool:
-        """Whether it was these samples that were screened."""
-        return samples is self.samples or samples is getattr(self.samples, "samples", None)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
         """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
@@ -294,7 +288,7 @@ def full_batch_noise_std(
     clip_norm : array_like, shape (...)
         Clipping bound γ on a row's gradient norm, from 1e-12 to 1e12; `inf` is none.
     rho : array_like, shape (...)
-        Total zCDP budget ρ, from 1e-12 on; `inf` asks for nothing.
+        Total zCDP budget ρ, more than 0; `inf` asks for nothing.
     sample_size : float
         What the run divides its sums by, n, at least 1 and at most 1e15.
     gradients : array_like, shape (...)
@@ -319,10 +313,8 @@ def full_batch_noise_std(
     n = require_number("sample_size", sample_size, least=1, most=1e15)
     count = require_real("gradients", gradients, least=1)
     bound = require_clip_norm(clip_norm)
-    total = require_real("rho", rho, least=LEAST, infinite=True)
-    require_broadcast(clip_norm=bound, rho=total, gradients=count)
     change = sum_sensitivity(bound, neighbours=neighbours) / n
-    return np.sqrt(count) * gaussian_noise_std(sensitivity=change, rho=total)
+    return np.sqrt(count) * gaussian_noise_std(sensitivity=change, rho=rho)
 
 
 def full_batch_dpgd(
@@ -355,7 +347,7 @@ def full_batch_dpgd(
     clip_norm : array_like, shape settings
         Clipping bound γ, from 1e-12 to 1e12; or `inf`, which clips nothing.
     step_size : float
-        Step size η, from 1e-12 to 1e12.
+        Step size η, from 1e-12 to 1e12; one so large that the iterates overflow is refused.
     gradient_noise_std : array_like, shape settings
         λ of `full_batch_noise_std`, which is 0 or more and at most 1e12; broadcast with
         `clip_norm`. All settings of a run share its standard normal draws: only one of them may be
@@ -379,11 +371,6 @@ def full_batch_dpgd(
         the caller's screening of these samples at a bound no larger than any in `clip_norm`, which
         is checked. The iterates agree with those of the plain pass up to rounding.
 
-    Raises
-    ------
-    ValueError
-        If the iterates overflow because the step size is too large.
-
     Guarantee
     ---------
     One run's iterates together are ρ-zCDP with ρ = T (2γ/n)² / (2λ²) under replace-one neighbours,
@@ -398,22 +385,18 @@ def full_batch_dpgd(
     ------
     brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
     """
-    noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=MOST)
+    noise = require_array(
+        "gradient_noise_std", gradient_noise_std, shape=(...,), least=0, most=MOST
+    )
     bounds = require_clip_norm(clip_norm)
-    require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
     bounds, noise = map(frozen, np.broadcast_arrays(bounds, noise))
-    if bounds.size == 0:
-        raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_scale("step_size", step_size)
     require_rng("rng", rng)
-    if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
-        raise ValueError(
-            f"screening must be a truth value or ScreenedSamples, got {short(screening)}"
-        )
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
-        if not screened.is_of(samples):
+        known = screened.samples
+        if samples is not known and samples is not getattr(known, "samples", None):
             raise ValueError("screening must be of these samples, got one of others")
         if screened.clip_norm > bounds.min():
             raise ValueError(
@@ -421,7 +404,7 @@ def full_batch_dpgd(
                 f"clip_norm, got {screened.clip_norm:g}"
             )
         # What was screened knows what rows it gave.
-        samples = screened.samples
+        samples = known
     samples = as_samples(samples)
     rows, p = samples.sample_size, samples.dimension
     # Which relation it is for is said at the release, which asks for a declared number itself.

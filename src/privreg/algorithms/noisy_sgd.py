@@ -23,11 +23,8 @@ from privreg.checks import (
     require_answer,
     require_array,
     require_choice,
-    require_count,
     require_frozen,
     require_instance,
-    require_number,
-    require_real,
     require_rng,
     require_scale,
 )
@@ -93,9 +90,7 @@ class LinearRecords(Immutable):
         label_noise_clip: float = inf,
     ) -> LinearRecords:
         """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
-        truth = require_array("target", target, shape=(None,))
-        mean = require_number("mean", mean)
-        half_width = require_scale("half_width", half_width, zero=True)
+        truth = np.asarray(target)
         return cls(
             "uniform",
             np.full(truth.size, mean),
@@ -120,17 +115,12 @@ class LinearRecords(Immutable):
 
     def risk(self, parameters: ArrayLike) -> FloatArray:
         """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
-        point = require_array(
-            "parameters", parameters, shape=(..., self.dimension), least=-MOST, most=MOST
-        )
-        error = point - self.target
+        error = np.asarray(parameters, dtype=float) - self.target
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
         return np.asarray(0.5 * (excess + self._label_noise_square))
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Features of shape (count, d) and labels of shape (count,)."""
-        count = require_count("count", count)
-        require_rng("rng", rng)
         size = (count, self.dimension)
         if self.shape == "uniform":
             standard = sqrt(3.0) * (2.0 * rng.random(size) - 1.0)
@@ -302,13 +292,6 @@ def clipped_normal_variance(clip_norm: float) -> float:
     return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
 
 
-def _vector(name: str, numbers: FloatArray) -> FloatArray:
-    """One number or several, as a vector."""
-    if numbers.ndim > 1 or numbers.size == 0:
-        raise ValueError(f"{name} must be a number or a vector of them, got {numbers.shape}")
-    return numbers.flatten()
-
-
 def _run(
     records: LinearRecords,
     data: tuple[ArrayLike, ArrayLike] | None,
@@ -324,13 +307,12 @@ def _run(
     steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
     rows, labels = np.empty((0, 0)), np.empty(0)
     if data is not None:
-        rows, labels = checked_data(*data, sample_size=steps.size, dimension=records.dimension)
+        rows, labels = checked_data(*data, shape=(steps.size, records.dimension))
     start = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
-    noises = _vector(
-        "gradient_noise_stds",
-        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=MOST),
+    noises = require_array(
+        "gradient_noise_stds", gradient_noise_stds, shape=(None,), least=0, most=MOST
     )
-    clip_norms = _vector("clip_norms", require_clip_norm(clip_norms, name="clip_norms"))
+    clip_norms = require_clip_norm(clip_norms, name="clip_norms", shape=(None,))
     ridge = require_scale("ridge", ridge, zero=True)
     require_rng("rng", rng)
     settings = noises.size * clip_norms.size

@@ -58,12 +58,8 @@ def ols(samples: Samples) -> LeastSquares:
     Parameters
     ----------
     samples : Samples
-        Data with more rows than features; two passes, one for the Gram matrix, one for residuals.
-
-    Raises
-    ------
-    ValueError
-        If n ≤ p or the features are linearly dependent.
+        Data with more rows than features, which are linearly independent; two passes, one for the
+        Gram matrix, one for residuals.
 
     Source
     ------

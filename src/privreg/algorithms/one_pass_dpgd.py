@@ -28,11 +28,9 @@ from privreg.checks import (
     MOST,
     FloatArray,
     Immutable,
-    require_broadcast,
     require_count,
     require_frozen,
     require_instance,
-    require_real,
     require_rng,
     require_scales,
 )
@@ -367,8 +365,8 @@ def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
                 return 2 * centre * cube
 
 
-# Steps of clipped gradients up to here stay far from overflow in every intermediate.
-LARGEST_STEP = 1e30
+# Products of steps, amplitudes and norms up to here stay far from overflow.
+LARGEST = 1e30
 CHUNK, ROWS_OF_ONE = 32, 1024
 # Up to so many columns, inner products between the samples of a block cost more than they save.
 NARROW = 16
@@ -384,10 +382,9 @@ class Mechanism(Immutable):
     Parameters
     ----------
     step_shape, noise_shape : array_like, shape (sample_size,)
-        Step sizes and noise multipliers at unit amplitude, at least 0; kept as read-only copies.
-        Products of the largest with amplitude and clip norm are at most 1e30.
+        Step sizes and noise multipliers at unit amplitude, from 0 to 1e30.
     amplitude, clip_norm : array_like, shape (settings,)
-        At least 1e-12; the amplitude is at most 1e12.
+        From 1e-12 to 1e12, and from 1e-12 to 1e30.
     budget : Budget
         The promise, which the noise must keep; an infinite one promises nothing.
 
@@ -416,20 +413,15 @@ class Mechanism(Immutable):
         # What was checked is what will be used: these arrays are read-only.
         shape: tuple[int | None, ...] = (None,)
         for name, least, most in (
-            ("step_shape", 0.0, LARGEST_STEP),
-            ("noise_shape", 0.0, LARGEST_STEP),
+            ("step_shape", 0.0, LARGEST),
+            ("noise_shape", 0.0, LARGEST),
             ("amplitude", LEAST, MOST),
-            ("clip_norm", LEAST, LARGEST_STEP),
+            ("clip_norm", LEAST, LARGEST),
         ):
             shape = (None,) if name == "amplitude" else shape
             array = require_frozen(name, getattr(self, name), shape=shape, least=least, most=most)
             object.__setattr__(self, name, array)
             shape = array.shape
-        largest = max(np.max(self.step_shape), np.max(self.noise_shape))
-        if np.max(self.amplitude) * np.max(self.clip_norm) * largest > LARGEST_STEP:
-            raise ValueError(
-                f"amplitude must make steps of clipped gradients at most {LARGEST_STEP:g}"
-            )
         if self.budget.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
@@ -451,25 +443,13 @@ class Mechanism(Immutable):
     ) -> Mechanism:
         """The noise that spends the whole budget on every sample, equation (4.2).
 
-        Parameters
-        ----------
-        schedule : Schedule
-            Learning rate; its amplitudes are broadcast with `clip_constant`, and flattened.
-        sample_size, dimension : int
-            At least 1.
-        budget : Budget
-            For replace-one neighbours.
-        clip_constant : array_like
-            Clipping constant c in units of the residual, from 1e-12 to 1e12: the norm is
-            c sqrt(dimension).
+        Gradients are clipped to the norm c sqrt(dimension), where the clipping constants c are in
+        units of the residual. They are broadcast with the schedule's amplitudes, and flattened.
         """
         steps = step_shape(schedule, sample_size)
-        dimension = require_count("dimension", dimension)
-        require_instance("budget", budget, Budget)
-        initial = np.asarray(schedule.amplitude, dtype=float)
-        constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
-        require_broadcast(schedule=initial, clip_constant=constant)
-        amplitude, constant = np.broadcast_arrays(initial, constant)
+        amplitude, constant = np.broadcast_arrays(
+            np.asarray(schedule.amplitude, dtype=float), np.asarray(clip_constant, dtype=float)
+        )
         noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)
         return cls(steps, noise, amplitude.ravel().copy(), norm, budget)
@@ -544,7 +524,6 @@ def release(
     >>> found.budget, found.value.shape
     (Budget(rho=0.5, neighbours='replace-one'), (3,))
     """
-    require_instance("mechanism", mechanism, Mechanism)
     if mechanism.settings != 1 or not isfinite(mechanism.budget.rho):
         raise ValueError(
             "mechanism must have one setting and a finite budget for a release, "
@@ -637,7 +616,7 @@ def fit_together(
     """As `fit` for several mechanisms: only one row of all results may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
-    features, labels = checked_data(features, labels, sample_size=runs.sample_size)
+    features, labels = checked_data(features, labels, shape=(runs.sample_size, None))
     dimension = features.shape[1]
     if runs.settings == 1 or dimension <= NARROW:
         parameters = _fit_rows(runs, features, labels, rng)
@@ -685,9 +664,8 @@ def risk_paths_together(
     record: ArrayLike | None = None,
 ) -> list[FloatArray]:
     """As `risk_path` for several mechanisms."""
-    require_instance("model", model, LinearModel)
     runs = _Runs.of(mechanisms)
-    recorded = _recorded(runs, rng, record)
+    recorded = _recorded(runs, record)
     risk = np.empty((runs.settings, len(recorded)))
     errors = np.tile(-model.target, (runs.settings, 1))
     draw_and_step(
@@ -715,7 +693,7 @@ def isotropic_risk_paths_together(
         zero=True, target_norm=target_norm, label_noise_std=label_noise_std
     )
     runs = _Runs.of(mechanisms)
-    recorded = _recorded(runs, rng, record)
+    recorded = _recorded(runs, record)
     risk = np.empty((runs.settings, len(recorded)))
     isotropic_steps(rng, dimension, target_norm**2, label_noise_std, tuple(runs), recorded, risk)
     return [risk[part] for part in runs.parts]
@@ -800,8 +778,7 @@ def _fit_rows(
     return parameters[None] if one else np.ascontiguousarray(parameters.T)
 
 
-def _recorded(runs: _Runs, rng: np.random.Generator, record: ArrayLike | None) -> NDArray[np.int64]:
+def _recorded(runs: _Runs, record: ArrayLike | None) -> NDArray[np.int64]:
     """Steps to record, each of which the kernel will reach and fill."""
-    require_rng("rng", rng)
     steps = [runs.sample_size] if record is None else record
     return require_increasing("record", steps, least=0, most=runs.sample_size)

@@ -19,13 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.checks import (
     FloatArray,
     Immutable,
+    Shape,
     frozen,
     require_answer,
     require_array,
     require_count,
-    require_real,
     require_rows,
-    require_scale,
 )
 
 T = TypeVar("T")
@@ -125,7 +124,7 @@ class _CheckedSamples:
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
         self.sample_size = require_count("samples: sample_size", samples.sample_size, least=0)
-        self.dimension = require_count("samples: dimension", samples.dimension)
+        self.dimension = samples.dimension
         self._checksums: tuple[int, int] | None = None
 
     def chunks(self) -> Iterator[Chunk]:
@@ -165,7 +164,8 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Gram matrix XᵀX, shape (p, p), and moment Xᵀy, shape (p,), in one pass. Not private."""
     samples = as_samples(samples)
     gram, moment = sum_moments(samples.chunks(), samples.dimension)
-    return require_answer("samples", gram), require_answer("samples", moment)
+    require_answer("samples", np.vstack([gram, moment]))
+    return gram, moment
 
 
 def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, FloatArray]:
@@ -191,17 +191,13 @@ def as_samples(samples: Samples) -> Samples:
 
 
 def checked_data(
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    sample_size: int | None = None,
-    dimension: int | None = None,
+    features: ArrayLike, labels: ArrayLike, *, shape: Shape | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, p) and labels (n,), finite and double; n may be 0 unless required."""
-    if sample_size is None:
-        rows = require_rows("features", features, dimension=dimension)
+    """Features (n, p) and labels (n,), finite and double; n may be 0 unless a shape is given."""
+    if shape is None:
+        rows = require_rows("features", features)
     else:
-        rows = require_array("features", features, shape=(sample_size, dimension))
+        rows = require_array("features", features, shape=shape)
     return rows, require_array("labels", labels, shape=rows.shape[:1])
 
 
@@ -294,8 +290,7 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 
     Weights below 1e-30 W count as 0.
     """
-    bound = require_scale("bound", bound)
-    shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound
+    shares = np.clip(np.asarray(weights, dtype=float), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))
 
 

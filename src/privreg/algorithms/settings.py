@@ -12,27 +12,33 @@ from privreg.checks import (
     LEAST,
     MOST,
     FloatArray,
+    Shape,
     require_array,
     require_counts,
     require_instance,
-    require_real,
+    require_rng,
     short,
 )
 from privreg.privacy.budget import Neighbours
 from privreg.privacy.release import OneOfMany
 
 
-def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms of the domain, or infinite ones."""
-    bounds = require_real(name, clip_norm, least=LEAST, infinite=True)
+def require_clip_norm(
+    clip_norm: ArrayLike, *, name: str = "clip_norm", shape: Shape = (...,)
+) -> FloatArray:
+    """Clipping norms of the domain, or infinite ones; at least one."""
+    bounds = require_array(name, clip_norm, shape=shape, least=LEAST, infinite=True)
     if np.any((bounds > MOST) & np.isfinite(bounds)):
         raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
     return bounds
 
 
-def require_samples_of(mechanism: Any, kind: type[Any], samples: Samples) -> Samples:
-    """The data set of a mechanism of a kind, which has its number of rows."""
+def require_run(
+    mechanism: Any, kind: type[Any], samples: Samples, rng: np.random.Generator
+) -> Samples:
+    """The data set of a mechanism of a kind, with its number of rows, and a source of noise."""
     require_instance("mechanism", mechanism, kind)
+    require_rng("rng", rng)
     samples = as_samples(samples)
     if samples.sample_size != mechanism.sample_size:
         raise ValueError(

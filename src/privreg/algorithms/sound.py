@@ -1,4 +1,7 @@
-"""Full-batch private gradient descent whose guarantee holds for the arithmetic of the machine."""
+"""Algorithms whose guarantee holds for the arithmetic of the machine.
+
+Their noise needs OpenDP, the extra `sound`; without it they raise ImportError.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, require_bounds
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.settings import initial_point
-from privreg.checks import require_count, require_instance, require_number, require_scales
+from privreg.checks import (
+    FloatArray,
+    require_count,
+    require_instance,
+    require_number,
+    require_scales,
+)
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget, Neighbours, shared_sample_size
 from privreg.privacy.release import Release
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[Any]
 RESOLUTION = 1 << 16
 EIGENVALUE_UNITS = 1 << 10
@@ -39,11 +47,6 @@ def sound_adassp(
     -------
     Release
         Of the estimate, shape (p,).
-
-    Raises
-    ------
-    ImportError
-        If OpenDP is not installed.
 
     Guarantee
     ---------
@@ -193,11 +196,6 @@ def sound_full_batch_dpgd(
     -------
     Release
         Of the iterates θ_1..θ_T, shape (T, p).
-
-    Raises
-    ------
-    ImportError
-        If OpenDP is not installed.
 
     Guarantee
     ---------

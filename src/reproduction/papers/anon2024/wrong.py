@@ -16,7 +16,7 @@ from reproduction.engine.falsify import (
     times,
 )
 
-ACCOUNTING = "privreg.algorithms.shaped_dp_ftrl"
+PUBLISHED = "reproduction.papers.anon2024.published"
 EXPERIMENTS = "reproduction.papers.anon2024.experiments"
 HALF = times(2.0)
 
@@ -81,23 +81,21 @@ WRONG_VERSIONS = (
         name="printed-constant-called-safe",
         says="A replaced record is charged what the proof charges, for a sensitivity of psi.",
         runs={"privacy_constant": ("theory",)},
-        patches=(Patch(f"{ACCOUNTING}:published_readings", _as_the_proof_says),),
+        patches=(Patch(f"{PUBLISHED}:published_readings", _as_the_proof_says),),
         turns=("three-readings", "three-readings-exact"),
     ),
     WrongVersion(
         name="half-the-published-noise",
         says="The noise multiplier of Theorem 4.1 is halved.",
         runs={"privacy_constant": ("theory",)},
-        patches=(Patch(f"{ACCOUNTING}:published_noise_multiplier", scaled(0.5)),),
+        patches=(Patch(f"{PUBLISHED}:published_noise_multiplier", scaled(0.5)),),
         turns=("blank-rows-are-covered", "output-alone-of-fixed-gradients"),
     ),
     WrongVersion(
         name="estimate-without-its-factor",
         says="Option 1 estimates the mean square itself in place of twice it.",
         runs={"gradient_bounds": ("simulate",)},
-        patches=(
-            Patch("privreg.algorithms.shaped_dp_ftrl:public_residual_scale", scaled(0.5**0.5)),
-        ),
+        patches=(Patch(f"{PUBLISHED}:public_residual_scale", scaled(0.5**0.5)),),
         turns=("estimate-is-an-upper-bound-b3",),
     ),
     WrongVersion(

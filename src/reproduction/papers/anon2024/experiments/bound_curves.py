@@ -35,8 +35,8 @@ AXES = setting.AXES | {
     exponent="fitted exponent over these sizes",
 )
 def least(parameters: Parameters, noise: str, algorithm: str, decay: float) -> dict:
-    from privreg.algorithms.shaped_dp_ftrl import published_noise_multiplier
     from privreg.theory.shaped_noise.bounds import PowerLawDecay
+    from reproduction.papers.anon2024.published import published_noise_multiplier
 
     law, sizes, epsilon = PowerLawDecay(decay), parameters.sample_sizes.values(), parameters.epsilon
     bounds = []

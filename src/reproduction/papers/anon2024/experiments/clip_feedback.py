@@ -34,7 +34,7 @@ class Parameters(setting.CappedProblem):
 
     @property
     def multiplier(self) -> float:
-        from privreg.algorithms.shaped_dp_ftrl import published_noise_multiplier
+        from reproduction.papers.anon2024.published import published_noise_multiplier
 
         return published_noise_multiplier(
             epsilon=self.epsilon, delta=self.delta, steps=self.sample_size

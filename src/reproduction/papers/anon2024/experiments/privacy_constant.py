@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from privreg.algorithms.shaped_dp_ftrl import private_groups_needed, private_share
 from privreg.privacy.budget import Budget, gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage
+from reproduction.papers.anon2024 import published
 
 PLACE = "Theorem 4.1 and its proof"
 READINGS = ("stated", "replace-one", "zero-out")
@@ -44,9 +44,7 @@ AXES = {
     exact_share="the latter over the promise",
 )
 def readings(parameters: Parameters, promised: float) -> dict:
-    from privreg.algorithms.shaped_dp_ftrl import published_readings
-
-    found = published_readings(epsilon=promised, delta=parameters.delta)
+    found = published.published_readings(epsilon=promised, delta=parameters.delta)
     shares = np.array(found) / promised
     return {
         "epsilon": found[:3],
@@ -66,17 +64,17 @@ def readings(parameters: Parameters, promised: float) -> dict:
 )
 def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_size: int) -> dict:
     """The noise that the promise needs, and what the paper's noise delivers."""
-    from privreg.algorithms import shaped_dp_ftrl as accounting
+    from privreg.algorithms import shaped_dp_ftrl
     from privreg.noise.streams import TreeCorrelation, tree_levels
 
     given: Any = {"correlation": TreeCorrelation(), "steps": sample_size}
     budget = Budget.approximate(promised, parameters.delta, neighbours=neighbours)
-    needed = accounting.shaped_noise_multiplier(budget, **given)
+    needed = shaped_dp_ftrl.shaped_noise_multiplier(budget, **given)
     constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
-    tau = accounting.published_noise_multiplier(
+    tau = published.published_noise_multiplier(
         epsilon=promised, delta=parameters.delta, steps=sample_size
     )
-    spent = accounting.shaped_budget(tau, neighbours=neighbours, **given)
+    spent = shaped_dp_ftrl.shaped_budget(tau, neighbours=neighbours, **given)
     return {
         "needed_constant": constant / tree_levels(sample_size),
         "needed_constant_without_levels": constant,
@@ -89,9 +87,11 @@ def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_siz
 )
 def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> int:
     """If each of N calls takes its share of the budget."""
-    share, small = private_share(epsilon=promised, delta=parameters.delta, calls=sample_size)
+    share, small = published.private_share(
+        epsilon=promised, delta=parameters.delta, calls=sample_size
+    )
     chance = parameters.failure_probability
-    return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
+    return published.private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
 
 
 @per(
@@ -111,10 +111,8 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Of the first record, which moves every prefix by 2 psi."""
-    from privreg.algorithms.shaped_dp_ftrl import published_noise_multiplier
-
     delta, prefixes, variance = parameters.delta, sample_size - 1, 0.0
-    tau = published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)
+    tau = published.published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)
     # Of the sum of all prefix noises, in units of a node's: squared uses of each node, added.
     for height in range(prefixes.bit_length()):
         span = 1 << height

@@ -215,7 +215,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
     squared_order_ratio="the same with the square of the order alpha in the logarithm",
 )
 def conversion_ratios(parameters: Parameters) -> dict[str, float]:
-    from privreg.algorithms.shaped_dp_ftrl import gaussian_epsilon
+    from privreg.privacy.budget import gaussian_epsilon
 
     orders = 1 + np.geomspace(1e-4, 1e6, 4000)
 

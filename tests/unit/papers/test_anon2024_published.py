@@ -1,13 +1,21 @@
-"""Residual estimates: the public formula, the private histogram and when it is refused."""
+"""The published accounting of anon2024 and its residual estimates, public and private."""
+
+import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from privreg.algorithms.shaped_dp_ftrl import (
+from privreg.algorithms.shaped_dp_ftrl import shaped_budget
+from privreg.noise.streams import TreeCorrelation
+from privreg.privacy.budget import gaussian_epsilon
+from reproduction.papers.anon2024.published import (
     private_groups_needed,
     private_residual_scale,
     private_share,
     public_residual_scale,
+    published_noise_multiplier,
+    published_readings,
 )
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "failure_probability": 0.01}
@@ -44,18 +52,11 @@ def test_private_scale_brackets_the_truth(residual):
     assert 2 * 0.7 <= found**2 / residual**2 <= 4 * 1.3
 
 
-def test_a_perfect_fit_has_scale_zero():
-    groups = private_groups_needed(**BUDGET)
-    features = np.ones((groups, 1))
-    rng = np.random.Generator(np.random.SFC64(1))
-    assert private_residual_scale(features, np.ones(groups), [1.0], rng=rng, **BUDGET) == 0.0
-
-
 def test_too_few_rows_are_a_clear_error():
     share = private_share(epsilon=1.0, delta=1e-5, calls=1000)
     assert share == (pytest.approx(0.0032, abs=5e-5), 5e-9)
     budget = {"epsilon": share[0], "delta": share[1], "failure_probability": 0.01}
-    with pytest.raises(ValueError, match=r"labels must have at least \d{5} rows .* got 1000; use"):
+    with pytest.raises(ValueError, match=r"labels must have at least \d{5} rows .* got 1000"):
         private_residual_scale(*rows(1000, 1.0), [0.0, 0.0], rng=np.random.default_rng(0), **budget)
 
 
@@ -131,11 +132,36 @@ def test_groups_that_are_needed():
     assert private_groups_needed(epsilon=0.5, delta=1e-6, failure_probability=0.01) == 295
 
 
-@pytest.mark.parametrize(("name", "value"), [("epsilon", 0), ("delta", 1.5), ("failure", 1.5)])
-def test_budgets_out_of_range_are_refused(name, value):
-    name = "failure_probability" if name == "failure" else name
-    budget, rng = BUDGET | {name: value}, np.random.default_rng(0)
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        private_groups_needed(**budget)
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        private_residual_scale(np.zeros((9, 1)), np.ones(9), [0.0], rng=rng, **budget)
+def test_published_constants():
+    found = published_readings(epsilon=1.0, delta=1e-5)
+    assert_allclose(found[:3], [0.979, 1.396, 0.688], atol=0.002)
+    assert_allclose(found[3:], [0.725, 1.060, 0.497], atol=0.002)
+    multiplier = published_noise_multiplier(epsilon=1.0, delta=1e-5, steps=1000)
+    assert multiplier**2 == pytest.approx(550.6, abs=0.05)
+
+
+def test_published_constant_falls_short_for_replaced_rows_and_not_for_blank_ones():
+    multiplier = published_noise_multiplier(epsilon=1.0, delta=1e-5, steps=1024)
+    tree = {"correlation": TreeCorrelation(), "steps": 1024}
+    replaced = shaped_budget(multiplier, **tree)
+    blank = shaped_budget(multiplier, **tree, neighbours="zero-out")
+    assert gaussian_epsilon(replaced.rho, delta=1e-5) == pytest.approx(1.060, abs=0.002)
+    assert blank.epsilon(delta=1e-5) < 1.0 < replaced.epsilon(delta=1e-5)
+    # Twice the variance is enough.
+    assert shaped_budget(math.sqrt(2) * multiplier, **tree).epsilon(delta=1e-5) < 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 8.0])
+def test_readings_are_those_of_the_published_multiplier(epsilon):
+    """ρ = k/τ² as the proof has it, whatever the number of steps."""
+    delta = 1e-5
+    found = published_readings(epsilon=epsilon, delta=delta)
+    for steps in (2, 1000, 1024):
+        levels = math.ceil(math.log2(steps)) + 1
+        tau = published_noise_multiplier(epsilon=epsilon, delta=delta, steps=steps)
+        assert tau**2 == pytest.approx(4 * levels * (math.log(1e5) + epsilon) / epsilon**2)
+        for factor, closed, exact in ((1, 0, 3), (2, 1, 4), (0.5, 2, 5)):
+            rho = factor * levels / tau**2
+            loss = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+            assert found[closed] == pytest.approx(loss, rel=1e-12)
+            assert found[exact] == pytest.approx(gaussian_epsilon(rho, delta=delta), rel=1e-9)
