@@ -14,9 +14,9 @@ from privreg.theory.noisy_sgd.diffusion import (
     interpolate,
     radau_nodes,
 )
-from privreg.theory.noisy_sgd.last_iterate_loss import shuffled_hidden_state_loss
 from privreg.theory.noisy_sgd.renyi_loss import paper_shuffled_loss_of_iterates, shuffled_loss
-from privreg.theory.noisy_sgd.worst_pairs import candidate_records, largest_pairs
+from reproduction.papers.lin2025.experiments.hidden_state_bounds import shuffled_hidden_state_loss
+from reproduction.papers.lin2025.worst_pairs import candidate_records, largest_pairs
 
 SEEDS = pytest.mark.parametrize("seed", range(12))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privreg.privacy.renyi import renyi_divergence
-from privreg.theory.noisy_sgd.last_iterate_loss import hidden_state_divergence
+from reproduction.papers.lin2025.experiments.hidden_state_bounds import hidden_state_divergence
 
 
 @pytest.mark.parametrize("clip_norm", [3.0, 7.0])
