@@ -13,8 +13,6 @@ from privreg.schedules import ConstantRate
 from privreg.theory.noisy_sgd.diffusion import (
     HomogenisedSGD,
     RidgeRegression,
-    SecondMomentBasis,
-    second_moment_basis,
 )
 from privreg.theory.noisy_sgd.renyi_loss import Record
 from reproduction.engine import quantities as q
@@ -214,6 +212,44 @@ class Scaled(Strict):
         return HomogenisedSGD(
             problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
         )
+
+
+class SecondMomentBasis(NamedTuple):
+    """Eigenvalues of Σ, shape (d,), and the reflection that takes vectors to its eigenbasis.
+
+    `normal`, shape (d,), is the unit normal of the reflecting hyperplane; zero for the identity.
+    """
+
+    eigenvalues: NDArray[np.float64]
+    normal: NDArray[np.float64]
+
+    def coordinates(self, vectors: ArrayLike) -> NDArray[np.float64]:
+        """Vectors in the eigenbasis, (..., d) -> (..., d); its own inverse, at a cost of O(d)."""
+        values = np.asarray(vectors, dtype=np.float64)
+        return values - 2.0 * (values @ self.normal)[..., None] * self.normal
+
+
+def second_moment_basis(mean: np.ndarray, *, std: float) -> SecondMomentBasis:
+    r"""Eigenbasis of the second moment of features with a mean and equal deviations, a reflection.
+
+    .. math::
+        \Sigma = \mathbb E[aa^\top] = s^2I + \mu\mu^\top,\qquad
+        H = I - 2nn^\top,\quad H\mu = \|\mu\|e_1,\qquad
+        H\Sigma H = s^2I + \|\mu\|^2e_1e_1^\top
+
+    The paper takes Σ as diagonal, which its own uniform design is not.
+    """
+    square = float(mean @ mean)
+    eigenvalues = np.full(mean.size, std * std)
+    eigenvalues[0] += square
+    length = sqrt(square)
+    normal = mean.copy()
+    normal[0] -= length
+    gap = sqrt(normal @ normal)
+    # Along the first axis already, within rounding: nothing to reflect.
+    if gap <= 1e-14 * length:
+        return SecondMomentBasis(eigenvalues, np.zeros(mean.size))
+    return SecondMomentBasis(eigenvalues, normal / gap)
 
 
 class Instance(NamedTuple):
