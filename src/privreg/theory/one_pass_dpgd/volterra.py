@@ -27,7 +27,6 @@ from privreg.checks import (
     require_array,
     require_choice,
     require_count,
-    require_instance,
     require_number,
     require_rng,
     require_scale,
@@ -114,7 +113,6 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
     """Kernels of any spectrum, as sums over its modes; `signal` is D_i(0), shape () or (modes,)."""
-    require_instance("spectrum", spectrum, Spectrum)
     signals = require_signal(signal, spectrum)
 
     def weighted(values: FloatArray) -> Kernel:
@@ -163,7 +161,6 @@ def solve(
     ------
     bombari2025, equations (6.1)-(6.3).
     """
-    require_instance("kernels", kernels, Kernels)
     require_schedule(schedule)
     times = require_array("times", times, shape=(None,), least=0, most=1)
     if times[0] != 0 or np.any(np.diff(times) <= 0):
@@ -299,7 +296,6 @@ def risk_path(
     with its own equation (C.9) nor with (4.7).
     """
     require_choice("form", form, DRIFTS)
-    require_instance("model", model, LinearModel)
     require_rng("rng", rng)
     require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
