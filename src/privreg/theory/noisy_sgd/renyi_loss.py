@@ -34,7 +34,7 @@ from privreg.checks import (
     short,
 )
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
-from privreg.schedules import ConstantRate, RateWithIntegral, require_rate
+from privreg.schedules import ConstantRate, RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import (
     WITHIN,
     HomogenisedSGD,
@@ -128,7 +128,7 @@ def position_quadrature(
     """
     released = _ascending(times, above=0, most=MOST)
     finest = require_scale("finest", finest)
-    rate = ConstantRate(1.0).rate if schedule is None else require_rate(schedule).rate
+    rate = (ConstantRate(1.0) if schedule is None else schedule).rate
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
 
     def rule(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,7 @@ from privreg.checks import (
     require_scale,
     warn_beyond,
 )
-from privreg.schedules import RateWithIntegral, require_rate
+from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 
 # Of the change by halving, between the 2 of order 1 and the 4 of order 2.
@@ -80,7 +80,6 @@ def solve_volterra(
     ------
     lin2025, Theorem 4.2, equations (6) and (7).
     """
-    require_rate(schedule)
     std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     horizon = require_scale("horizon", horizon)
     intervals = require_count("intervals", intervals)

@@ -156,11 +156,6 @@ class OptimalExponent:
     case: Literal[1, 2, 3, 4]
     logarithm: bool
 
-    @property
-    def privacy_is_free(self) -> bool:
-        """Whether the exponent is that of the problem without privacy."""
-        return self.case in (1, 3)
-
 
 def optimal_exponent(
     spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float

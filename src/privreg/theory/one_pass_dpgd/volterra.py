@@ -36,7 +36,7 @@ from privreg.checks import (
 )
 from privreg.kernels import inner_product
 from privreg.models import LinearModel
-from privreg.schedules import Schedule, require_schedule
+from privreg.schedules import Schedule
 from privreg.spectra import Spectrum, power_law_edge
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_of,
@@ -161,7 +161,6 @@ def solve(
     ------
     bombari2025, equations (6.1)-(6.3).
     """
-    require_schedule(schedule)
     times = require_array("times", times, shape=(None,), least=0, most=1)
     if times[0] != 0 or np.any(np.diff(times) <= 0):
         raise ValueError(f"times must be increasing from 0, got {short(times)}")
@@ -297,7 +296,6 @@ def risk_path(
     """
     require_choice("form", form, DRIFTS)
     require_rng("rng", rng)
-    require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
     count = sample_size if steps is None else require_count("steps", steps)
     zcdp_root = require_scale("zcdp_root", zcdp_root, infinite=True)
