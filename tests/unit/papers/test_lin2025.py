@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.theory.noisy_sgd.diffusion import second_moment_basis
-from privreg.theory.noisy_sgd.worst_pairs import PairSearch, candidate_records
 from reproduction.papers.lin2025.experiments import divergence_checks, joint_law
 from reproduction.papers.lin2025.experiments.divergence_checks import (
     evolved_laws,
+    shuffled_loss_without_plus,
     small_case,
     stacked_law,
 )
 from reproduction.papers.lin2025.experiments.risk_paths import noise_increments
-from reproduction.papers.lin2025.setting import READINGS, Design, Reading
+from reproduction.papers.lin2025.setting import READINGS, Design, Reading, second_moment_basis
+from reproduction.papers.lin2025.worst_pairs import PairSearch, candidate_records
 
 DESIGN = {
     "dimension": 100,
@@ -107,8 +107,6 @@ def test_candidates_are_the_largest_by_each_criterion() -> None:
     np.testing.assert_array_equal(
         candidate_records(rows, labels, [np.zeros(4), 10.0 * np.eye(4)[2]], count=1), [0, 2, 3]
     )
-    with pytest.raises(ValueError, match="count"):
-        candidate_records(rows, labels, np.zeros(4), count=5)
 
 
 def test_moment_equations_have_the_law_of_the_stacked_noises() -> None:
@@ -146,6 +144,13 @@ def test_least_rise_has_the_standard_error_of_its_iteration() -> None:
     assert least[0] == pytest.approx(1.0, abs=0.1)
     assert error[0] == pytest.approx(0.5 / 20, rel=0.15)
     assert found["least_law_increment"][0] == 0.5
+
+
+def test_printed_mixture_without_the_plus_is_no_divergence() -> None:
+    losses, weights = np.full(4, 0.1), np.full(4, 0.25)
+    printed = shuffled_loss_without_plus(losses, weights, horizon=2.0, order=2.0)
+    assert printed == pytest.approx(np.log(0.5 * 0.5 * np.exp(0.1)))
+    assert shuffled_loss_without_plus(losses, weights, horizon=1.0, order=2.0) == -np.inf
 
 
 class Trial(NamedTuple):

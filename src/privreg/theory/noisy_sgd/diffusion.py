@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -28,7 +27,6 @@ from privreg.checks import (
     frozen,
     require_answer,
     require_array,
-    require_broadcast,
     require_count,
     require_frozen,
     require_instance,
@@ -61,55 +59,6 @@ def require_records(
     """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
     rows = require_array("features", features, shape=(None, dimension), **WITHIN)
     return rows, require_array("labels", labels, shape=rows.shape[:1], **WITHIN)
-
-
-class SecondMomentBasis(NamedTuple):
-    """Eigenvalues of Σ, shape (d,), and the reflection that takes vectors to its eigenbasis.
-
-    `normal`, shape (d,), is the unit normal of the reflecting hyperplane; zero for the identity.
-    """
-
-    eigenvalues: FloatArray
-    normal: FloatArray
-
-    def coordinates(self, vectors: ArrayLike) -> FloatArray:
-        """Vectors in the eigenbasis, (..., d) -> (..., d); its own inverse, at a cost of O(d)."""
-        values = np.asarray(vectors, dtype=np.float64)
-        return values - 2.0 * (values @ self.normal)[..., None] * self.normal
-
-
-def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
-    r"""Eigenbasis of the second moment of features with a mean and equal deviations.
-
-    .. math::
-        \Sigma = \mathbb E[aa^\top] = s^2I + \mu\mu^\top,\qquad
-        H = I - 2nn^\top,\quad H\mu = \|\mu\|e_1,\qquad
-        H\Sigma H = s^2I + \|\mu\|^2e_1e_1^\top
-
-    Parameters
-    ----------
-    mean : array_like, shape (d,)
-        μ, mean of the features, at most 1e12 in size.
-    std : float
-        s, standard deviation of each coordinate, 0 or from 1e-12 to 1e12.
-
-    Source
-    ------
-    A Householder reflection. lin2025 takes Σ as diagonal, which its own uniform design is not.
-    """
-    centre = require_array("mean", mean, shape=(None,), **WITHIN)
-    std = require_scale("std", std, zero=True)
-    square = float(centre @ centre)
-    eigenvalues = np.full(centre.size, std * std)
-    eigenvalues[0] += square
-    length = sqrt(square)
-    normal = centre.copy()
-    normal[0] -= length
-    gap = sqrt(normal @ normal)
-    # Along the first axis already, within rounding: nothing to reflect.
-    if gap <= 1e-14 * length:
-        return SecondMomentBasis(eigenvalues, np.zeros(centre.size))
-    return SecondMomentBasis(eigenvalues, normal / gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +145,8 @@ class RidgeRegression(Immutable):
         return float(self.multiplicities.sum())
 
     def gradient_flow(self, integral: ArrayLike) -> FloatArray:
-        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, from 0 to 1e24."""
-        length = require_real("integral", integral, least=0, most=MOST**2)
-        exponent = length[..., None] * self.curvatures
+        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, (...) -> (..., m)."""
+        exponent = np.asarray(integral, dtype=np.float64)[..., None] * self.curvatures
         decay = np.exp(-exponent)
         flow = self.minimiser + decay * (self.initial - self.minimiser)
         # A start far smaller than the minimiser would be lost in it.
@@ -218,9 +166,7 @@ class RidgeRegression(Immutable):
 
     def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[FloatArray, ...]:
         centre = require_array("point", point, shape=(..., self.eigenvalues.size))
-        width = require_real("variance", variance, least=0)
-        require_broadcast(point=centre, variance=width)
-        return centre, width
+        return centre, np.asarray(variance, dtype=np.float64)
 
 
 class HomogenisedSGD(Computed):

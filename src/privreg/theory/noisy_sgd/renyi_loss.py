@@ -1,10 +1,9 @@
 """Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
 
 Every number here compares two Gaussian laws of a diffusion that stands for noisy SGD by a
-conjecture, for one observed pair of records. It bounds no mechanism over all neighbouring data
-sets: it is not a guarantee. The diffusion's variance also counts the sampling noise of the
-other records, which a privacy adversary may know; `last_iterate_loss.fixed_order_divergence` is
-exact with the data held fixed.
+conjecture, for one observed pair of records, and bounds no mechanism over all neighbouring data
+sets. The diffusion's variance also counts the sampling noise of the other records, which a privacy
+adversary may know; `last_iterate_loss.fixed_order_divergence` is exact with the data held fixed.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. In the
 eigenbasis of Σ everything but that step is diagonal, so each covariance is a diagonal, common
@@ -23,7 +22,6 @@ from numpy.typing import ArrayLike
 from privreg.checks import (
     MOST,
     FloatArray,
-    require_answer,
     require_array,
     require_choice,
     require_count,
@@ -36,7 +34,7 @@ from privreg.checks import (
     short,
 )
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
-from privreg.schedules import ConstantRate, RateWithIntegral, require_rate
+from privreg.schedules import ConstantRate, RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import (
     WITHIN,
     HomogenisedSGD,
@@ -77,8 +75,18 @@ def shuffled_loss(
     ------
     lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
     """
-    share, exponents, order = _mixture(divergences, weights, horizon, order)
-    exponents = np.where(share > 0, exponents, 0.0)
+    order = require_number("order", order, above=1, most=MOST)
+    masses = require_real("weights", weights, least=0)
+    losses = require_real("divergences", divergences, least=0, infinite=True)
+    if masses.ndim != 1 or losses.shape[-1:] != masses.shape:
+        raise ValueError(
+            "divergences and weights must have shapes (..., p) and (p,), "
+            f"got {losses.shape} and {masses.shape}"
+        )
+    share = masses / require_scale("horizon", horizon)
+    if not share.sum() <= 1.0 + 1e-9:
+        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
+    exponents = np.where(share > 0, (order - 1.0) * losses, 0.0)
     largest = exponents.max(axis=-1, initial=0.0)
     # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
     gentle = np.log1p(np.expm1(np.minimum(exponents, GENTLE)) @ share)
@@ -88,45 +96,6 @@ def shuffled_loss(
         steep = np.logaddexp(0.0, np.logaddexp.reduce(parts, axis=-1))
         gentle = np.where(largest > GENTLE, steep, gentle)
     return np.asarray(gentle / (order - 1.0))
-
-
-def paper_shuffled_loss_of_iterates(
-    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
-) -> FloatArray:
-    r"""Equation (21) of lin2025 as printed, with a product where `shuffled_loss` has the sum.
-
-    .. math::
-        \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
-
-    It is negative for small divergences and minus infinity when the last iterate is released,
-    which no divergence can be.
-    """
-    share, exponents, order = _mixture(divergences, weights, horizon, order)
-    largest = np.max(exponents, axis=-1, initial=0.0)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.log(max(1.0 - float(share.sum()), 0.0))
-        inner = np.where(share > 0, np.exp(exponents - shift[..., None]), 0.0) @ share
-        loss = np.asarray((factor + shift + np.log(inner)) / (order - 1.0))
-    return require_answer("divergences and weights", loss, infinite=True)
-
-
-def _mixture(
-    divergences: ArrayLike, weights: ArrayLike, horizon: float, order: float
-) -> tuple[FloatArray, FloatArray, float]:
-    """Probabilities of the positions, exponents (α - 1) D, and the order."""
-    order = require_number("order", order, above=1, most=MOST)
-    horizon = require_scale("horizon", horizon)
-    masses = require_real("weights", weights, least=0)
-    if masses.ndim != 1:
-        raise ValueError(f"weights must have shape (p,), got {masses.shape}")
-    share = masses / horizon
-    if not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
-    losses = require_real("divergences", divergences, least=0, infinite=True)
-    if losses.shape[-1:] != masses.shape:
-        raise ValueError(f"divergences must have shape (..., {masses.size}), got {losses.shape}")
-    return share, (order - 1.0) * losses, order
 
 
 def position_quadrature(
@@ -159,8 +128,7 @@ def position_quadrature(
     """
     released = _ascending(times, above=0, most=MOST)
     finest = require_scale("finest", finest)
-    rate = ConstantRate(1.0).rate if schedule is None else require_rate(schedule).rate
-    nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
+    rate = (ConstantRate(1.0) if schedule is None else schedule).rate
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
 
     def rule(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -402,19 +370,18 @@ def _averaged_quadratic(
 
 def _checked(
     law: HomogenisedSGD, first: Record, second: Record, order: float, variant: str
-) -> tuple[Record, Record]:
+) -> list[Record]:
     """The two records, as numbers."""
-    require_instance("law", law, HomogenisedSGD)
     require_number("order", order, above=1, most=MOST)
     require_choice("variant", variant, get_args(Variant))
     shape = law.problem.eigenvalues.shape
-
-    def checked(name: str, record: Record) -> Record:
-        require_instance(name, record, Record)
-        features = require_array(name, record.features, shape=shape, **WITHIN)
-        return Record(features, require_number(name, record.label, **WITHIN))
-
-    return checked("first", first), checked("second", second)
+    return [
+        Record(
+            require_array(name, record.features, shape=shape, **WITHIN),
+            require_number(name, record.label, **WITHIN),
+        )
+        for name, record in (("first", first), ("second", second))
+    ]
 
 
 class ReleaseGeometry(NamedTuple):
@@ -442,7 +409,7 @@ def release_geometries(
     before them are computed together, in arrays of moderate size.
     """
     if law.gradient_noise_std == 0.0:
-        raise ValueError("law must have gradient noise for a privacy loss, got none")
+        raise ValueError("gradient_noise_std must be more than 0 for a privacy loss, got 0.0")
     if np.any(law.problem.multiplicities != 1.0):
         raise ValueError("law must have multiplicities of 1, since records have coordinates")
     # A grid such as k/d may end one rounding error beyond the horizon.
@@ -647,7 +614,6 @@ def release_loss(
     other = require_array("replacement", given, shape=(d,), **WITHIN)
     other_label = require_number("replacement", given_label, **WITHIN)
     require_flag("shuffled", shuffled)
-    noise = require_scale("gradient_noise_std", gradient_noise_std)
     require_choice("release", release, RELEASES)
     times = _release_steps(steps, release=release, sample_size=n) / d
     if population is None:
@@ -656,7 +622,7 @@ def release_loss(
     if population.target.size != d:
         raise ValueError(f"population must have dimension {d}, got {population.target.size}")
     problem, basis = population.regression(start=start, ridge=ridge)
-    law = HomogenisedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=gradient_noise_std, horizon=n / d)
     given_record = Record(rows[index] @ basis, float(targets[index]))
     pair = given_record, Record(other @ basis, other_label)
     if shuffled:

@@ -13,15 +13,12 @@ from privreg.checks import (
     require_answer,
     require_array,
     require_count,
-    require_instance,
     require_number,
-    require_real,
     require_scale,
-    require_scales,
     warn_beyond,
 )
-from privreg.schedules import RateWithIntegral, require_rate
-from privreg.theory.noisy_sgd.diffusion import WITHIN, RidgeRegression
+from privreg.schedules import RateWithIntegral
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 
 # Of the change by halving, between the 2 of order 1 and the 4 of order 2.
 LEAST_GAIN = 2.5
@@ -83,8 +80,6 @@ def solve_volterra(
     ------
     lin2025, Theorem 4.2, equations (6) and (7).
     """
-    require_instance("problem", problem, RidgeRegression)
-    require_rate(schedule)
     std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     horizon = require_scale("horizon", horizon)
     intervals = require_count("intervals", intervals)
@@ -205,7 +200,6 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     ------
     The fixed point of lin2025, equation (6), which the paper does not print.
     """
-    require_instance("problem", problem, RidgeRegression)
     rate = require_scale("rate", rate)
     std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     moving = problem.eigenvalues > 0
@@ -218,78 +212,6 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     weights = problem.multiplicities * problem.eigenvalues
     flow = 0.5 * (weights @ problem.bias**2 + problem.label_noise_std**2)
     return float((flow + noise) / (1.0 - gain))
-
-
-def isotropic_risk(
-    time: ArrayLike,
-    *,
-    eigenvalue: float,
-    target: ArrayLike,
-    initial: ArrayLike,
-    rate: float,
-    gradient_noise_std: float,
-    ridge: float = 0.0,
-    label_noise_std: float = 0.0,
-) -> FloatArray:
-    r"""Mean population risk for Σ = λI and a constant scaled rate, of the shape of `time`.
-
-    .. math::
-        P_t = F(t) + \int_0^t e^{-b(t-u)}\big(\gamma^2\lambda^2F(u)
-        + \tfrac12\gamma^2\lambda\sigma^2\big)du,\qquad
-        b = 2\gamma(\lambda+\delta)-\gamma^2\lambda^2
-
-    where F, the risk of the gradient flow, is a constant and two exponentials.
-
-    Parameters
-    ----------
-    time : array_like, shape (...)
-        Times t, from 0 to 1e12.
-    eigenvalue, rate : float
-        λ and γ.
-    target, initial : array_like, shape (d,)
-        Ground truth and start, at most 1e12 in size.
-    gradient_noise_std, ridge, label_noise_std : float
-        σ, δ and ζ; each may be 0.
-
-    Source
-    ------
-    lin2025, Theorem 4.2, the special case that the text mentions without a formula.
-    """
-    eigenvalue, rate = require_scales(eigenvalue=eigenvalue, rate=rate)
-    std, ridge, label_noise_std = require_scales(
-        zero=True,
-        gradient_noise_std=gradient_noise_std,
-        ridge=ridge,
-        label_noise_std=label_noise_std,
-    )
-    t = require_real("time", time, least=0, most=MOST)
-    truth = require_array("target", target, shape=(None,), **WITHIN)
-    origin = require_array("initial", initial, shape=truth.shape, **WITHIN)
-    curvature = eigenvalue + ridge
-    limit = eigenvalue / curvature * truth
-    start = origin - limit
-    # Not the difference, which rounds it away under a small penalty.
-    bias = -ridge / curvature * truth
-    amplitudes = (
-        0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_std**2,
-        eigenvalue * (bias @ start),
-        0.5 * eigenvalue * (start @ start),
-    )
-    with np.errstate(over="ignore", invalid="ignore"):
-        decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
-        risk = 0.5 * rate**2 * eigenvalue * std**2 * _convolution(t, decay, 0.0)
-        for power, amplitude in enumerate(amplitudes):
-            speed = power * rate * curvature
-            feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
-            risk = risk + amplitude * (np.exp(-speed * t) + feedback)
-    return require_answer("time, eigenvalue and rate", np.asarray(risk))
-
-
-def _convolution(t: FloatArray, decay: float, speed: float) -> FloatArray:
-    """Integral over u in [0, t] of exp(-decay (t - u) - speed u), also where the two rates meet."""
-    gap = decay - speed
-    ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
-    return np.exp(-speed * t) * ratio
 
 
 def mean_risk(
@@ -325,7 +247,6 @@ def mean_risk(
     ------
     The second moment of lin2025, equation (26).
     """
-    require_instance("problem", problem, RidgeRegression)
     kurtosis = require_scale("kurtosis", kurtosis, least=1)
     std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
     steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)

@@ -22,15 +22,11 @@ from privreg.checks import (
     LEAST,
     MOST,
     FloatArray,
-    require_broadcast,
-    require_count,
     require_number,
     require_real,
-    require_rng,
     require_scale,
     require_scales,
 )
-from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_factor,
     descent_of,
@@ -57,10 +53,9 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
     ------
     Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
     """
-    noise = require_real("label_noise_std", label_noise_std, least=LEAST, most=MOST)
-    share = variance_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
-    drift = descent_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
-    return share * (noise / drift) ** 2 / 2
+    settings = {"clip_constant": clip_constant, "label_noise_std": label_noise_std}
+    share, drift = variance_factor(0.0, **settings), descent_factor(0.0, **settings)
+    return share * (np.asarray(label_noise_std) / drift) ** 2 / 2
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
@@ -80,10 +75,8 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     ------
     Derived here; bombari2025, Theorem 2 gives the order alone.
     """
-    constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
-    noise = require_real("label_noise_std", label_noise_std, least=LEAST, most=MOST)
-    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
-    return np.asarray(13.5 * (constant / drift) ** 2)
+    drift = descent_factor(0.0, clip_constant=clip_constant, label_noise_std=label_noise_std)
+    return np.asarray(13.5 * (np.asarray(clip_constant) / drift) ** 2)
 
 
 def least_risk(
@@ -141,73 +134,6 @@ def _descent_times(
 
 
 @dataclass(frozen=True)
-class Explicit:
-    """The constants with which Theorem 2 is proved, and the bound that they give.
-
-    The bound is on the excess risk of the private output, its noise included.
-    """
-
-    schedule: Harmonic
-    clip_constant: float
-    bound: float
-
-
-def explicit_constants(
-    *,
-    aspect_ratio: float,
-    zcdp_root: float,
-    label_noise_std: float,
-    smallest: float = 1.0,
-    largest: float = 1.0,
-    start: float = 0.5,
-) -> Explicit:
-    r"""A harmonic schedule with a proved bound, for a well-conditioned covariance.
-
-    .. math:: \beta = \frac{3\sqrt{A + 90}}{\lambda_{\min}},\quad
-        c = \sqrt2\,\beta,\quad \tau = \max(b_1, 2\sqrt{b_2}),\quad
-        b_1 = \tfrac12\lambda_{\max} c^2\gamma,\ b_2 = 4c^2\gamma^2/\rho^2,
-
-    .. math:: R(1) + \frac{2c^2\tilde\eta(1)^2\gamma^2}{\rho^2}
-        \le \tau^3 R(0) + \frac{b_1\beta^2}{2} + 2 b_2\beta^2 + \frac{b_2\beta^2}{2},
-        \qquad A = R(0) + \zeta^2/2
-
-    The constants serve the proof: the bound is orders of magnitude above the risk, and the risk
-    above that of the best harmonic schedule. A beta or tau beyond those of `Harmonic` is refused.
-
-    Parameters
-    ----------
-    aspect_ratio, zcdp_root, label_noise_std, smallest, largest, start : float
-        gamma, rho, zeta, the extreme eigenvalues, smallest <= 1 <= largest, and R(0).
-
-    Source
-    ------
-    bombari2025, equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output
-    noise of Proposition 4.4, which is whole here.
-    """
-    gamma, rho, noise, smallest, largest, start = require_scales(
-        aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        label_noise_std=label_noise_std,
-        smallest=smallest,
-        largest=largest,
-        start=start,
-    )
-    if not smallest <= 1 <= largest:
-        raise ValueError(
-            f"smallest and largest must satisfy smallest <= 1 <= largest, "
-            f"got {smallest} and {largest}"
-        )
-    total = start + noise**2 / 2
-    numerator = 3 * math.sqrt(total + 90) / smallest
-    clip_constant = math.sqrt(2) * numerator
-    sampling = largest * clip_constant**2 * gamma / 2
-    private = 4 * (clip_constant * gamma / rho) ** 2
-    offset = max(sampling, 2 * math.sqrt(private))
-    bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
-    return Explicit(Harmonic(numerator, offset), clip_constant, bound)
-
-
-@dataclass(frozen=True)
 class OptimalExponent:
     r"""Scaling of the optimally tuned risk, :math:`\mathcal R \asymp \gamma^h`.
 
@@ -229,11 +155,6 @@ class OptimalExponent:
     learning_rate: float
     case: Literal[1, 2, 3, 4]
     logarithm: bool
-
-    @property
-    def privacy_is_free(self) -> bool:
-        """Whether the exponent is that of the problem without privacy."""
-        return self.case in (1, 3)
 
 
 def optimal_exponent(
@@ -377,47 +298,6 @@ def _check(
     require_number("privacy_power", privacy_power, least=-MOST, below=1)
 
 
-def prior_density(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
-    r"""Density of one of d independent coordinates of the target under the prior of the bounds.
-
-    .. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}
-
-    It is 0 outside, where z, `coordinate` of any shape, is at most 1e12 in size.
-
-    Source
-    ------
-    bombari2025, equation (D.133).
-    """
-    dimension = require_count("dimension", dimension)
-    point = require_real("coordinate", coordinate, least=-MOST, most=MOST)
-    left = np.maximum(1 / dimension - point**2, 0.0)
-    return 15 * dimension**2.5 / 16 * left**2
-
-
-def prior_score(coordinate: ArrayLike, *, dimension: int) -> FloatArray:
-    r"""Score of the prior, :math:`\pi'(z)/\pi(z) = -4z / (1/d - z^2)`, inside its support.
-
-    Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
-    minus in front, and :math:`\mathbb E[(\pi'/\pi)^2] = 10 d`.
-
-    Source
-    ------
-    bombari2025, equation (D.134), corrected.
-    """
-    dimension = require_count("dimension", dimension)
-    edge = 1 / math.sqrt(dimension)
-    values = require_real("coordinate", coordinate, above=-edge, below=edge)
-    # The product form is positive for every number inside.
-    return -4 * values / ((edge - values) * (edge + values))
-
-
-def sample_prior(rng: np.random.Generator, *, dimension: int) -> FloatArray:
-    """Target from the prior, shape (dimension,), of norm less than 1."""
-    require_rng("rng", rng)
-    dimension = require_count("dimension", dimension)
-    return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)
-
-
 def private_bound(
     *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
 ) -> FloatArray:
@@ -443,7 +323,6 @@ def private_bound(
     """
     gamma = require_real("aspect_ratio", aspect_ratio, least=LEAST, most=MOST)
     rho = require_real("zcdp_root", zcdp_root, least=LEAST, most=MOST)
-    require_broadcast(aspect_ratio=gamma, zcdp_root=rho)
     noise, least = require_scales(label_noise_std=label_noise_std, smallest=smallest)
     # The root, since the square of an exponential that is too small may yet be none.
     root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))

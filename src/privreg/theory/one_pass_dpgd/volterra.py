@@ -27,7 +27,6 @@ from privreg.checks import (
     require_array,
     require_choice,
     require_count,
-    require_instance,
     require_number,
     require_rng,
     require_scale,
@@ -37,7 +36,7 @@ from privreg.checks import (
 )
 from privreg.kernels import inner_product
 from privreg.models import LinearModel
-from privreg.schedules import Schedule, require_schedule
+from privreg.schedules import Schedule
 from privreg.spectra import Spectrum, power_law_edge
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_of,
@@ -114,7 +113,6 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
     """Kernels of any spectrum, as sums over its modes; `signal` is D_i(0), shape () or (modes,)."""
-    require_instance("spectrum", spectrum, Spectrum)
     signals = require_signal(signal, spectrum)
 
     def weighted(values: FloatArray) -> Kernel:
@@ -163,8 +161,6 @@ def solve(
     ------
     bombari2025, equations (6.1)-(6.3).
     """
-    require_instance("kernels", kernels, Kernels)
-    require_schedule(schedule)
     times = require_array("times", times, shape=(None,), least=0, most=1)
     if times[0] != 0 or np.any(np.diff(times) <= 0):
         raise ValueError(f"times must be increasing from 0, got {short(times)}")
@@ -299,9 +295,7 @@ def risk_path(
     with its own equation (C.9) nor with (4.7).
     """
     require_choice("form", form, DRIFTS)
-    require_instance("model", model, LinearModel)
     require_rng("rng", rng)
-    require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
     count = sample_size if steps is None else require_count("steps", steps)
     zcdp_root = require_scale("zcdp_root", zcdp_root, infinite=True)

@@ -13,19 +13,17 @@ from privreg.schedules import ConstantRate
 from privreg.theory.noisy_sgd.diffusion import (
     HomogenisedSGD,
     RidgeRegression,
-    SecondMomentBasis,
-    second_moment_basis,
 )
 from privreg.theory.noisy_sgd.renyi_loss import Record
-from privreg.theory.noisy_sgd.worst_pairs import candidate_records
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import jackknife, standard_deviation
+from reproduction.papers.lin2025.worst_pairs import candidate_records
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
-    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+    from reproduction.papers.lin2025.worst_pairs import PairSearch
 
 Reading = Literal["centred", "literal", "symmetric", "wide"]
 # Mean and standard deviation of a coordinate of the features and of the ground truth at d = 1, and
@@ -216,6 +214,44 @@ class Scaled(Strict):
         )
 
 
+class SecondMomentBasis(NamedTuple):
+    """Eigenvalues of Σ, shape (d,), and the reflection that takes vectors to its eigenbasis.
+
+    `normal`, shape (d,), is the unit normal of the reflecting hyperplane; zero for the identity.
+    """
+
+    eigenvalues: NDArray[np.float64]
+    normal: NDArray[np.float64]
+
+    def coordinates(self, vectors: ArrayLike) -> NDArray[np.float64]:
+        """Vectors in the eigenbasis, (..., d) -> (..., d); its own inverse, at a cost of O(d)."""
+        values = np.asarray(vectors, dtype=np.float64)
+        return values - 2.0 * (values @ self.normal)[..., None] * self.normal
+
+
+def second_moment_basis(mean: np.ndarray, *, std: float) -> SecondMomentBasis:
+    r"""Eigenbasis of the second moment of features with a mean and equal deviations, a reflection.
+
+    .. math::
+        \Sigma = \mathbb E[aa^\top] = s^2I + \mu\mu^\top,\qquad
+        H = I - 2nn^\top,\quad H\mu = \|\mu\|e_1,\qquad
+        H\Sigma H = s^2I + \|\mu\|^2e_1e_1^\top
+
+    The paper takes Σ as diagonal, which its own uniform design is not.
+    """
+    square = float(mean @ mean)
+    eigenvalues = np.full(mean.size, std * std)
+    eigenvalues[0] += square
+    length = sqrt(square)
+    normal = mean.copy()
+    normal[0] -= length
+    gap = sqrt(normal @ normal)
+    # Along the first axis already, within rounding: nothing to reflect.
+    if gap <= 1e-14 * length:
+        return SecondMomentBasis(eigenvalues, np.zeros(mean.size))
+    return SecondMomentBasis(eigenvalues, normal / gap)
+
+
 class Instance(NamedTuple):
     """One repetition: the law of its records, its start, and its problem in the eigenbasis."""
 
@@ -243,7 +279,7 @@ class Records(NamedTuple):
 
     def search(self, law: HomogenisedSGD, held: np.ndarray | slice = slice(None)) -> PairSearch:
         """A search over all pairs of some records."""
-        from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+        from reproduction.papers.lin2025.worst_pairs import PairSearch
 
         return PairSearch(law, self.rows[held], self.labels[held])
 

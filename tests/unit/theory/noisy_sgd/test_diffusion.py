@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
 from privreg.theory.noisy_sgd import risk
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.risk import isotropic_risk, solve_volterra, stationary_risk
+from privreg.theory.noisy_sgd.risk import solve_volterra, stationary_risk
+from reproduction.papers.lin2025.experiments.volterra_routes import isotropic_risk
 
 SCHEDULES: list[RateWithIntegral] = [ConstantRate(0.8), InverseSquareRootRate(0.9)]
 

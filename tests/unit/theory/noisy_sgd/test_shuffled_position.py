@@ -8,11 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privreg.privacy.renyi import renyi_divergence
-from privreg.theory.noisy_sgd.renyi_loss import (
-    paper_shuffled_loss_of_iterates,
-    position_quadrature,
-    shuffled_loss,
-)
+from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, shuffled_loss
 
 
 def test_mixture_bounds_the_divergence_of_mixtures() -> None:
@@ -47,15 +43,6 @@ def test_shuffled_loss() -> None:
     )
     with pytest.raises(ValueError, match="weights"):
         shuffled_loss([1.0], [2.0], horizon=1.0, order=2.0)
-
-
-def test_printed_mixture_without_the_plus_is_no_divergence() -> None:
-    weights = np.full(4, 0.25)
-    printed = paper_shuffled_loss_of_iterates(np.full(4, 0.1), weights, horizon=2.0, order=2.0)
-    assert printed == pytest.approx(np.log(0.5 * 0.5 * np.exp(0.1)))
-    assert printed < 0
-    full = paper_shuffled_loss_of_iterates(np.full(4, 0.1), weights, horizon=1.0, order=2.0)
-    assert full == -np.inf
 
 
 def test_position_quadrature_resolves_both_layers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -14,8 +15,9 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     average_divergence,
     pair_divergence,
 )
-from privreg.theory.noisy_sgd.worst_pairs import (
+from reproduction.papers.lin2025.worst_pairs import (
     PairSearch,
+    candidate_records,
     largest_pairs,
     pair_divergences,
     pair_gradient_gap,
@@ -56,8 +58,6 @@ def test_several_positions_and_orders_are_one_by_one() -> None:
     for (k, order), (m, position) in product(enumerate(orders), enumerate(positions)):
         alone = search.divergences(times=times, position=position, order=order)
         np.testing.assert_allclose(values[k, m], alone, rtol=1e-12)
-    with pytest.raises(ValueError, match="order must be more than 1"):
-        search.divergences(times=times, position=positions, order=[2.0, 1.0])
 
 
 def drawn_geometry(rng: np.random.Generator) -> tuple[ReleaseGeometry, Array, Array, float]:
@@ -146,8 +146,6 @@ def test_proxies_at_several_points_are_those_at_each() -> None:
     for i, j in np.ndindex(2, 3):
         alone = pair_gradient_gap(features, labels, points[i, j], ridge=ridges[j])
         np.testing.assert_allclose(found[i, j], alone, rtol=1e-12)
-    with pytest.raises(ValueError, match="ridge must broadcast"):
-        pair_gradient_gap(features, labels, points[0, 0], ridge=ridges)
 
 
 def test_mean_gap_is_the_proxy_at_the_mean() -> None:
@@ -162,3 +160,27 @@ def test_mean_gap_is_the_proxy_at_the_mean() -> None:
     means = [dense_joint(law, variances, r, np.array([2.0]), 2.0)[0] for r in (first, second)]
     gap = means[0] - means[1]
     assert STEP * proxy[0, 1] == pytest.approx(np.linalg.norm(gap), rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_candidates_are_the_records_of_largest_norm_and_gradient(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((5, 3)) * 10.0 ** rng.uniform(-11, 11)
+    labels = rng.standard_normal(5) * 10.0 ** rng.uniform(-11, 11)
+    # Now and then exactly or nearly the same record twice.
+    rows[1], labels[1] = rows[0] * (1 + rng.choice([0.0, 1e-9, 1.0])), labels[0]
+    point = rng.standard_normal(3)
+    exact = [[Fraction(x) for x in row] for row in rows.tolist()]
+    norms = [sum(x * x for x in row) for row in exact]
+    gaps = [
+        sum(x * Fraction(z) for x, z in zip(row, point.tolist(), strict=True)) - Fraction(label)
+        for row, label in zip(exact, labels.tolist(), strict=True)
+    ]
+    gradients = [n * g * g for n, g in zip(norms, gaps, strict=True)]
+    found = candidate_records(rows, labels, point, count=1)
+    assert set(found) == {int(np.argmax(norms)), int(np.argmax(gradients))}
+
+
+def test_largest_pairs_are_of_two_records() -> None:
+    top = largest_pairs([[9.0, np.inf], [-1e12, 9.0]], 2)
+    np.testing.assert_array_equal(top, [[0, 1], [1, 0]])

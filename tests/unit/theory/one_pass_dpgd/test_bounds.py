@@ -11,7 +11,8 @@ from scipy.optimize import brentq
 
 from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import sandwich
-from privreg.theory.one_pass_dpgd.rates import explicit_constants, private_bound, statistical_bound
+from privreg.theory.one_pass_dpgd.rates import private_bound, statistical_bound
+from reproduction.papers.bombari2025.experiments.harmonic_limits import explicit_constants
 
 
 @pytest.mark.parametrize("gamma", [1e-4, 0.02, 0.7])

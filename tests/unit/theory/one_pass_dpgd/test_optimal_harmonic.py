@@ -14,6 +14,12 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     sandwich,
     variance_factor,
 )
+from reproduction.papers.bombari2025.experiments.harmonic_limits import explicit_constants
+from reproduction.papers.bombari2025.experiments.prior_bounds import (
+    prior_density,
+    prior_score,
+    sample_prior,
+)
 
 NOISE = 0.3
 
@@ -100,7 +106,7 @@ def test_no_schedule_gets_below_the_least_risk():
 @pytest.mark.parametrize("gamma", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("rho", [1.0, 0.1])
 def test_explicit_constants_keep_their_bound(gamma, rho):
-    found = rates.explicit_constants(aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE)
+    found = explicit_constants(aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE)
     risk = harmonic_risk(
         found.schedule.numerator,
         found.schedule.offset,
@@ -141,21 +147,19 @@ def test_prior_identities_and_draws():
     edge = dimension**-0.5
 
     def mean(function):
-        return quad(
-            lambda z: rates.prior_density(z, dimension=dimension) * function(z), -edge, edge
-        )[0]
+        return quad(lambda z: prior_density(z, dimension) * function(z), -edge, edge)[0]
 
     def score(z):
-        return float(rates.prior_score(z, dimension=dimension))
+        return float(prior_score(z, dimension))
 
     assert mean(lambda z: 1.0) == pytest.approx(1)
     assert mean(lambda z: -z * score(z)) == pytest.approx(1)
     assert mean(lambda z: score(z) ** 2) == pytest.approx(10 * dimension)
     step = 1e-6
-    log_density = [np.log(rates.prior_density(0.2 + s, dimension=dimension)) for s in (-step, step)]
+    log_density = [np.log(prior_density(0.2 + s, dimension)) for s in (-step, step)]
     assert (log_density[1] - log_density[0]) / (2 * step) == pytest.approx(score(0.2), rel=1e-6)
     rng = np.random.Generator(np.random.SFC64(1))
-    draws = np.array([rates.sample_prior(rng, dimension=dimension) for _ in range(4000)])
+    draws = np.array([sample_prior(rng, dimension) for _ in range(4000)])
     squares = np.sum(draws**2, axis=1)
     assert squares.max() < 1
     error = squares.std() / np.sqrt(len(squares))

@@ -57,7 +57,7 @@ def test_figures_10_to_13(decay, schedule, zcdp_root, rate, risk, free):
     found = optimal_exponent(0.0, 2 - decay, schedule, zcdp_root)
     assert found.learning_rate == pytest.approx(rate, rel=1e-12)
     assert found.risk == pytest.approx(risk, rel=1e-12)
-    assert found.privacy_is_free == free
+    assert (found.case in (1, 3)) == free
     assert not found.logarithm
 
 
@@ -66,7 +66,7 @@ def test_the_exponent_is_continuous_at_the_critical_power(shift):
     for spectrum, schedule in ((0.25, 1.0), (0.8, 4.0)):
         at = critical_privacy_power(spectrum, 0.1, schedule)
         either = optimal_exponent(spectrum, 0.1, schedule, at + shift)
-        assert either.privacy_is_free == (shift < 0)
+        assert (either.case in (1, 3)) == (shift < 0)
         assert either.risk == pytest.approx(optimal_exponent(spectrum, 0.1, schedule, at).risk)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 from pydantic import Field
 
@@ -86,9 +89,7 @@ def limits(parameters: Parameters, clip_constant: float) -> dict:
     explicit_risk_over_bound="risk with the explicit constants of the proof over the proof's bound",
 )
 def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> float:
-    from privreg.theory.one_pass_dpgd import rates
-
-    found = rates.explicit_constants(
+    found = explicit_constants(
         aspect_ratio=aspect_ratio, zcdp_root=zcdp_root, label_noise_std=parameters.label_noise_std
     )
     at = aspect_ratio, zcdp_root, found.clip_constant
@@ -120,8 +121,6 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
 )
 def offset_slopes(parameters: Parameters) -> dict:
-    from privreg.theory.one_pass_dpgd.rates import explicit_constants
-
     small = parameters.small
     rhos = [gamma**parameters.privacy_power for gamma in small]
     proof = [
@@ -142,3 +141,52 @@ theory = stage(AXES, blocks_of=globals())
 
 def _text_offset(gamma: float, rho: float) -> float:
     return max(gamma, (gamma / rho) ** 2)
+
+
+class Explicit(NamedTuple):
+    """The constants with which Theorem 2 is proved, and the bound that they give.
+
+    The bound is on the excess risk of the private output, its noise included.
+    """
+
+    schedule: Harmonic
+    clip_constant: float
+    bound: float
+
+
+def explicit_constants(
+    *,
+    aspect_ratio: float,
+    zcdp_root: float,
+    label_noise_std: float,
+    smallest: float = 1.0,
+    largest: float = 1.0,
+    start: float = 0.5,
+) -> Explicit:
+    r"""A harmonic schedule with a proved bound, for a well-conditioned covariance.
+
+    .. math:: \beta = \frac{3\sqrt{A + 90}}{\lambda_{\min}},\quad
+        c = \sqrt2\,\beta,\quad \tau = \max(b_1, 2\sqrt{b_2}),\quad
+        b_1 = \tfrac12\lambda_{\max} c^2\gamma,\ b_2 = 4c^2\gamma^2/\rho^2,
+
+    .. math:: R(1) + \frac{2c^2\tilde\eta(1)^2\gamma^2}{\rho^2}
+        \le \tau^3 R(0) + \frac{b_1\beta^2}{2} + 2 b_2\beta^2 + \frac{b_2\beta^2}{2},
+        \qquad A = R(0) + \zeta^2/2
+
+    with the extreme eigenvalues, `smallest` <= 1 <= `largest`, and R(0) = `start`. The constants
+    serve the proof: the bound is orders of magnitude above the risk, and the risk above that of the
+    best harmonic schedule.
+
+    Source
+    ------
+    Equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output noise of
+    Proposition 4.4, which is whole here.
+    """
+    total = start + label_noise_std**2 / 2
+    numerator = 3 * math.sqrt(total + 90) / smallest
+    clip_constant = math.sqrt(2) * numerator
+    sampling = largest * clip_constant**2 * aspect_ratio / 2
+    private = 4 * (clip_constant * aspect_ratio / zcdp_root) ** 2
+    offset = max(sampling, 2 * math.sqrt(private))
+    bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
+    return Explicit(Harmonic(numerator, offset), clip_constant, bound)

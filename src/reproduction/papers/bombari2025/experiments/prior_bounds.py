@@ -56,13 +56,11 @@ TRACING = {
 )
 def prior(parameters: Parameters) -> dict:
     """Identities of the prior, and what the privacy factor does between 0 and 1."""
-    from privreg.theory.one_pass_dpgd import rates
-
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edge = parameters.dimension**-0.5
     place, weight = edge * nodes, edge * weights
-    density = rates.prior_density(place, dimension=parameters.dimension)
-    score = rates.prior_score(place, dimension=parameters.dimension)
+    density = prior_density(place, parameters.dimension)
+    score = prior_score(place, parameters.dimension)
     rho = np.linspace(1e-3, 1, 1000)
     drift = np.sum(weight * density * -place * score)
     return {
@@ -164,16 +162,40 @@ def _jackknifed(
     return dict(zip(of(np.arange(trials)), zip(*found, strict=True), strict=True))
 
 
+def prior_density(coordinate: np.ndarray, dimension: int) -> np.ndarray:
+    r"""Density of one of d independent coordinates of the target, equation (D.133), 0 outside.
+
+    .. math:: \pi(z) = \frac{15 d^{5/2}}{16}\Big(\frac1d - z^2\Big)^2, \qquad |z| < d^{-1/2}
+    """
+    left = np.maximum(1 / dimension - coordinate**2, 0.0)
+    return np.asarray(15 * dimension**2.5 / 16 * left**2)
+
+
+def prior_score(coordinate: np.ndarray, dimension: int) -> np.ndarray:
+    r"""Score of the prior, :math:`\pi'(z)/\pi(z) = -4z / (1/d - z^2)`, inside its support.
+
+    Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
+    minus in front of equation (D.134), and :math:`\mathbb E[(\pi'/\pi)^2] = 10 d`.
+    """
+    edge = 1 / np.sqrt(dimension)
+    # The product form is positive for every number inside.
+    return np.asarray(-4 * coordinate / ((edge - coordinate) * (edge + coordinate)))
+
+
+def sample_prior(rng: np.random.Generator, dimension: int) -> np.ndarray:
+    """Target from the prior, shape (dimension,), of norm less than 1."""
+    return np.asarray((2 * rng.beta(3, 3, dimension) - 1) / np.sqrt(dimension))
+
+
 def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ...]:
     """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
-    from privreg.theory.one_pass_dpgd import rates
     from reproduction.papers.bombari2025 import mechanisms
 
     shape = parameters.sample_size, parameters.dimension
     schedule = Polynomial(parameters.initial_rate, parameters.exponent)
     released = mechanisms.mechanism(parameters.budget, schedule, *shape, parameters.clip_constant)
-    target = rates.sample_prior(rng, dimension=parameters.dimension)
+    target = sample_prior(rng, parameters.dimension)
     features = rng.standard_normal(shape)
     noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
     direction = rng.choice([-1.0, 1.0], parameters.dimension)

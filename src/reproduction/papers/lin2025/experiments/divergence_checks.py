@@ -16,7 +16,6 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     average_divergence,
     iterates_divergence,
     last_iterate_divergence,
-    paper_shuffled_loss_of_iterates,
     shuffled_loss,
 )
 from reproduction.engine import quantities as q
@@ -333,14 +332,33 @@ def mixture_ratio() -> float:
     ),
 )
 def plus() -> dict:
-    half = [1e-3, 1e-3], [0.25, 0.25]
+    half = np.full(2, 1e-3), np.full(2, 0.25)
     return {
-        "loss_without_plus": paper_shuffled_loss_of_iterates(*half, horizon=1.0, order=2.0),
+        "loss_without_plus": shuffled_loss_without_plus(*half, horizon=1.0, order=2.0),
         "loss_with_plus": shuffled_loss(*half, horizon=1.0, order=2.0),
     }
 
 
 theory = stage({}, blocks_of=globals())
+
+
+def shuffled_loss_without_plus(
+    divergences: np.ndarray, weights: np.ndarray, *, horizon: float, order: float
+) -> float:
+    r"""Equation (21) as printed, with a product where `shuffled_loss` has the sum.
+
+    .. math::
+        \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
+
+    It is negative for small divergences and minus infinity when the last iterate is released,
+    which no divergence can be.
+    """
+    share, exponents = weights / horizon, (order - 1.0) * divergences
+    largest = np.max(exponents)
+    with np.errstate(divide="ignore"):
+        factor = np.log(max(1.0 - float(share.sum()), 0.0))
+    inner = np.exp(exponents - largest) @ share
+    return float((factor + largest + np.log(inner)) / (order - 1.0))
 
 
 def apart(found: float, reference: float) -> float:

@@ -9,12 +9,7 @@ from pydantic import Field
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.risk import (
-    VolterraRisk,
-    isotropic_risk,
-    solve_volterra,
-    stationary_risk,
-)
+from privreg.theory.noisy_sgd.risk import VolterraRisk, solve_volterra, stationary_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
@@ -103,7 +98,7 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
     law, volterra = _solve(parameters, isotropic_problem, "constant")
     exact = isotropic_risk(
         volterra.time,
-        eigenvalue=law.problem.eigenvalues[0],
+        eigenvalue=float(law.problem.eigenvalues[0]),
         target=law.problem.target,
         initial=law.problem.initial,
         rate=parameters.rate,
@@ -183,3 +178,48 @@ def _variance(law: HomogenisedSGD) -> np.ndarray:
     decay = np.exp(-elapsed[:, None] * problem.curvatures)
     rate = law.schedule.rate(times)
     return (masses * rate**2) @ (decay**2 * diffusion) / problem.dimension
+
+
+def isotropic_risk(
+    time: np.ndarray,
+    *,
+    eigenvalue: float,
+    target: np.ndarray,
+    initial: np.ndarray,
+    rate: float,
+    gradient_noise_std: float,
+    ridge: float,
+    label_noise_std: float,
+) -> np.ndarray:
+    r"""Mean population risk for Σ = λI and a constant scaled rate, of the shape of `time`.
+
+    .. math::
+        P_t = F(t) + \int_0^t e^{-b(t-u)}\big(\gamma^2\lambda^2F(u)
+        + \tfrac12\gamma^2\lambda\sigma^2\big)du,\qquad
+        b = 2\gamma(\lambda+\delta)-\gamma^2\lambda^2
+
+    where F, the risk of the gradient flow, is a constant and two exponentials.
+    """
+    curvature = eigenvalue + ridge
+    start = initial - eigenvalue / curvature * target
+    # Not the difference, which rounds it away under a small penalty.
+    bias = -ridge / curvature * target
+    amplitudes = (
+        0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_std**2,
+        eigenvalue * (bias @ start),
+        0.5 * eigenvalue * (start @ start),
+    )
+    decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
+    risk = 0.5 * rate**2 * eigenvalue * gradient_noise_std**2 * _convolution(time, decay, 0.0)
+    for power, amplitude in enumerate(amplitudes):
+        speed = power * rate * curvature
+        feedback = (rate * eigenvalue) ** 2 * _convolution(time, decay, speed)
+        risk = risk + amplitude * (np.exp(-speed * time) + feedback)
+    return risk
+
+
+def _convolution(t: np.ndarray, decay: float, speed: float) -> np.ndarray:
+    """Integral over u in [0, t] of exp(-decay (t - u) - speed u), also where the two rates meet."""
+    gap = decay - speed
+    ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
+    return np.exp(-speed * t) * ratio

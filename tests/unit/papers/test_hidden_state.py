@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from privreg.privacy.renyi import renyi_divergence
-from privreg.theory.noisy_sgd.last_iterate_loss import hidden_state_divergence
+from reproduction.papers.lin2025.experiments.hidden_state_bounds import (
+    hidden_state_divergence,
+    shuffled_hidden_state_loss,
+)
 
 
 @pytest.mark.parametrize("clip_norm", [3.0, 7.0])
@@ -34,3 +37,30 @@ def test_hidden_state_bounds(clip_norm: float) -> None:
         assert attained <= tight * (1 + 1e-12)
         if ell == 0:
             assert attained == pytest.approx(float(tight), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_hidden_state_at_a_random_position_is_a_mixture(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    records = int(rng.integers(1, 30))
+    count = int(rng.integers(0, records + 1))
+    given = {
+        "clip_norm": 1.0,
+        "gradient_noise_std": 10.0 ** rng.uniform(-1, 2),
+        "step_size": 0.3,
+        "strong_convexity": rng.uniform(0, 3),
+        "order": 1 + 10.0 ** rng.uniform(-3, 1),
+        "bound": ("contraction", "reconstruction")[seed % 2],
+    }
+    square = (1 - 0.3 * given["strong_convexity"]) ** 2
+    sums = np.cumsum(square ** np.arange(records + 1.0))
+    gain = 0.0
+    for position in range(count):
+        later = count - 1 - position
+        share = square**later / sums[later]
+        if given["bound"] == "reconstruction":
+            share = square**later * sums[position] / sums[position + later]
+        loss = given["order"] / 2 * (2 / given["gradient_noise_std"]) ** 2 * share
+        gain += np.expm1((given["order"] - 1) * loss) / records
+    (found,) = shuffled_hidden_state_loss([count], records=records, **given)
+    assert found == pytest.approx(np.log1p(gain) / (given["order"] - 1), rel=1e-11)
