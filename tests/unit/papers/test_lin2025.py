@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from privreg.theory.noisy_sgd.worst_pairs import PairSearch, candidate_records
 from reproduction.papers.lin2025.experiments import divergence_checks, joint_law
 from reproduction.papers.lin2025.experiments.divergence_checks import (
     evolved_laws,
@@ -17,7 +18,6 @@ from reproduction.papers.lin2025.experiments.divergence_checks import (
 )
 from reproduction.papers.lin2025.experiments.risk_paths import noise_increments
 from reproduction.papers.lin2025.setting import READINGS, Design, Reading, second_moment_basis
-from reproduction.papers.lin2025.worst_pairs import PairSearch, candidate_records
 
 DESIGN = {
     "dimension": 100,
@@ -107,6 +107,8 @@ def test_candidates_are_the_largest_by_each_criterion() -> None:
     np.testing.assert_array_equal(
         candidate_records(rows, labels, [np.zeros(4), 10.0 * np.eye(4)[2]], count=1), [0, 2, 3]
     )
+    with pytest.raises(ValueError, match="count"):
+        candidate_records(rows, labels, np.zeros(4), count=5)
 
 
 def test_moment_equations_have_the_law_of_the_stacked_noises() -> None:

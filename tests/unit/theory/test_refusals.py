@@ -22,8 +22,12 @@ from privreg.theory.noisy_sgd.diffusion import (
     RidgeRegression,
     estimated_population,
 )
-from privreg.theory.noisy_sgd.last_iterate_loss import fixed_order_divergence
+from privreg.theory.noisy_sgd.last_iterate_loss import (
+    fixed_order_divergence,
+    shuffled_hidden_state_loss,
+)
 from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, release_loss, shuffled_loss
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
 from privreg.theory.one_pass_dpgd.rates import optimal_exponent
 from privreg.theory.shaped_noise import risk
@@ -179,6 +183,20 @@ class Rising:
         (partial(estimated_population, np.ones((5, 2)), np.ones(5)), "linearly independent"),
         (partial(shuffled_loss, [1.0], [2.0], horizon=1.0, order=2.0), "weights must have a sum"),
         (partial(position_quadrature, [2.0, 1.0], finest=0.1), "times must be strictly ascending"),
+        (partial(largest_pairs, np.full((3, 3), -np.inf), 3), "proxy must be more than -inf"),
+        (
+            partial(
+                shuffled_hidden_state_loss,
+                [1],
+                records=2,
+                clip_norm=1.0,
+                gradient_noise_std=1.0,
+                step_size=0.5,
+                strong_convexity=2.0,
+                order=2.0,
+            ),
+            "strong_convexity must be in",
+        ),
         # One-pass DP-GD
         *(
             (partial(optimal_exponent, *powers), message)

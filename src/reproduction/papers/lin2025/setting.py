@@ -15,15 +15,15 @@ from privreg.theory.noisy_sgd.diffusion import (
     RidgeRegression,
 )
 from privreg.theory.noisy_sgd.renyi_loss import Record
+from privreg.theory.noisy_sgd.worst_pairs import candidate_records
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import jackknife, standard_deviation
-from reproduction.papers.lin2025.worst_pairs import candidate_records
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
-    from reproduction.papers.lin2025.worst_pairs import PairSearch
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 Reading = Literal["centred", "literal", "symmetric", "wide"]
 # Mean and standard deviation of a coordinate of the features and of the ground truth at d = 1, and
@@ -279,7 +279,7 @@ class Records(NamedTuple):
 
     def search(self, law: HomogenisedSGD, held: np.ndarray | slice = slice(None)) -> PairSearch:
         """A search over all pairs of some records."""
-        from reproduction.papers.lin2025.worst_pairs import PairSearch
+        from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
         return PairSearch(law, self.rows[held], self.labels[held])
 

@@ -23,7 +23,7 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     release_geometries,
     release_loss,
 )
-from reproduction.papers.lin2025.worst_pairs import PairSearch
+from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 from .laws import Array, dense_joint
 

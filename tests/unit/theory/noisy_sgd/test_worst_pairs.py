@@ -15,7 +15,7 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     average_divergence,
     pair_divergence,
 )
-from reproduction.papers.lin2025.worst_pairs import (
+from privreg.theory.noisy_sgd.worst_pairs import (
     PairSearch,
     candidate_records,
     largest_pairs,
@@ -58,6 +58,8 @@ def test_several_positions_and_orders_are_one_by_one() -> None:
     for (k, order), (m, position) in product(enumerate(orders), enumerate(positions)):
         alone = search.divergences(times=times, position=position, order=order)
         np.testing.assert_allclose(values[k, m], alone, rtol=1e-12)
+    with pytest.raises(ValueError, match="order must be more than 1"):
+        search.divergences(times=times, position=positions, order=[2.0, 1.0])
 
 
 def drawn_geometry(rng: np.random.Generator) -> tuple[ReleaseGeometry, Array, Array, float]:
@@ -146,6 +148,8 @@ def test_proxies_at_several_points_are_those_at_each() -> None:
     for i, j in np.ndindex(2, 3):
         alone = pair_gradient_gap(features, labels, points[i, j], ridge=ridges[j])
         np.testing.assert_allclose(found[i, j], alone, rtol=1e-12)
+    with pytest.raises(ValueError, match="ridge must broadcast"):
+        pair_gradient_gap(features, labels, points[0, 0], ridge=ridges)
 
 
 def test_mean_gap_is_the_proxy_at_the_mean() -> None:

@@ -9,14 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from privreg.checks import AccuracyWarning
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs, pair_gradient_gap
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Quantity, Trial, means, per, stage
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, FromStart, Records, about
-from reproduction.papers.lin2025.worst_pairs import largest_pairs, pair_gradient_gap
 
 if TYPE_CHECKING:
-    from reproduction.papers.lin2025.worst_pairs import PairSearch
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Figure 1(b), Theorem 4.3"
 

@@ -8,14 +8,14 @@ import numpy as np
 from pydantic import Field
 
 from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, shuffled_loss
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs, pair_gradient_gap
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, NOISE, FromStart, Records, about
-from reproduction.papers.lin2025.worst_pairs import largest_pairs, pair_gradient_gap
 
 if TYPE_CHECKING:
-    from reproduction.papers.lin2025.worst_pairs import PairSearch
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
 

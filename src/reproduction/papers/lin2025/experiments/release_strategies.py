@@ -12,14 +12,14 @@ from privreg.theory.noisy_sgd.renyi_loss import (
     position_quadrature,
     shuffled_loss,
 )
+from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
 from reproduction.engine.summaries import trials_last
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Records, Searched, about, each_record
-from reproduction.papers.lin2025.worst_pairs import largest_pairs
 
 if TYPE_CHECKING:
-    from reproduction.papers.lin2025.worst_pairs import PairSearch
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Theorems 4.3-4.5, equations (15), (21) and (24)"
 STRATEGIES = "last iterate", "chosen iterates", "average"

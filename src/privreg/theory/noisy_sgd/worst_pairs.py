@@ -2,20 +2,31 @@
 
 The losses are those of `renyi_loss`: approximations by a conjecture over observed pairs, not a
 guarantee. A supremum over the observed pairs bounds nothing over records that were not observed.
-Records are those of `setting.Records`, features in the eigenbasis of the second moment.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.checks import FloatArray, warn_beyond
+from privreg.checks import (
+    MOST,
+    Computed,
+    FloatArray,
+    frozen,
+    require_array,
+    require_broadcast,
+    require_choice,
+    require_count,
+    require_instance,
+    require_real,
+    warn_beyond,
+)
 from privreg.privacy.renyi import ABSOLUTE, RELATIVE
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+from privreg.theory.noisy_sgd.diffusion import WITHIN, HomogenisedSGD, require_records
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     ReleaseGeometry,
@@ -29,28 +40,40 @@ NEAR = 1e-7
 
 
 def pair_gradient_gap(
-    features: FloatArray, labels: FloatArray, reference: ArrayLike, *, ridge: ArrayLike = 0.0
+    features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
 ) -> FloatArray:
     r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
 
     .. math::
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
-    With z, `reference` of shape (..., d), the mean of the iterate at the differing step and δ = 0,
-    η times it is the true gap of the means. The paper's g takes the vector of ones for z and keeps
-    δ, one `ridge` or one a reference, which has no counterpart in that gap and makes the norm
-    depend on the order of the pair.
+    With z the mean of the iterate at the differing step and δ = 0, η times it is the true gap
+    of the means. The paper's g takes the vector of ones for z and keeps δ, which has no
+    counterpart in that gap and makes the norm depend on the order of the pair.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, d)
+    labels : array_like, shape (n,)
+    reference : array_like, shape (..., d)
+        z, in the same basis as the features; several cost one matrix product together. All are at
+        most 1e12 in size.
+    ridge : array_like, shape (...)
+        δ, from 0 to 1e12; of a shape that broadcasts to the references'.
 
     Source
     ------
     lin2025, section 5, Figure 1(b).
     """
-    points = np.ascontiguousarray(reference, dtype=np.float64)
-    penalty, gram = np.asarray(ridge, dtype=np.float64), features @ features.T
-    factors, pulls = labels - points @ features.T, penalty[..., None] * points
-    result = np.empty((*factors.shape, labels.size))
+    a, b = require_records(features, labels)
+    points = require_array("reference", reference, shape=(..., a.shape[1]), **WITHIN)
+    ridge = require_real("ridge", ridge, least=0, most=MOST)
+    if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
+        raise ValueError(f"ridge must broadcast to {points.shape[:-1]}, got {ridge.shape}")
+    factors, pulls, gram = b - points @ a.T, ridge[..., None] * points, a @ a.T
+    result = np.empty((*factors.shape, b.size))
     for at in np.ndindex(factors.shape[:-1]):
-        result[at] = _gap(features, gram, factors[at], pulls[at])
+        result[at] = _gap(a, gram, factors[at], pulls[at])
     return result
 
 
@@ -77,9 +100,20 @@ def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArr
 
 
 def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
-    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2)."""
-    values = np.array(proxy, dtype=np.float64)
+    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2).
+
+    Parameters
+    ----------
+    proxy : array_like, shape (n, n)
+        A proxy for each ordered pair, more than -inf; `inf` allowed.
+    count : int
+        Number of pairs, from 1 to n (n - 1).
+    """
+    values = require_array("proxy", proxy, shape=(None, None), above=-np.inf, infinite=True).copy()
+    if values.shape[0] != values.shape[1]:
+        raise ValueError(f"proxy must have shape (n, n), got {values.shape}")
     np.fill_diagonal(values, -np.inf)
+    count = require_count("count", count, most=values.size - values.shape[0])
     flat = values.ravel()
     top = np.argpartition(flat, -count)[-count:]
     top = top[np.lexsort((top, -flat[top]))]
@@ -87,24 +121,36 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
 
 
 def candidate_records(
-    features: FloatArray, labels: FloatArray, references: ArrayLike, *, count: int
+    features: ArrayLike, labels: ArrayLike, references: ArrayLike, *, count: int
 ) -> NDArray[np.intp]:
     r"""Ascending indices of records of large gradient or norm, for a search for the worst pair.
 
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
-    Each of these criteria takes `count` records; `references` have shape (r, d) or (d,). Soon after
-    the differing step the gap of the means rules the loss, later the gap of the covariances, which
-    grows with the norms. In high dimension features are nearly orthogonal, so the pairs with the
-    widest gap consist of the records with the largest gradients.
+    Soon after the differing step the gap of the means rules the loss, later the gap of the
+    covariances, which grows with the norms. In high dimension features are nearly orthogonal, so
+    the pairs with the widest gap consist of the records with the largest gradients.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, d)
+    labels : array_like, shape (n,)
+    references : array_like, shape (r, d) or (d,)
+        Points z at which gradients are taken, in the same basis as the features. All are at most
+        1e12 in size.
+    count : int
+        Records taken by each of the r + 1 criteria, from 1 to n.
 
     Source
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    points = np.atleast_2d(np.asarray(references, dtype=np.float64))
-    norms = np.linalg.norm(features, axis=1)
-    criteria = np.vstack([norms * np.abs(points @ features.T - labels), norms])
+    a, b = require_records(features, labels)
+    points = require_array("references", references, shape=(..., a.shape[1]), **WITHIN)
+    points = points.reshape(-1, a.shape[1])
+    count = require_count("count", count, most=a.shape[0])
+    norms = np.linalg.norm(a, axis=1)
+    criteria = np.vstack([norms * np.abs(points @ a.T - b), norms])
     top = np.argsort(-criteria, axis=1, kind="stable")[:, :count]
     return np.asarray(np.unique(top))
 
@@ -120,15 +166,27 @@ class WorstPair(NamedTuple):
     second: int
 
 
-class PairSearch:
+class PairSearch(Computed):
     """Divergences over all ordered pairs of the given records, from their Gram matrices.
 
     A divergence depends on a pair only through weighted inner products of the two records. If Σ
     has few distinct eigenvalues those are sums of Gram matrices that are formed once; a
     divergence then costs O(1) at any d. Otherwise three matrix products are formed for each
     time and position. Inner products of nearly parallel factors keep half their digits: where that
-    is too few, the pair is computed as by `average_divergence`, in O(d). The law must have noise
-    and unit multiplicities.
+    is too few, the pair is computed as by `average_divergence`, in O(d).
+
+    Parameters
+    ----------
+    law : HomogenisedSGD
+        With noise and unit multiplicities.
+    features : array_like, shape (n, d)
+        Records in the eigenbasis of Σ.
+    labels : array_like, shape (n,)
+        At most 1e12 in size, as the features.
+
+    Guarantee
+    ---------
+    None: an approximation by a conjecture, over observed pairs.
 
     Source
     ------
@@ -136,9 +194,9 @@ class PairSearch:
     """
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
-        self.law = law
-        self.features = np.ascontiguousarray(features, dtype=np.float64)
-        self.labels = np.asarray(labels, dtype=np.float64)
+        self.law = require_instance("law", law, HomogenisedSGD)
+        rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
+        self.features, self.labels = frozen(rows), frozen(targets)
         groups = law.distinct_eigenvalues.size
         self._grams: FloatArray | None = None
         if groups <= _STORED_GROUPS:
@@ -157,16 +215,29 @@ class PairSearch:
         """D(i ‖ j) of the averaged iterates at `times`, (..., n, n), right to 1e-6 or to 1e-9.
 
         `inf` where the mixture covariance of the pair is not positive definite, or where double
-        precision cannot tell whether it is. The position and the order have shapes that broadcast;
-        "paper" has the printed covariance of an average, in the true direction too.
+        precision cannot tell whether it is.
+
+        Parameters
+        ----------
+        times : array_like, shape (J,)
+            Ascending times whose iterates are averaged; one time for the last iterate.
+        position : array_like, shape (...)
+            Time of the differing step.
+        order : array_like, shape (...)
+            Rényi order, more than 1 and at most 1e12; of a shape that broadcasts with the
+            position's.
+        variant : {"exact", "paper"}
+            "paper" has the printed covariance of an average, in the true direction too.
 
         Warns
         -----
         AccuracyWarning
             If a divergence may be less accurate than that.
         """
-        places, orders = np.asarray(position, dtype=np.float64), np.asarray(order)
-        shape = np.broadcast_shapes(places.shape, orders.shape)
+        require_choice("variant", variant, get_args(Variant))
+        places = require_real("position", position)
+        orders = require_real("order", order, above=1, most=MOST)
+        shape = require_broadcast(position=places, order=orders)
         which = np.broadcast_to(np.arange(places.size).reshape(places.shape), shape)
         orders = np.broadcast_to(orders, shape)
         result = np.zeros((*shape, self.labels.size, self.labels.size))
@@ -191,6 +262,8 @@ class PairSearch:
     def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
         """The ordered pair of distinct records with the largest of the `divergences`."""
         values = self.divergences(times=times, position=position, order=order)
+        if self.labels.size < 2:
+            raise ValueError("features must have at least 2 rows to make a pair, got 1")
         np.fill_diagonal(values, -np.inf)
         first, second = np.unravel_index(np.argmax(values), values.shape)
         return WorstPair(float(values[first, second]), int(first), int(second))

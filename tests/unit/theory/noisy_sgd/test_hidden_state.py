@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privreg.privacy.renyi import renyi_divergence
-from reproduction.papers.lin2025.experiments.hidden_state_bounds import (
+from privreg.theory.noisy_sgd.last_iterate_loss import (
     hidden_state_divergence,
     shuffled_hidden_state_loss,
 )
