@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from privreg.algorithms.shaped_dp_ftrl import shaped_budget
-from privreg.noise.streams import TreeCorrelation
-from privreg.privacy.budget import gaussian_epsilon
-from reproduction.papers.anon2024.published import (
+from privreg.algorithms.shaped_dp_ftrl import (
     private_groups_needed,
     private_residual_scale,
     private_share,
     public_residual_scale,
-    published_noise_multiplier,
-    published_readings,
+    shaped_budget,
 )
+from privreg.noise.streams import TreeCorrelation
+from privreg.privacy.budget import gaussian_epsilon
+from reproduction.papers.anon2024.published import published_noise_multiplier, published_readings
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "failure_probability": 0.01}
 

@@ -16,6 +16,7 @@ from reproduction.engine.falsify import (
     times,
 )
 
+SHAPED = "privreg.algorithms.shaped_dp_ftrl"
 PUBLISHED = "reproduction.papers.anon2024.published"
 EXPERIMENTS = "reproduction.papers.anon2024.experiments"
 HALF = times(2.0)
@@ -95,7 +96,7 @@ WRONG_VERSIONS = (
         name="estimate-without-its-factor",
         says="Option 1 estimates the mean square itself in place of twice it.",
         runs={"gradient_bounds": ("simulate",)},
-        patches=(Patch(f"{PUBLISHED}:public_residual_scale", scaled(0.5**0.5)),),
+        patches=(Patch(f"{SHAPED}:public_residual_scale", scaled(0.5**0.5)),),
         turns=("estimate-is-an-upper-bound-b3",),
     ),
     WrongVersion(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms import shaped_dp_ftrl
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import (
     Axis,
@@ -20,7 +21,7 @@ from reproduction.engine.recipe import (
     stated,
 )
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.anon2024 import gaussian_moments, published, setting
+from reproduction.papers.anon2024 import gaussian_moments, setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES, generator
 
 PLACE = "Theorem 4.2, Sections 3.1 and B.2.1, Lemmas B.2, B.3, B.12, B.13 and B.16"
@@ -94,7 +95,7 @@ def printed_largest_clip(parameters: Parameters) -> float:
     estimating = parameters.model.sample(parameters.estimating_rows, rng)
     iterate, scales = np.zeros(parameters.dimension), []
     for x, y in zip(*parameters.model.sample(64, rng), strict=True):
-        scales.append(published.public_residual_scale(*estimating, iterate))
+        scales.append(shaped_dp_ftrl.public_residual_scale(*estimating, iterate))
         iterate = iterate - eta * x * (x @ iterate - y)
     return max(each**2 for each in scales) / max(scales)
 
@@ -276,7 +277,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         constant = parameters.clip_constant(shape)
         iterate, largest, least = np.zeros(parameters.dimension), 0.0, np.inf
         for x, y in zip(*rows, strict=True):
-            scale = published.public_residual_scale(*estimating, iterate)
+            scale = shaped_dp_ftrl.public_residual_scale(*estimating, iterate)
             residual = float(x @ iterate - y)
             norm = float(np.sqrt(np.sum((x * residual) ** 2 / shape)))
             largest = max(largest, norm / (constant * scale))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms.shaped_dp_ftrl import private_groups_needed, private_share
 from privreg.privacy.budget import Budget, gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
@@ -87,11 +88,9 @@ def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_siz
 )
 def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> int:
     """If each of N calls takes its share of the budget."""
-    share, small = published.private_share(
-        epsilon=promised, delta=parameters.delta, calls=sample_size
-    )
+    share, small = private_share(epsilon=promised, delta=parameters.delta, calls=sample_size)
     chance = parameters.failure_probability
-    return published.private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
+    return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
 
 
 @per(

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms.shaped_dp_ftrl import private_share
 from privreg.privacy.budget import gaussian_epsilon
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, above, below, every, identity, per, stage, stated
-from reproduction.papers.anon2024.published import private_share
 
 PLACE = "Definition 2.5, Lemmas 2.6, B.1 and B.3, Theorem 4.1, Algorithm 2"
 HISTOGRAM_EPSILON, HISTOGRAM_DELTA = 1.0, 1e-6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from privreg.algorithms import shaped_dp_ftrl
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import (
@@ -20,7 +21,6 @@ from reproduction.engine.recipe import (
     stated,
 )
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.anon2024 import published
 
 PLACE = "Algorithm 2, Lemma B.3, equation (B.17)"
 # Over a doubling, of which the bins are: at 1 the truth is the edge of two bins.
@@ -88,11 +88,11 @@ def failures() -> dict[str, float]:
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     target = parameters.model_dump(include={"epsilon", "delta", "failure_probability"})
-    groups = published.private_groups_needed(**target)
+    groups = shaped_dp_ftrl.private_groups_needed(**target)
     public = []
     for rows in parameters.rows:
         labels = trial.rng.standard_normal(rows)
-        scale = published.public_residual_scale(np.ones((rows, 1)), labels, np.zeros(1))
+        scale = shaped_dp_ftrl.public_residual_scale(np.ones((rows, 1)), labels, np.zeros(1))
         public.append(scale**2)
     normals = trial.rng.standard_normal(groups * parameters.group_rows)
     private, epsilon = [], parameters.epsilon
@@ -106,7 +106,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         noisy = shares + trial.rng.laplace(0.0, 2 / (epsilon * groups), bins.size)
         fullest = np.argmax(np.where(shares < threshold, noisy, 0.0))
         printed = float(2 * np.exp2(bins[fullest] + 1))
-        scale = published.private_residual_scale(
+        scale = shaped_dp_ftrl.private_residual_scale(
             np.ones((labels.size, 1)), labels, [0.0], rng=trial.rng, **target
         )
         private.append([printed / truth, scale**2 / truth])
