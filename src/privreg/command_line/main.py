@@ -137,15 +137,13 @@ def _shape(text: str) -> tuple[str, float]:
     from privreg.methods.problem import LABEL_NOISE_LAWS
 
     law, colon, misfit = text.partition(":")
-    if law not in LABEL_NOISE_LAWS:
-        raise ValueError(
-            f"--label-noise-law must be {', '.join(LABEL_NOISE_LAWS)} or one of them with "
-            f":MISFIT, got {text}"
-        )
     try:
-        return law, float(misfit) if colon else 0.0
+        if law in LABEL_NOISE_LAWS:
+            return law, float(misfit) if colon else 0.0
     except ValueError:
-        raise ValueError(f"--label-noise-law must be LAW:MISFIT, got {text}") from None
+        pass
+    listed = ", ".join(LABEL_NOISE_LAWS)
+    raise ValueError(f"--label-noise-law must be {listed} or one of them with :MISFIT, got {text}")
 
 
 def _numbers(name: str, text: str, separator: str) -> list[float]:
@@ -182,13 +180,11 @@ def predict(options: argparse.Namespace) -> str:
     budget, problems = budget_of(options), problems_of(options)
     values: dict[str, float] = {}
     for word in options.settings:
-        key, equals, number = word.partition("=")
+        key, _, number = word.partition("=")
         try:
             values[key] = float(number)
         except ValueError:
-            equals = ""
-        if not equals:
-            raise ValueError(f"--set must be NAME=VALUE with a number, got {word}")
+            raise ValueError(f"--set must be NAME=VALUE with a number, got {word}") from None
     method = planning.by_name()[options.method].from_numbers(values, problems[0], budget)
     found = [method.predict(problem, budget) for problem in problems]
     if options.json:
@@ -265,10 +261,8 @@ def plan(options: argparse.Namespace) -> str:
             problems, budget_of(options), methods=options.methods, objective=options.objective
         )
     if options.figure is not None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError("--figure needs Matplotlib, which is not installed") from None
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=(7, 3.5), layout="constrained")
         planning.draw(found, figure.subplots())
         figure.savefig(options.figure)

@@ -98,7 +98,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     add("table", "a .csv or .parquet file, or a folder of them", Path)
     add(
         "--separator CHARACTER",
-        r"character between the cells of a CSV file, \t for a tab (a comma if none is given)",
+        r"character between the cells of a CSV file, \t for a tab (default ,)",
         lambda text: text.replace("\\t", "\t"),
     )
 
@@ -107,8 +107,7 @@ def open_stated(options: argparse.Namespace) -> Any:
     """The table of `add_table`."""
     from privreg.estimators.tables import open_table
 
-    separator = "," if options.separator is None else options.separator
-    return open_table(options.table, separator=separator)
+    return open_table(options.table, separator=options.separator)
 
 
 class Watched:

@@ -720,26 +720,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return PredictionIntervals(means, lower, upper, found.reason)
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
-        """Slopes with their intervals, and where the budget went.
+        """Slopes with intervals of a level, and where the budget went, on two Matplotlib axes.
 
-        Parameters
-        ----------
-        axes : sequence of two matplotlib.axes.Axes, optional
-            For the slopes and the budget; those of a new figure of pyplot by default.
-        level : float
-            Nominal coverage of the intervals.
-
-        Returns
-        -------
-        sequence of two matplotlib.axes.Axes
-            The figure is `axes[0].figure`.
+        They are those of a new figure of pyplot by default, and returned.
         """
         from privreg.estimators.report import draw, new_axes, slope_bars
 
         check_is_fitted(self)
         bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
         spending = self.privacy_.spending
-        axes = new_axes(len(bars), len(spending)) if axes is None else axes
+        if axes is None:
+            from matplotlib.pyplot import figure
+
+            axes = new_axes(figure, len(bars), len(spending))
         draw(bars, spending, axes)
         return axes
 

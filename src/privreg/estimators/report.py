@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from math import isfinite
@@ -21,7 +21,6 @@ from scipy.special import ndtri
 
 from privreg.algorithms.huber_descent import HuberFit
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.checks import sort
 from privreg.estimators.table_quality import TableQuality
 from privreg.inference.least_squares_intervals import robust_difference, robust_gain
 from privreg.inference.population_intervals import CoefficientIntervals
@@ -139,8 +138,10 @@ class Summary:
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame with the coefficients' names as its index."""
+        from pandas import DataFrame
+
         columns = self.columns
-        return data_frame(columns, index=columns.pop("name"))
+        return DataFrame(columns, index=columns.pop("name"))
 
     def __str__(self) -> str:
         table = text_table(*self.table)
@@ -193,7 +194,9 @@ class PredictionIntervals:
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame."""
-        return data_frame(self.columns)
+        from pandas import DataFrame
+
+        return DataFrame(self.columns)
 
 
 def printable(text: str) -> str:
@@ -259,18 +262,6 @@ def as_html(parts: Sequence[Part], picture: str) -> str:
             picture = ""
         found.append(html_list(sentences))
     return "\n".join(filter(None, [*found, "</section>"]))
-
-
-def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None = None) -> Any:
-    """A pandas DataFrame, for those who have pandas."""
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        raise ImportError(
-            "a data frame needs pandas, which is not installed: pip install pandas, or "
-            "take `columns`, which has the same numbers"
-        ) from None
-    return DataFrame(dict(columns), index=None if index is None else list(index))
 
 
 def quality_part(quality: TableQuality) -> Part:
@@ -403,9 +394,6 @@ def slope_bars(
 def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequence[Any]) -> None:
     """Draw the bars, and shares of ρ, on two Matplotlib axes."""
     slopes, budget = axes
-    for each in axes:
-        if not hasattr(each, "plot") or not hasattr(each, "barh"):
-            raise ValueError(f"axes must be Matplotlib's, got {sort(each)}")
     places = np.arange(len(bars))[::-1]
     beside = slopes.get_yaxis_transform()
     known = [(place, bar) for place, bar in zip(places, bars, strict=True) if isfinite(bar.upper)]
@@ -441,16 +429,8 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     budget.set_xlabel("% of ρ")
 
 
-def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
-    if figure is None:
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise ImportError(
-                "a plot needs Matplotlib, which is not installed: pip install matplotlib"
-            ) from None
-        figure = pyplot.figure
+def new_axes(figure: Callable[..., Any], bars: int, spent: int) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure."""
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
     found = figure(figsize=(7, sum(heights)), layout="constrained")
     return found.subplots(2, 1, height_ratios=heights)
@@ -467,7 +447,7 @@ def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
     # Equal fits have equal pages; that a font lacks a letter of a name is no reason to have none.
     equal = rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"})
     with equal, warnings.catch_warnings(action="ignore"):
-        axes = new_axes(len(bars), len(spending), Figure)
+        axes = new_axes(Figure, len(bars), len(spending))
         draw(bars, spending, axes)
         axes[0].figure.savefig(written, format="svg", metadata=unstated)
     text = written.getvalue()
