@@ -546,6 +546,7 @@ def score(options: argparse.Namespace) -> None:
                 {name: each for name, each in bounds.items() if name != label},
                 label,
                 tuple(table.schema.names),
+                None if weight is None else weight[0],
             )
             names = [name for column in columns for name in column.names]
             # By their places: a column may be called "(intercept)", too.

@@ -338,7 +338,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found, share = self._unfitted(quality_share, weights=weight)
         require_count("threads", threads)
         source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names))
+        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names), weight)
         names = [name for column in columns for name in column.names]
         found.n_features_in_, found.feature_names_in_ = len(names), np.array(names, dtype=object)
         found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])

@@ -40,7 +40,6 @@ from privreg.estimators.columns import (
     Frame,
     Numbers,
     is_text,
-    require_column,
     value_type,
 )
 
@@ -473,12 +472,6 @@ class TableSamples:
     ) -> None:
         if executor is not None:
             require_instance("executor", executor, Executor)
-        if weight is not None:
-            require_column("weight", weight.name, table.schema.names)
-            if weight.name in (label, *(each.name for each in features)):
-                raise ValueError(
-                    f"weight must be no feature and not the label, got {weight.name!r}"
-                )
         self.table, self.features, self.label, self.frame = table, features, label, frame
         self.executor, self.weight, self.weighted = executor, weight, weight is not None
         self.sample_size, self.dimension = table.row_count, frame.dimension
