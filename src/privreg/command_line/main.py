@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,6 @@ MOST_FEATURES = 10_000_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] and words[0] not in (*COMMANDS, "-h", "--help", "--version"):
-        near = get_close_matches(words[0], COMMANDS, n=1, cutoff=0.75)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
-        listed = ", ".join(COMMANDS)
-        print(
-            f"privreg: the command must be one of {listed}, got {words[0]!r}{meant}",
-            file=sys.stderr,
-        )
-        return 2
     parser = argparse.ArgumentParser(
         prog="privreg",
         description="Private linear regression: predict and plan a run before it is made, and fit.",

@@ -26,6 +26,7 @@ from privreg.checks import (
     require_count,
     require_flag,
     require_instance,
+    require_number,
     require_real,
     require_scale,
 )
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 COUNT_SHARE = 0.01
+# Of the budget, that buys shares of records.
+LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
     "inputs are functions of one record and of public values, which what a scaler learns from the "
@@ -477,7 +480,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """
         from privreg.algorithms.whitened_descent import require_budget
         from privreg.estimators.outlook import FIT_TARGETS
-        from privreg.estimators.table_quality import require_share
 
         if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
@@ -505,6 +507,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             require_instance("odometer", self.odometer, Odometer)
         if self.random_state is not None:
             require_count("random_state", self.random_state, least=0, most=inf)
+        share = require_number("quality_share", quality_share, least=0, below=1)
+        if 0 < share < LEAST_SHARE:
+            raise ValueError(f"quality_share must be 0 or at least {LEAST_SHARE:g}, got {share:g}")
         bound = self.weight_bound
         bound = None if bound is None else require_scale("weight_bound", bound)
         if weights is not None and bound is None:
@@ -525,7 +530,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             if name != "_fitted" and not name.endswith("_")
         }
         found.weight_bound_ = None if weights is None else bound
-        return found, require_share(quality_share)
+        return found, share
 
     def __sklearn_clone__(self) -> Any:
         found = super().__sklearn_clone__()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk
 from privreg.algorithms.whitened_descent import SplitBudget
-from privreg.checks import MOST, require_array, require_number
+from privreg.checks import MOST, require_array
 from privreg.estimators.tables import TableSamples
 from privreg.privacy.budget import Budget, Neighbours, gaussian_noise_std
 from privreg.privacy.release import SECRET_STREAM, Release
@@ -79,14 +79,6 @@ class TableQuality:
             for name, share in shares.items()
             if share - SURE * self.noise_std > least
         )
-
-
-def require_share(quality_share: float) -> float:
-    """Share of a budget for shares of records: 0, or at least 1e-10 and less than 1."""
-    share = require_number("quality_share", quality_share, least=0, below=1)
-    if 0 < share < 1e-10:
-        raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
-    return share
 
 
 def private_quality(
