@@ -144,7 +144,6 @@ def _numbers(name: str, text: str, separator: str) -> list[float]:
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg predict`."""
     from privreg import planning
 
     add_problem(parser)
@@ -207,7 +206,6 @@ def _prediction(problem: Any, found: Any) -> str:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg plan`."""
     from privreg import planning
 
     add_problem(parser)

@@ -93,7 +93,6 @@ def budget_of(options: argparse.Namespace) -> Budget:
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """Add a table in files."""
     add = adder(parser)
     add("table", "a .csv or .parquet file, or a folder of them", Path)
     add(
@@ -166,7 +165,6 @@ BLANK = ["FIRST", "SECOND"]
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg bounds`."""
     add_table(parser)
     adder(parser)("--label COLUMN", "column of the label", required=True)
 
@@ -378,7 +376,6 @@ def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg fit`."""
     add = adder(parser)
     add_table(parser)
     add("--label COLUMN", "column of the label", required=True)
@@ -417,7 +414,6 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def fit(options: argparse.Namespace) -> None:
-    """Fit and print the report."""
     from privreg.estimators.linear_regression import PrivateLinearRegression
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
@@ -481,8 +477,7 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
         ],
         "covariance": {
-            "sampling": covariance.sampling.tolist(),
-            "privacy": covariance.privacy.tolist(),
+            part: getattr(covariance, part).tolist() for part in ("sampling", "privacy")
         },
         "estimates": model.target,
         "warnings": model.warnings_,
@@ -494,7 +489,6 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg score`."""
     add = adder(parser)
     add_table(parser)
     add(
@@ -511,7 +505,6 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    """Score and print."""
     import numpy as np
 
     from privreg.estimators.columns import Frame, Numbers, declared, table_columns
@@ -620,7 +613,6 @@ def _scored(score: Any, weight: tuple[str, float] | None, privacy: PrivacyStatem
 
 
 def add_odometer(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg odometer`."""
     add = adder(parser)
     files = "files that --output of `privreg fit` or `privreg score` wrote"
     add("fits", files, Path, nargs="+")

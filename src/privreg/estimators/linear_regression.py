@@ -31,7 +31,7 @@ from privreg.checks import (
     require_scale,
 )
 from privreg.estimators.columns import Frame, Numbers, declared, table_columns, unquoted
-from privreg.estimators.odometer import Odometer, PrivacyStatement
+from privreg.estimators.odometer import DELTA, Odometer, PrivacyStatement
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
 
@@ -651,18 +651,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.report import READING, Summary, target_sentences, weight_sentences
 
         check_is_fitted(self)
-        fit, bound = self._fitted, self.weight_bound_
+        fit, bound, privacy = self._fitted, self.weight_bound_, self.privacy_
         names, intervals = self._names(), self.confidence_intervals(level, target)
         records = getattr(fit, "sample_size", None)
-        counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
-        unit = f"{self.privacy_.unit.title()}s"
+        relation = privacy.budget.neighbours
+        counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         weighted = "" if bound is None else "weighted "
         facts = (
             ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
-            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
+            *(
+                []
+                if records is None
+                else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
+            ),
             ("Coefficients", str(len(names))),
-            *self.privacy_.facts,
+            ("Epsilon", f"{privacy.epsilon():.4g} at delta {DELTA:g}"),
+            ("Rho (zCDP)", f"{privacy.rho:.4g}"),
+            ("Neighbours", f"{relation.value}, of a {privacy.unit}"),
+            *([("Noise", "seeded: not private")] if privacy.seeded else []),
         )
         notes = (
             *(f"Warning: {each}." for each in self.warnings_),

@@ -71,17 +71,6 @@ class PrivacyStatement:
         return known(delta=delta)
 
     @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """ε, ρ and what they rest on, as names and words for a summary."""
-        seeded = (("Noise", "seeded: not private"),) if self.seeded else ()
-        return (
-            ("Epsilon", f"{self.epsilon():.4g} at delta {DELTA:g}"),
-            ("Rho (zCDP)", f"{self.rho:.4g}"),
-            ("Neighbours", f"{self.budget.neighbours.value}, of a {self.unit}"),
-            *seeded,
-        )
-
-    @property
     def sentence(self) -> str:
         """The guarantee at δ = 1e-6 in one sentence."""
         promise = (

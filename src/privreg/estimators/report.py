@@ -1,9 +1,4 @@
-"""Parts of a fit's report: sentences about its target, shares of records, and pictures.
-
-Slopes have the units of their features. So each is drawn as the change of the label that goes with
-the feature's way from its lower to its upper declared bound, which is public; the intercept, in the
-units of the label at features of 0, is left to the table.
-"""
+"""Parts of a fit's report: sentences about its target, shares of records, and pictures."""
 
 from __future__ import annotations
 
@@ -361,9 +356,10 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label, with its interval and that which sampling alone gives.
+    """A slope as a change of the label over the feature's declared bounds, with its interval.
 
-    `noise` is the share of the variance that private noise adds, NaN where it is not known.
+    `inner` is the interval that sampling alone gives; `noise` is the share of the variance that
+    private noise adds, NaN where it is not known.
     """
 
     name: str
@@ -377,7 +373,7 @@ class Bar(NamedTuple):
 def slope_bars(
     names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
 ) -> list[Bar]:
-    """A bar for each feature, over its declared bounds (p, 2)."""
+    """A bar for each feature of bounds (p, 2); the intercept's units are not theirs."""
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
     sampling = np.nan_to_num(z * intervals.sampling_error)
