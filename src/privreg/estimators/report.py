@@ -425,8 +425,12 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     budget.set_xlabel("% of ρ")
 
 
-def new_axes(figure: Callable[..., Any], bars: int, spent: int) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure."""
+def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
+    if figure is None:
+        from matplotlib import pyplot
+
+        figure = pyplot.figure
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
     found = figure(figsize=(7, sum(heights)), layout="constrained")
     return found.subplots(2, 1, height_ratios=heights)
@@ -443,7 +447,7 @@ def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
     # Equal fits have equal pages; that a font lacks a letter of a name is no reason to have none.
     equal = rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"})
     with equal, warnings.catch_warnings(action="ignore"):
-        axes = new_axes(Figure, len(bars), len(spending))
+        axes = new_axes(len(bars), len(spending), Figure)
         draw(bars, spending, axes)
         axes[0].figure.savefig(written, format="svg", metadata=unstated)
     text = written.getvalue()

@@ -33,7 +33,7 @@ from privreg.algorithms.samples import (
     WeightedSamples,
     weight_roots,
 )
-from privreg.checks import require_choice, require_instance
+from privreg.checks import require_choice, require_instance, sort
 from privreg.estimators.columns import (
     Categories,
     Cells,
@@ -378,8 +378,8 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     separator : {",", ";", tab, "|"}
         Between the cells of a CSV file.
     """
-    if "\n" in str(table):
-        raise ValueError("table must be a path or a Table, got a text of several lines")
+    if "\n" in str(table) or not isinstance(table, (str, Path)):
+        raise ValueError(f"table must be a path in one line or a Table, got {sort(table)}")
     require_choice("separator", separator, SEPARATORS)
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()
