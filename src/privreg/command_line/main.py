@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,6 @@ MOST_FEATURES = 10_000_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] and words[0] not in (*COMMANDS, "-h", "--help", "--version"):
-        near = get_close_matches(words[0], COMMANDS, n=1, cutoff=0.75)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
-        listed = ", ".join(COMMANDS)
-        print(
-            f"privreg: the command must be one of {listed}, got {words[0]!r}{meant}",
-            file=sys.stderr,
-        )
-        return 2
     parser = argparse.ArgumentParser(
         prog="privreg",
         description="Private linear regression: predict and plan a run before it is made, and fit.",
@@ -137,15 +127,13 @@ def _shape(text: str) -> tuple[str, float]:
     from privreg.methods.problem import LABEL_NOISE_LAWS
 
     law, colon, misfit = text.partition(":")
-    if law not in LABEL_NOISE_LAWS:
-        raise ValueError(
-            f"--label-noise-law must be {', '.join(LABEL_NOISE_LAWS)} or one of them with "
-            f":MISFIT, got {text}"
-        )
     try:
-        return law, float(misfit) if colon else 0.0
+        if law in LABEL_NOISE_LAWS:
+            return law, float(misfit) if colon else 0.0
     except ValueError:
-        raise ValueError(f"--label-noise-law must be LAW:MISFIT, got {text}") from None
+        pass
+    listed = ", ".join(LABEL_NOISE_LAWS)
+    raise ValueError(f"--label-noise-law must be {listed} or one of them with :MISFIT, got {text}")
 
 
 def _numbers(name: str, text: str, separator: str) -> list[float]:
@@ -156,7 +144,6 @@ def _numbers(name: str, text: str, separator: str) -> list[float]:
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg predict`."""
     from privreg import planning
 
     add_problem(parser)
@@ -182,13 +169,11 @@ def predict(options: argparse.Namespace) -> str:
     budget, problems = budget_of(options), problems_of(options)
     values: dict[str, float] = {}
     for word in options.settings:
-        key, equals, number = word.partition("=")
+        key, _, number = word.partition("=")
         try:
             values[key] = float(number)
         except ValueError:
-            equals = ""
-        if not equals:
-            raise ValueError(f"--set must be NAME=VALUE with a number, got {word}")
+            raise ValueError(f"--set must be NAME=VALUE with a number, got {word}") from None
     method = planning.by_name()[options.method].from_numbers(values, problems[0], budget)
     found = [method.predict(problem, budget) for problem in problems]
     if options.json:
@@ -221,7 +206,6 @@ def _prediction(problem: Any, found: Any) -> str:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg plan`."""
     from privreg import planning
 
     add_problem(parser)
@@ -265,10 +249,8 @@ def plan(options: argparse.Namespace) -> str:
             problems, budget_of(options), methods=options.methods, objective=options.objective
         )
     if options.figure is not None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError("--figure needs Matplotlib, which is not installed") from None
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=(7, 3.5), layout="constrained")
         planning.draw(found, figure.subplots())
         figure.savefig(options.figure)

@@ -20,17 +20,12 @@ from pathlib import Path
 from secrets import token_hex
 from threading import Lock
 from time import monotonic
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import yaml
 
 from privreg.checks import require_choice, require_number, require_scale
-from privreg.estimators.odometer import (
-    UNREADABLE,
-    Odometer,
-    PrivacyStatement,
-    read_statement,
-)
+from privreg.estimators.odometer import UNREADABLE, Odometer, PrivacyStatement, read_statement
 from privreg.privacy.budget import Budget, Neighbours
 
 # Seconds before the first line of progress, and between two.
@@ -98,12 +93,11 @@ def budget_of(options: argparse.Namespace) -> Budget:
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """Add a table in files."""
     add = adder(parser)
     add("table", "a .csv or .parquet file, or a folder of them", Path)
     add(
         "--separator CHARACTER",
-        r"character between the cells of a CSV file, \t for a tab (a comma if none is given)",
+        r"character between the cells of a CSV file, \t for a tab (default ,)",
         lambda text: text.replace("\\t", "\t"),
     )
 
@@ -112,8 +106,7 @@ def open_stated(options: argparse.Namespace) -> Any:
     """The table of `add_table`."""
     from privreg.estimators.tables import open_table
 
-    separator = "," if options.separator is None else options.separator
-    return open_table(options.table, separator=separator)
+    return open_table(options.table, separator=options.separator)
 
 
 class Watched:
@@ -172,7 +165,6 @@ BLANK = ["FIRST", "SECOND"]
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg bounds`."""
     add_table(parser)
     adder(parser)("--label COLUMN", "column of the label", required=True)
 
@@ -291,8 +283,6 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 
 # fit, and the files of a fit or a score
 
-NEW = "a new file that can be written"
-
 
 class Record(Odometer):
     """Writes what is spent to `--output` before noise is drawn, and the whole result after it.
@@ -306,14 +296,6 @@ class Record(Odometer):
         self._delta: float = options.delta
         named = {f"--{name}": getattr(options, name, None) for name in ("report", "output")}
         self._files: dict[str, Path] = {name: path for name, path in named.items() if path}
-        for name, path in self._files.items():
-            # A device, a folder and a link to nothing are there as well.
-            there = ", which is there already" if os.path.lexists(path) else ""
-            if there or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-                raise ValueError(f"{name} must be {NEW}, got {str(path)!r}{there}")
-        places = {path.parent.resolve() / path.name for path in self._files.values()}
-        if len(places) < len(self._files):
-            raise ValueError(f"--report must be another file than --output, got {str(path)!r}")
 
     def add(self, fit: Any) -> None:
         """Count a fit, and create its files."""
@@ -325,7 +307,9 @@ class Record(Odometer):
                     _write(path, as_json(known, indent=2) + "\n" if name == "--output" else "")
                 except OSError as error:
                     found = f"{str(path)!r}: {error.strerror}"
-                    raise ValueError(f"{name} must be {NEW}, got {found}") from None
+                    raise ValueError(
+                        f"{name} must be a new file that can be written, got {found}"
+                    ) from None
                 undo.callback(path.unlink)
             super().add(fit)
             undo.pop_all()
@@ -378,23 +362,20 @@ def _write(path: Path, text: str) -> None:
 
 def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any]:
     """Privacy statement in plain types, as `privreg odometer` reads it."""
-    return _finite(
-        {
-            "seeded": privacy.seeded,
-            "epsilon": privacy.epsilon(delta),
-            "delta": delta,
-            "rho": privacy.rho,
-            "mu": privacy.mu,
-            "unit": privacy.unit,
-            "neighbours": privacy.with_secret_noise.neighbours.value,
-            "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
-            "assumptions": list(privacy.assumptions),
-        }
-    )
+    return {
+        "seeded": privacy.seeded,
+        "epsilon": privacy.epsilon(delta),
+        "delta": delta,
+        "rho": privacy.rho,
+        "mu": privacy.mu,
+        "unit": privacy.unit,
+        "neighbours": privacy.with_secret_noise.neighbours.value,
+        "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
+        "assumptions": list(privacy.assumptions),
+    }
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg fit`."""
     add = adder(parser)
     add_table(parser)
     add("--label COLUMN", "column of the label", required=True)
@@ -433,13 +414,10 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def fit(options: argparse.Namespace) -> None:
-    """Fit and print the report."""
     from privreg.estimators.linear_regression import PrivateLinearRegression
-    from privreg.estimators.outlook import FIT_TARGETS
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
-    require_choice("--target", options.target, FIT_TARGETS)
     if (options.weight is None) != (options.weight_bound is None):
         raise ValueError(
             "--weight must be given with --weight-bound, and neither without the other"
@@ -483,10 +461,7 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
-    """A fit in plain types: coefficients, intervals, and the privacy that was spent.
-
-    Where an interval is infinite, its ends are null and `reason` says why.
-    """
+    """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
     found, quality, covariance = model.summary(level), model.quality_, model.covariance()
     columns = found.columns
     columns["reason"] = [reason or None for reason in columns["reason"]]
@@ -497,27 +472,23 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             "clipped": quality.clipped,
             "noise_standard_deviation": quality.noise_std,
         }
-    return _finite(
-        {
-            "coefficients": [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ],
-            "covariance": {
-                "sampling": covariance.sampling.tolist(),
-                "privacy": covariance.privacy.tolist(),
-            },
-            "estimates": model.target,
-            "warnings": model.warnings_,
-            "level": level,
-            "target": found.intervals.target,
-            "records": records,
-            "privacy": privacy_as_json(model.privacy_, delta=delta),
-        }
-    )
+    return {
+        "coefficients": [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ],
+        "covariance": {
+            part: getattr(covariance, part).tolist() for part in ("sampling", "privacy")
+        },
+        "estimates": model.target,
+        "warnings": model.warnings_,
+        "level": level,
+        "target": found.intervals.target,
+        "records": records,
+        "privacy": privacy_as_json(model.privacy_, delta=delta),
+    }
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg score`."""
     add = adder(parser)
     add_table(parser)
     add(
@@ -534,7 +505,6 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    """Score and print."""
     import numpy as np
 
     from privreg.estimators.columns import Frame, Numbers, declared, table_columns
@@ -544,8 +514,7 @@ def score(options: argparse.Namespace) -> None:
 
     record = Record(options)
     budget = budget_of(options).gaussian()
-    fitted = _read_fit(options.fit)
-    label, weight = fitted.label, fitted.weight
+    label, bounds, weight, fitted = _read_fit(options.fit)
     spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
     privacy = PrivacyStatement(budget, "row", spent, (SECRET_STREAM,))
 
@@ -559,18 +528,19 @@ def score(options: argparse.Namespace) -> None:
     with record:
         with Watched(open_stated(options), "privreg score") as table:
             columns = table_columns(
-                {name: each for name, each in fitted.bounds.items() if name != label},
+                {name: each for name, each in bounds.items() if name != label},
                 label,
                 tuple(table.schema.names),
+                None if weight is None else weight[0],
             )
             names = [name for column in columns for name in column.names]
             # By their places: a column may be called "(intercept)", too.
-            listed, estimates = map(list, zip(*fitted.estimates, strict=True))
+            listed, estimates = map(list, zip(*fitted, strict=True))
             if listed not in (names, [*names, "(intercept)"]):
                 raise ValueError(f"--fit must have the coefficients {names}, got {listed}")
             frame = Frame(
                 np.array([pair for column in columns for pair in column.bounds]),
-                declared("label_bounds", fitted.bounds[label], 1)[0],
+                declared("label_bounds", bounds[label], 1)[0],
                 True,
             )
             weighing = None if weight is None else Numbers(weight[0], 0.0, weight[1])
@@ -591,16 +561,10 @@ def score(options: argparse.Namespace) -> None:
         )
 
 
-class _Fit(NamedTuple):
-    """Declarations in a file of `privreg fit`, and its coefficients by name."""
-
-    label: str
-    bounds: dict[str, Any]
-    weight: tuple[str, float] | None
-    estimates: list[tuple[str, float]]
-
-
-def _read_fit(path: Path) -> _Fit:
+def _read_fit(
+    path: Path,
+) -> tuple[str, dict[str, Any], tuple[str, float] | None, list[tuple[str, float]]]:
+    """Label, bounds and weight of a file of `privreg fit`, and its coefficients by name."""
     found = None
     try:
         found = json.loads(path.read_bytes())
@@ -617,7 +581,7 @@ def _read_fit(path: Path) -> _Fit:
             f"--fit must be a file of `privreg fit --output` of this version, got {str(path)!r}"
             f"{', whose fit did not finish' if unfinished else ''}"
         ) from None
-    return _Fit(label, given, weight, estimates)
+    return label, given, weight, estimates
 
 
 def _scored(score: Any, weight: tuple[str, float] | None, privacy: PrivacyStatement) -> str:
@@ -649,7 +613,6 @@ def _scored(score: Any, weight: tuple[str, float] | None, privacy: PrivacyStatem
 
 
 def add_odometer(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `privreg odometer`."""
     add = adder(parser)
     files = "files that --output of `privreg fit` or `privreg score` wrote"
     add("fits", files, Path, nargs="+")
@@ -658,9 +621,7 @@ def add_odometer(parser: argparse.ArgumentParser) -> None:
 
 def odometer(options: argparse.Namespace) -> str:
     """The cost of each fit and of all together."""
-    delta = require_number("--delta", options.delta, above=0, below=1)
-    counted, known = Odometer(), dict[bytes, Path]()
-    rows = []
+    counted, known, rows = Odometer(), dict[bytes, Path](), []
     for path in options.fits:
         cost = read_statement(path)
         counted.add(cost)
@@ -677,7 +638,7 @@ def odometer(options: argparse.Namespace) -> str:
     width = max(len(name) for name, _ in rows)
     lines = [
         f"{name.ljust(width)}  rho = {found.rho:.4g}, mu = {found.mu:.4g}, "
-        f"epsilon = {found.epsilon(delta):.4g} at delta = {delta:g}\n"
+        f"epsilon = {found.epsilon(options.delta):.4g} at delta = {options.delta:g}\n"
         for name, found in rows
     ]
     return (

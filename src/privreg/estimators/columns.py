@@ -1,8 +1,7 @@
 """Columns of a table: declared bounds, the units that they make, cells of files, refused arrays.
 
-Cells of a file are encoded with the casts of Arrow. Their features depend on the cell, on its
-column's type, which is the file's, and on what was declared. What has none is missing: nothing is
-guessed for it.
+The features of a cell depend on it, on its column's type, which is the file's, and on what was
+declared. A cell that has none is missing: nothing is guessed for it.
 """
 
 from __future__ import annotations
@@ -51,14 +50,13 @@ class Frame:
         self._label_centre, self._label_half = _scale(label, intercept)
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows (n, dimension) of features (n, p), of which none may be missing."""
+        """Mapped rows (n, dimension) of features (n, p), none of which is missing."""
         low, high = self.features.T
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
         order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
         mapped = np.empty((len(features), self.dimension), order=order)
         inside = mapped[:, int(self.intercept) :]
         np.clip(features, low, high, out=inside)
-        _require_present("features", inside)
         inside -= self._centre
         inside *= 1 / self._half
         np.clip(inside, -1, 1, out=inside)
@@ -149,7 +147,6 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
             f"{name} must be declared as (low, high), got {short(bounds)}: bounds are never read "
             "from the data in silence"
         )
-    require_unmasked(name, bounds)
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be numbers, got {bounds.dtype}")
     ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
@@ -299,26 +296,33 @@ class Categories:
 
 
 def table_columns(
-    feature_bounds: Any, label: str, available: Sequence[str]
+    feature_bounds: Any, label: str, available: Sequence[str], weight: str | None = None
 ) -> tuple[Numbers | Categories, ...]:
-    """Columns that a mapping of bounds declares, checked against the `available` of a table."""
+    """Columns that a mapping of bounds declares, checked against the `available` of a table.
+
+    So are the label and the column of the weights, if there is one.
+    """
     if not isinstance(feature_bounds, Mapping) or not feature_bounds:
         raise ValueError(
             "feature_bounds must be a mapping from columns to (low, high) or to categories, "
             f"got {short(feature_bounds)}"
         )
-    require_column("label", label, available)
-    for column in feature_bounds:
-        require_column("feature_bounds: a name", column, available)
+    wanted = [("feature_bounds: a name", name) for name in feature_bounds]
+    for what, name in [
+        ("label", label),
+        *wanted,
+        *([] if weight is None else [("weight", weight)]),
+    ]:
+        require_column(what, name, available)
     if label in feature_bounds:
         raise ValueError(f"label must be none of the features, got {label!r}")
+    if weight in (label, *feature_bounds):
+        raise ValueError(f"weight must be no feature and not the label, got {weight!r}")
     columns = tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
     names = [name for column in columns for name in column.names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"feature_bounds must make features of different names, got {twice!r} twice"
-        )
+        raise ValueError(f"features must have different names, got {twice!r} twice")
     return columns
 
 

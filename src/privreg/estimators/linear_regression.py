@@ -26,11 +26,12 @@ from privreg.checks import (
     require_count,
     require_flag,
     require_instance,
+    require_number,
     require_real,
     require_scale,
 )
 from privreg.estimators.columns import Frame, Numbers, declared, table_columns, unquoted
-from privreg.estimators.odometer import Odometer, PrivacyStatement
+from privreg.estimators.odometer import DELTA, Odometer, PrivacyStatement
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
 
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 COUNT_SHARE = 0.01
+# Of the budget, that buys shares of records.
+LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
     "inputs are functions of one record and of public values, which what a scaler learns from the "
@@ -244,28 +247,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             The person whose row it is. Privacy then covers all rows of a person together.
         quality_share : float
             As for `fit_table`, of clipped records alone; a person is one where any row is clipped.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from privreg import Budget, PrivateLinearRegression
-        >>> rng = np.random.default_rng(0)
-        >>> features, weights = rng.uniform(0, 10, (5_000, 1)), rng.integers(1, 4, 5_000)
-        >>> labels = 3 + 2 * features[:, 0] + rng.normal(0, 2, 5_000)
-        >>> model = PrivateLinearRegression(
-        ...     Budget.approximate(4.0, 1e-6),
-        ...     feature_bounds=(0, 10), label_bounds=(-20, 40), weight_bound=3,
-        ... ).fit(features, labels, sample_weight=weights)
-        >>> model.confidence_intervals(0.999999).covers([2.0, 3.0]).tolist()
-        [True, True]
         """
         from privreg.algorithms.records import require_groups
         from privreg.algorithms.samples import ArraySamples, WeightedSamples, weight_roots
-        from privreg.estimators.table_quality import private_quality, require_share
+        from privreg.estimators.table_quality import private_quality
 
-        found = self._unfitted()
-        found.weight_bound_ = found._require_settings(groups, sample_weight)
-        share = require_share(quality_share)
+        found, share = self._unfitted(quality_share, groups=groups, weights=sample_weight)
         # Under add-remove the number of rows is private: no table is refused for it.
         least = 0 if found._budget().neighbours is Neighbours.ADD_REMOVE else 1
         options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
@@ -294,7 +281,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
-            counts = _clipped_counts(columns, bounds, persons)
+            outside: list[Any] = [
+                (own < low) | (own > high) for own, (low, high) in zip(columns, bounds, strict=True)
+            ]
+            if persons is not None:
+                # A person is clipped where any row is.
+                outside = [np.bincount(persons.codes, each) for each in outside]
+            counts = np.array([[np.count_nonzero(each)] for each in outside])
             quality = partial(private_quality, counts, dict.fromkeys(names, True))
         records = len(labels) if persons is None else persons.count
         return self._take(found._run(samples, frame, records, quality, share, persons=persons))
@@ -342,24 +335,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         workers send are exact sums over records, which are not private: the guarantee is for what
         this process releases, and workers, their logs and the network are trusted as it is.
         """
-        from privreg.estimators.table_quality import (
-            TableQuality,
-            private_quality,
-            require_share,
-        )
+        from privreg.estimators.table_quality import TableQuality, private_quality
         from privreg.estimators.tables import Table, TableSamples, open_table
 
-        found = self._unfitted()
-        found.weight_bound_ = bound = found._require_settings(weights=weight)
+        found, share = self._unfitted(quality_share, weights=weight)
         require_count("threads", threads)
-        share = require_share(quality_share)
         source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names))
+        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names), weight)
         names = [name for column in columns for name in column.names]
         found.n_features_in_, found.feature_names_in_ = len(names), np.array(names, dtype=object)
         found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
+        bound = found.weight_bound_
         weighing = None if weight is None or bound is None else Numbers(weight, 0.0, bound)
         samples = TableSamples(source, columns, label, frame, executor, weighing)
         if not source.row_count and found._budget().neighbours is not Neighbours.ADD_REMOVE:
@@ -375,16 +363,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if quality is None:
             found.quality_ = TableQuality({}, {}, 0.0)
         return self._take(found)
-
-    def _unfitted(self) -> Self:
-        """A copy with the settings and no fitted attribute, on which a fit may fail."""
-        found = object.__new__(type(self))
-        found.__dict__ = {
-            name: value
-            for name, value in vars(self).items()
-            if name != "_fitted" and not name.endswith("_")
-        }
-        return found
 
     def _take(self, found: Self) -> Self:
         """Take a fit's attributes over and warn.
@@ -489,13 +467,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             return Budget.approximate(self.epsilon, self.delta)
         return self.budget  # type: ignore[return-value]
 
-    def _require_settings(
-        self, groups: ArrayLike | None = None, weights: ArrayLike | str | None = None
-    ) -> float | None:
-        """The bound of the weights; all settings are looked at before a row is or noise drawn."""
+    def _unfitted(
+        self,
+        quality_share: float,
+        *,
+        groups: ArrayLike | None = None,
+        weights: ArrayLike | str | None = None,
+    ) -> tuple[Self, float]:
+        """A copy without fitted attributes, on which a fit may fail, and the share for quality.
+
+        All settings are looked at before a row is or noise drawn.
+        """
         from privreg.algorithms.whitened_descent import require_budget
         from privreg.estimators.outlook import FIT_TARGETS
-        from privreg.methods.method import require_method
 
         if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
@@ -517,29 +501,36 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             if groups is not None and not person:
                 raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
-            require_method("settings", self.settings)
             self.settings.require_relation(self._budget())
             self.settings.require_groups(groups)
         if self.odometer is not None:
             require_instance("odometer", self.odometer, Odometer)
         if self.random_state is not None:
             require_count("random_state", self.random_state, least=0, most=inf)
+        share = require_number("quality_share", quality_share, least=0, below=1)
+        if 0 < share < LEAST_SHARE:
+            raise ValueError(f"quality_share must be 0 or at least {LEAST_SHARE:g}, got {share:g}")
         bound = self.weight_bound
         bound = None if bound is None else require_scale("weight_bound", bound)
-        if weights is None:
-            return None
-        if bound is None:
+        if weights is not None and bound is None:
             raise ValueError(
                 "weight_bound must be declared with weights, a public largest weight, got None: "
                 "without one a doubled weight, as bagging's counts, doubles what a record may "
                 "change"
             )
-        if self.settings is not None and not self.settings.takes_weights:
+        if weights is not None and self.settings is not None and not self.settings.takes_weights:
             raise ValueError(
                 "settings must be a method that takes weights, such as least_squares, huber, "
                 f"adassp or full_batch, got {self.settings.name}, whose steps see one record each"
             )
-        return bound
+        found = object.__new__(type(self))
+        found.__dict__ = {
+            name: value
+            for name, value in vars(self).items()
+            if name != "_fitted" and not name.endswith("_")
+        }
+        found.weight_bound_ = None if weights is None else bound
+        return found, share
 
     def __sklearn_clone__(self) -> Any:
         found = super().__sklearn_clone__()
@@ -660,18 +651,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.report import READING, Summary, target_sentences, weight_sentences
 
         check_is_fitted(self)
-        fit, bound = self._fitted, self.weight_bound_
+        fit, bound, privacy = self._fitted, self.weight_bound_, self.privacy_
         names, intervals = self._names(), self.confidence_intervals(level, target)
         records = getattr(fit, "sample_size", None)
-        counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
-        unit = f"{self.privacy_.unit.title()}s"
+        relation = privacy.budget.neighbours
+        counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         weighted = "" if bound is None else "weighted "
         facts = (
             ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
-            *([] if records is None else [(unit, counted + f"{records:,.0f}")]),
+            *(
+                []
+                if records is None
+                else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
+            ),
             ("Coefficients", str(len(names))),
-            *self.privacy_.facts,
+            ("Epsilon", f"{privacy.epsilon():.4g} at delta {DELTA:g}"),
+            ("Rho (zCDP)", f"{privacy.rho:.4g}"),
+            ("Neighbours", f"{relation.value}, of a {privacy.unit}"),
+            *([("Noise", "seeded: not private")] if privacy.seeded else []),
         )
         notes = (
             *(f"Warning: {each}." for each in self.warnings_),
@@ -720,19 +718,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return PredictionIntervals(means, lower, upper, found.reason)
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
-        """Slopes with their intervals, and where the budget went.
+        """Slopes with intervals of a level, and where the budget went, on two Matplotlib axes.
 
-        Parameters
-        ----------
-        axes : sequence of two matplotlib.axes.Axes, optional
-            For the slopes and the budget; those of a new figure of pyplot by default.
-        level : float
-            Nominal coverage of the intervals.
-
-        Returns
-        -------
-        sequence of two matplotlib.axes.Axes
-            The figure is `axes[0].figure`.
+        They are those of a new figure of pyplot by default, and returned.
         """
         from privreg.estimators.report import draw, new_axes, slope_bars
 
@@ -808,17 +796,6 @@ def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
         spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
         error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
         raise
-
-
-def _clipped_counts(
-    columns: list[FloatArray], bounds: ArrayLike, persons: Persons | None
-) -> NDArray[np.int64]:
-    """Records that each column's bounds clip, persons in any of their rows. Not private."""
-    counts = []
-    for values, (low, high) in zip(columns, np.asarray(bounds), strict=True):
-        outside = (values < low) | (values > high)
-        counts.append(outside if persons is None else np.bincount(persons.codes, outside))
-    return np.array([[np.count_nonzero(each)] for each in counts], dtype=np.int64)
 
 
 def _require_weights(sample_weight: Any, rows: int) -> FloatArray:

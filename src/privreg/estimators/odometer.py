@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum, inf
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.checks import require_choice, require_instance, require_number, require_scale
+from privreg.checks import require_choice, require_instance, require_scale
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import NOT_PRIVATE, Release
 
@@ -66,31 +66,16 @@ class PrivacyStatement:
 
     def epsilon(self, delta: float = DELTA) -> float:
         """Least ε known at δ: exact where the method only adds Gaussian noise."""
-        return self._epsilon(self.budget, delta)
-
-    def _epsilon(self, budget: Budget, delta: float) -> float:
+        budget = self.budget
         known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
         return known(delta=delta)
 
     @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """ε, ρ and what they rest on, as names and words for a summary."""
-        seeded = (("Noise", "seeded: not private"),) if self.seeded else ()
-        return (
-            ("Epsilon", f"{self.epsilon():.4g} at delta {DELTA:g}"),
-            ("Rho (zCDP)", f"{self.rho:.4g}"),
-            ("Neighbours", f"{self.budget.neighbours.value}, of a {self.unit}"),
-            *seeded,
-        )
-
-    @property
     def sentence(self) -> str:
         """The guarantee at δ = 1e-6 in one sentence."""
-        known = self.with_secret_noise
-        epsilon = self._epsilon(known, DELTA)
         promise = (
-            f"({epsilon:.4g}, {DELTA:g})-differentially private, for data sets that differ in one "
-            f"{self.unit} ({known.neighbours.value})"
+            f"({replace(self, seeded=False).epsilon():.4g}, {DELTA:g})-differentially private, for "
+            f"data sets that differ in one {self.unit} ({self.with_secret_noise.neighbours.value})"
         )
         return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
 
@@ -238,7 +223,7 @@ class Odometer:
     def _most(self, costs: list[PrivacyStatement]) -> float:
         """Limit of such fits in ρ: more where they only add Gaussian noise."""
         if self.limit is None:
-            return float("inf")
+            return inf
         gaussian = all(each.gaussian_dp for each in costs[:1])
         return self.limit.gaussian().rho if gaussian else self.limit.rho
 
@@ -254,10 +239,8 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         )
         seeded = bool(found["seeded"])
         total = fsum(budget.rho for _, budget in spent)
-        rho = require_number("rho", total if seeded else found["rho"], above=0)
-        whole = abs(total - rho) <= ROUNDING * rho
         statement = PrivacyStatement(
-            with_secret_noise=Budget.zcdp(rho, **relation),
+            with_secret_noise=Budget.zcdp(total if seeded else found["rho"], **relation),
             # Where none is stated, a table in a file was fitted, which has no persons.
             unit=require_choice("unit", found.get("unit", "row"), ("row", "person")),
             spending=spent,
@@ -269,7 +252,9 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         raise ValueError(
             f"fit must be a file of `privreg fit --output`, got {str(fit)!r}"
         ) from None
-    if not whole:
+    rho = statement.with_secret_noise.rho
+    # False of NaN and of infinite sums as well.
+    if not abs(total - rho) <= ROUNDING * min(total, rho):
         raise ValueError(
             f"fit must be a file in which rho is the sum of what was spent, got {str(fit)!r}"
         )

@@ -1,15 +1,10 @@
-"""Parts of a fit's report: sentences about its target, shares of records, and pictures.
-
-Slopes have the units of their features. So each is drawn as the change of the label that goes with
-the feature's way from its lower to its upper declared bound, which is public; the intercept, in the
-units of the label at features of 0, is left to the table.
-"""
+"""Parts of a fit's report: sentences about its target, shares of records, and pictures."""
 
 from __future__ import annotations
 
 import html
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from math import isfinite
@@ -21,7 +16,6 @@ from scipy.special import ndtri
 
 from privreg.algorithms.huber_descent import HuberFit
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.checks import sort
 from privreg.estimators.table_quality import TableQuality
 from privreg.inference.least_squares_intervals import robust_difference, robust_gain
 from privreg.inference.population_intervals import CoefficientIntervals
@@ -139,8 +133,10 @@ class Summary:
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame with the coefficients' names as its index."""
+        from pandas import DataFrame
+
         columns = self.columns
-        return data_frame(columns, index=columns.pop("name"))
+        return DataFrame(columns, index=columns.pop("name"))
 
     def __str__(self) -> str:
         table = text_table(*self.table)
@@ -193,7 +189,9 @@ class PredictionIntervals:
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame."""
-        return data_frame(self.columns)
+        from pandas import DataFrame
+
+        return DataFrame(self.columns)
 
 
 def printable(text: str) -> str:
@@ -259,18 +257,6 @@ def as_html(parts: Sequence[Part], picture: str) -> str:
             picture = ""
         found.append(html_list(sentences))
     return "\n".join(filter(None, [*found, "</section>"]))
-
-
-def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None = None) -> Any:
-    """A pandas DataFrame, for those who have pandas."""
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        raise ImportError(
-            "a data frame needs pandas, which is not installed: pip install pandas, or "
-            "take `columns`, which has the same numbers"
-        ) from None
-    return DataFrame(dict(columns), index=None if index is None else list(index))
 
 
 def quality_part(quality: TableQuality) -> Part:
@@ -370,9 +356,10 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label, with its interval and that which sampling alone gives.
+    """A slope as a change of the label over the feature's declared bounds, with its interval.
 
-    `noise` is the share of the variance that private noise adds, NaN where it is not known.
+    `inner` is the interval that sampling alone gives; `noise` is the share of the variance that
+    private noise adds, NaN where it is not known.
     """
 
     name: str
@@ -386,7 +373,7 @@ class Bar(NamedTuple):
 def slope_bars(
     names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
 ) -> list[Bar]:
-    """A bar for each feature, over its declared bounds (p, 2)."""
+    """A bar for each feature of bounds (p, 2); the intercept's units are not theirs."""
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
     sampling = np.nan_to_num(z * intervals.sampling_error)
@@ -403,9 +390,6 @@ def slope_bars(
 def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequence[Any]) -> None:
     """Draw the bars, and shares of ρ, on two Matplotlib axes."""
     slopes, budget = axes
-    for each in axes:
-        if not hasattr(each, "plot") or not hasattr(each, "barh"):
-            raise ValueError(f"axes must be Matplotlib's, got {sort(each)}")
     places = np.arange(len(bars))[::-1]
     beside = slopes.get_yaxis_transform()
     known = [(place, bar) for place, bar in zip(places, bars, strict=True) if isfinite(bar.upper)]
@@ -444,12 +428,8 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
 def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
     """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
     if figure is None:
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise ImportError(
-                "a plot needs Matplotlib, which is not installed: pip install matplotlib"
-            ) from None
+        from matplotlib import pyplot
+
         figure = pyplot.figure
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
     found = figure(figsize=(7, sum(heights)), layout="constrained")

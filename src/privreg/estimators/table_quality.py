@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import Chunk
 from privreg.algorithms.whitened_descent import SplitBudget
-from privreg.checks import MOST, require_array, require_count, require_number, require_real
+from privreg.checks import MOST, require_array
 from privreg.estimators.tables import TableSamples
 from privreg.privacy.budget import Budget, Neighbours, gaussian_noise_std
 from privreg.privacy.release import SECRET_STREAM, Release
@@ -79,14 +79,6 @@ class TableQuality:
             for name, share in shares.items()
             if share - SURE * self.noise_std > least
         )
-
-
-def require_share(quality_share: float) -> float:
-    """Share of a budget for shares of records: 0, or at least 1e-10 and less than 1."""
-    share = require_number("quality_share", quality_share, least=0, below=1)
-    if 0 < share < 1e-10:
-        raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
-    return share
 
 
 def private_quality(
@@ -168,12 +160,15 @@ def private_score(
     """
     frame = samples.frame
     matrix, offset = frame.functionals()
-    beta = require_array("coefficients", coefficients, shape=(frame.dimension,))
-    parameters = np.asarray(np.linalg.solve(matrix, beta - offset))
-    require_real("coefficients in units of the bounds", parameters, least=-MOST, most=MOST)
+    parameters = require_array(
+        "coefficients in units of the bounds",
+        np.linalg.solve(matrix, np.subtract(coefficients, offset)),
+        shape=(frame.dimension,),
+        least=-MOST,
+        most=MOST,
+    )
     shares = SplitBudget(budget, rng)
-    task = partial(record_sums, parameters)
-    found = samples.each_part(task, threads=require_count("threads", threads))
+    found = samples.each_part(partial(record_sums, parameters), threads=threads)
     total = np.sum([np.zeros(len(SHARES)), *found], axis=0)
     noisy = [
         shares.number(what, share, part, 1.0, 1.0)

@@ -33,14 +33,13 @@ from privreg.algorithms.samples import (
     WeightedSamples,
     weight_roots,
 )
-from privreg.checks import require_choice, require_instance, short
+from privreg.checks import require_choice, require_instance, sort
 from privreg.estimators.columns import (
     Categories,
     Cells,
     Frame,
     Numbers,
     is_text,
-    require_column,
     value_type,
 )
 
@@ -90,7 +89,6 @@ class CSVTable:
         self.row_count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """One reader, of record batches of the named columns."""
         return [partial(self._read, tuple(names))]
 
     def _read(self, names: tuple[str, ...]) -> Iterator[Any]:
@@ -281,7 +279,6 @@ class ParquetTable:
         return {**vars(self), "_metadata": None}
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of the row groups, each of record batches of the named columns."""
         chosen = tuple(names)
         if self._metadata is not None and chosen != self._sound:
             self._require_readable(chosen)
@@ -342,7 +339,6 @@ class FolderTable:
         self.row_count = sum(each.row_count for each in tables)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of the parts of each."""
         for place, table in zip(self.names, self.tables, strict=True):
             for column in names:
                 if table.schema.names.count(column) != 1:
@@ -368,7 +364,6 @@ class Unread(NamedTuple):
     row_count: int
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """None."""
         return []
 
 
@@ -383,10 +378,8 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     separator : {",", ";", tab, "|"}
         Between the cells of a CSV file.
     """
-    if not isinstance(table, (str, Path)):
-        raise ValueError(f"table must be a path or a Table, got {short(table)}")
-    if "\n" in str(table):
-        raise ValueError("table must be a path or a Table, got a text of several lines")
+    if "\n" in str(table) or not isinstance(table, (str, Path)):
+        raise ValueError(f"table must be a path in one line or a Table, got {sort(table)}")
     require_choice("separator", separator, SEPARATORS)
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()
@@ -473,12 +466,6 @@ class TableSamples:
     ) -> None:
         if executor is not None:
             require_instance("executor", executor, Executor)
-        if weight is not None:
-            require_column("weight", weight.name, table.schema.names)
-            if weight.name in (label, *(each.name for each in features)):
-                raise ValueError(
-                    f"weight must be no feature and not the label, got {weight.name!r}"
-                )
         self.table, self.features, self.label, self.frame = table, features, label, frame
         self.executor, self.weight, self.weighted = executor, weight, weight is not None
         self.sample_size, self.dimension = table.row_count, frame.dimension
@@ -571,11 +558,8 @@ class TableSamples:
                 yield from pool.map(lambda read: task(read()), readers)
 
     def _count(self, encoded: list[Cells]) -> Counts:
-        counts = [
-            (np.count_nonzero(cells.missing), column.clipped(cells))
-            for column, cells in zip(self.columns, encoded, strict=True)
-        ]
-        return np.array(counts, dtype=np.int64)
+        pairs = zip(self.columns, encoded, strict=True)
+        return np.array([(np.count_nonzero(own.missing), each.clipped(own)) for each, own in pairs])
 
     def _no_counts(self) -> Counts:
         return np.zeros((len(self.columns), 2), dtype=np.int64)

@@ -70,7 +70,7 @@ NAMES = ("x", "x=b", "y", "size")
         ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be two or more"),
         (
             {"size": (0, 1), "x": {"categories": ["a", "b"]}, "x=b": (0, 1)},
-            "must make features of different names, got 'x=b' twice",
+            "features must have different names, got 'x=b' twice",
         ),
         ({"x": (1, 0)}, "must have low less than high"),
         ({"siz": (0, 1)}, r"a name must be a column of the table \(4 columns\), got 'siz'$"),

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
 from privreg.command_line.main import main
-from privreg.command_line.tables import fit_as_json as as_json
+from privreg.command_line.tables import as_json, fit_as_json
 from privreg.privacy.budget import gaussian_epsilon
 
 BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4)}
@@ -205,7 +205,7 @@ def files(tmp_path):
         model = regression(Budget.zcdp(rho)).fit(X, Y)
         model.feature_names_in_ = np.array(["a", "b"], dtype=object)
         paths.append(tmp_path / f"{rho}.json")
-        paths[-1].write_text(json.dumps(as_json(model, level=0.9, delta=1e-6)))
+        paths[-1].write_text(as_json(fit_as_json(model, level=0.9, delta=1e-6), 1))
     return paths
 
 

@@ -96,8 +96,6 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         # A clone would repeat a generator's stream, and its state would be part of the object.
         ({"random_state": np.random.RandomState(1)}, "random_state must be a whole number"),
         ({"random_state": np.random.default_rng(1)}, "random_state must be a whole number"),
-        ({"settings": 3}, "settings must be a Method"),
-        ({"settings": 3, "target": "robust"}, "settings must be a Method"),
         ({"target": "median"}, "target must be one of 'least_squares', 'robust'"),
         ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
         ({"odometer": 1}, "odometer must be"),

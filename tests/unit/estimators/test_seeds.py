@@ -16,7 +16,7 @@ from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import adassp, one_pass_dpgd
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import private_count
-from privreg.command_line.tables import fit_as_json as as_json
+from privreg.command_line.tables import as_json, fit_as_json
 from privreg.privacy.release import SECRET_STREAM, USUAL, Secret, Seeded
 from privreg.schedules import Polynomial
 
@@ -46,7 +46,7 @@ def test_a_seeded_fit_is_not_private_and_says_so():
         assert "Not private: seeded" in shown
     assert "zCDP with rho = inf" in model.report()
     assert any(text.startswith("not private: seeded") for text in privacy.assumptions)
-    plain = json.loads(json.dumps(as_json(model, level=0.9, delta=1e-6), allow_nan=False))
+    plain = json.loads(as_json(fit_as_json(model, level=0.9, delta=1e-6), 1))
     assert plain["privacy"]["seeded"]
     assert plain["privacy"]["epsilon"] is None
 
@@ -58,7 +58,7 @@ def test_a_fit_with_secret_noise_is_private_and_carries_nothing_that_makes_noise
     assert privacy.epsilon() == pytest.approx(1.0)
     assert "seeded" not in model.report()
     assert b"random" not in pickle.dumps(model).replace(b"random_state", b"")
-    plain = as_json(model, level=0.9, delta=1e-6)["privacy"]
+    plain = fit_as_json(model, level=0.9, delta=1e-6)["privacy"]
     assert not plain["seeded"]
     assert plain["epsilon"] == pytest.approx(1.0)
 

@@ -14,7 +14,7 @@ from privreg import Budget, PrivateLinearRegression
 from privreg.command_line.tables import fit_as_json as as_json
 from privreg.estimators import table_quality
 from privreg.estimators.columns import Categories, Frame, Numbers
-from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality, require_share
+from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.budget import Neighbours
 
@@ -121,7 +121,6 @@ def test_shares_can_be_left_out(table):
     x = np.linspace(0, 1, 300)
     model.set_params(feature_bounds=(0, 1)).fit(x[:, None], x, quality_share=0)
     assert model.quality_ is None
-    assert require_share(1e-10) == 1e-10
     for share, message in ((1.0, "at least 0 and less than 1"), (1e-20, "0 or at least 1e-10")):
         with pytest.raises(ValueError, match=f"quality_share must be {message}"):
             model.fit_table(table, label="y", quality_share=share)
