@@ -495,7 +495,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """The bound of the weights; all settings are looked at before a row is or noise drawn."""
         from privreg.algorithms.whitened_descent import require_budget
         from privreg.estimators.outlook import FIT_TARGETS
-        from privreg.methods.method import require_method
+        from privreg.methods.method import Method
 
         if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
@@ -517,7 +517,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             if groups is not None and not person:
                 raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
-            require_method("settings", self.settings)
+            require_instance("settings", self.settings, Method)  # type: ignore[type-abstract]
             self.settings.require_relation(self._budget())
             self.settings.require_groups(groups)
         if self.odometer is not None:

@@ -16,6 +16,7 @@ from privreg.checks import (
     require_count,
     require_counts,
     require_frozen,
+    require_instance,
     require_number,
     require_real,
     require_scale,
@@ -209,6 +210,8 @@ def gradient_descent_law(
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
         raise ValueError("gram must be positive definite, got another one")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
+    if np.max(np.abs(minimiser)) > MOST:
+        raise ValueError(f"moment must be at most {MOST:g} after gram's inverse, got a larger one")
     origin = np.zeros_like(minimiser) if start is None else start
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
@@ -251,6 +254,7 @@ def clipping_bound(
     """
     from scipy.special import ndtr
 
+    require_instance("law", law, GradientDescentLaw)
     x = require_array("features", features, shape=(None, law.eigenvalues.size), **SIGNED)
     y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
     clip_norm = require_scale("clip_norm", clip_norm, infinite=True)
