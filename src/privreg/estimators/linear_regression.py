@@ -480,6 +480,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """
         from privreg.algorithms.whitened_descent import require_budget
         from privreg.estimators.outlook import FIT_TARGETS
+        from privreg.methods.method import Method
 
         if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
@@ -501,6 +502,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             if groups is not None and not person:
                 raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
+            require_instance("settings", self.settings, Method)  # type: ignore[type-abstract]
             self.settings.require_relation(self._budget())
             self.settings.require_groups(groups)
         if self.odometer is not None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from privreg.algorithms.huber_descent import HuberFit, best_clip_width
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.checks import MOST, require_count, require_number
+from privreg.checks import MOST, require_number
 from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
@@ -293,17 +293,16 @@ def problem_in_bounds(
     >>> problem_in_bounds(10_000, 3, 0.5).eigenvalues.tolist()
     [1.0, 0.0625, 0.0625]
     """
-    p = require_count("dimension", dimension)
     require_number("share", share, above=0, below=1)
     variance = DEVIATIONS**-2
-    values = np.full(p, variance)
+    values = np.full(dimension, variance)
     if intercept:
         values[0] = 1.0
     return Problem(
         sample_size,
         values,
-        signal=np.sqrt(share * variance / (p * values)),
+        signal=np.sqrt(share * variance / (dimension * values)),
         label_noise_std=float(np.sqrt((1 - share) * variance)),
-        feature_norm=float(np.sqrt(p)),
+        feature_norm=float(np.sqrt(dimension)),
         label_bound=1.0,
     )

@@ -162,7 +162,12 @@ def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budge
     private = np.zeros_like(signal)
     own = clipped_rows(problem, rows)
     for _ in range(PASSES):
-        contractions, bias, sampling = _descent(own, widths, signal, private, steps, eta, batch)
+        contractions = np.empty((steps, len(signal)))
+        bias, sampling = np.ones_like(signal), np.zeros_like(signal)
+        last, factors = np.full_like(signal, -1.0), np.ones_like(widths)
+        _descent(
+            own, widths, signal, private, eta, batch, factors, last, contractions, bias, sampling
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             after = np.cumprod(contractions[::-1], axis=0)
             loads = eta * np.concatenate([np.ones((1, len(signal))), after[:-1]])
@@ -181,23 +186,38 @@ def _descent(
     widths: FloatArray,
     signal: FloatArray,
     private: FloatArray,
-    steps: int,
     eta: float,
     batch: int,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Contraction of each step, (steps, groups), the signal's share left, and sampling variance."""
-    groups = len(signal)
-    bias, sampling, factors = np.ones(groups), np.zeros(groups), np.ones(len(widths))
-    contractions = np.empty((steps, groups))
-    last, slopes = np.full(groups, -1.0), np.zeros((3, groups))
-    for step in range(steps):
-        energy = np.fmin(bias**2 * signal + sampling + private, LARGEST)
-        if not np.all(np.abs(energy - last) <= STALE * last):
-            last = energy
-            slopes = clipped_slopes(rows, widths, factors, bias**2 * signal, sampling + private)[0]
-        drift, pull, kick = slopes[0], slopes[1], slopes[2]
-        contractions[step] = 1 - eta * pull
-        bias = bias * (1 - eta * drift)
-        spread = np.maximum(kick - pull**2 * last, 0.0)
-        sampling = contractions[step] ** 2 * sampling + eta**2 * spread / batch
-    return contractions, bias, sampling
+    factors: FloatArray,
+    last: FloatArray,
+    contractions: FloatArray,
+    bias: FloatArray,
+    sampling: FloatArray,
+) -> None:
+    """Contraction of each step, (steps, groups), the signal's share left, and sampling variance.
+
+    The last four are written; slopes are computed again where an energy has left the `last` one.
+    """
+    groups, slopes = len(signal), np.empty((3, len(signal)))
+    squares, variance = np.empty_like(signal), np.empty_like(signal)
+    energy = np.empty_like(signal)
+    for step in range(len(contractions)):
+        stale = False
+        # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
+        for group in range(groups):
+            squares[group] = bias[group] ** 2 * signal[group]
+            variance[group] = sampling[group] + private[group]
+            whole = squares[group] + sampling[group] + private[group]
+            energy[group] = whole if whole < LARGEST else LARGEST
+            stale |= not abs(energy[group] - last[group]) <= STALE * last[group]
+        if stale:
+            for group in range(groups):
+                last[group] = energy[group]
+            slopes = clipped_slopes(rows, widths, factors, squares, variance)[0]
+        for group in range(groups):
+            drift, pull, kick = slopes[0, group], slopes[1, group], slopes[2, group]
+            contraction = 1 - eta * pull
+            contractions[step, group] = contraction
+            bias[group] = bias[group] * (1 - eta * drift)
+            spread = max(kick - pull**2 * last[group], 0.0)
+            sampling[group] = contraction**2 * sampling[group] + eta**2 * spread / batch

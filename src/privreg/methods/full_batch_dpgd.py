@@ -242,7 +242,10 @@ def _follow(
     unclipped = settled @ rows.weights
     curvatures = _curvatures(problem, rows, unclipped)
     source = np.sqrt(rows.per_coordinate(square) / n)
-    bias, private, sampling, unclipped, reach = _descents(
+    bias = np.ones((len(methods), len(source[0]), curvatures.nodes.shape[-1]))
+    private, sampling = np.zeros_like(bias), np.zeros_like(source)
+    unclipped, reach = np.ones(len(methods)), np.zeros(len(methods))
+    _descents(
         clipped_rows(problem, rows),
         widths,
         steps,
@@ -251,6 +254,12 @@ def _follow(
         curvatures,
         rows.squared_signal,
         source,
+        np.ones(len(rows.norms)),
+        bias,
+        private,
+        sampling,
+        unclipped,
+        reach,
     )
     with np.errstate(over="ignore", invalid="ignore"):
         spread = curvatures.mean(private)
@@ -292,30 +301,39 @@ def _descents(
     curvatures: _Curvatures,
     signal: FloatArray,
     source: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    factors: FloatArray,
+    bias: FloatArray,
+    private: FloatArray,
+    sampling: FloatArray,
+    unclipped: FloatArray,
+    reach: FloatArray,
+) -> None:
     """Bias over the signal and private variance, (settings, groups, nodes), and sampling error.
 
     Then the share of gradients that are not clipped and the largest ηAh, both at the last step.
+    The last five are written, from their values at the start.
     """
-    settings, own, nodes = curvatures.nodes.shape
-    groups, factors = len(signal), np.ones(widths.shape[1])
-    bias, private = np.ones((settings, groups, nodes)), np.zeros((settings, groups, nodes))
-    sampling, unclipped, reach = np.zeros((settings, groups)), np.ones(settings), np.zeros(settings)
-    squared_bias, variance = np.empty(groups), np.empty(groups)
-    for at in range(settings):
-        relative, weights, size = curvatures.nodes[at], curvatures.weights[at], sizes[at]
+    groups, (_, own, nodes) = len(signal), curvatures.nodes.shape
+    squared_bias, variance = np.empty_like(signal), np.empty_like(signal)
+    for at in range(len(steps)):
+        size = sizes[at]
         for _ in range(steps[at]):
             for group in range(groups):
-                mean = weights[min(group, own - 1)]
-                squared_bias[group] = np.sum(bias[at, group] ** 2 * mean) * signal[group]
-                variance[group] = np.sum(private[at, group] * mean)
+                # Loops over numbers: a process's first sum of an array compiles for long.
+                square, spread = 0.0, 0.0
+                for node in range(nodes):
+                    weight = curvatures.weights[at, min(group, own - 1), node]
+                    square += bias[at, group, node] ** 2 * weight
+                    spread += private[at, group, node] * weight
+                squared_bias[group], variance[group] = square * signal[group], spread
             slopes, unclipped[at] = clipped_slopes(
                 rows, widths[at], factors, squared_bias, variance
             )
             reach[at] = -np.inf
             for group in range(groups):
                 drift, pull = size * slopes[0, group], size * slopes[1, group]
-                for node, each in enumerate(relative[min(group, own - 1)]):
+                for node in range(nodes):
+                    each = curvatures.nodes[at, min(group, own - 1), node]
                     step = pull * each
                     reach[at] = max(reach[at], step)
                     bias[at, group, node] *= 1 - drift * each
@@ -323,7 +341,6 @@ def _descents(
                         size * noise[at]
                     ) ** 2
                 sampling[at, group] = (1 - pull) * sampling[at, group] + size * source[at, group]
-    return bias, private, sampling, unclipped, reach
 
 
 def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> _Curvatures:

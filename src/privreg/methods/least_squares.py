@@ -239,7 +239,6 @@ def predicted_length(
     if settings is None:
         n, p = problem.sample_size, problem.dimension
         settings = default_least_squares_settings(sample_size=n, dimension=p, budget=budget)
-    require_instance("settings", settings, LeastSquaresSettings)
     rows = rows_of(problem)
     found = follow_wide(problem, rows, settings, budget, errors=errors, intercept=intercept)
     return LeastSquaresPrediction(found.length, found.error, found.clip_width)

@@ -23,7 +23,6 @@ from privreg.checks import (
     require_flag,
     require_instance,
     require_number,
-    require_rng,
 )
 from privreg.inference.least_squares_intervals import NewObservations
 from privreg.inference.population_intervals import (
@@ -214,17 +213,10 @@ class Method(ABC):
         Parameters
         ----------
         samples : Samples
-            Rows (x, y).
         budget : Budget
             Finite, for one of `relations`.
         declared : Declared
-            Public facts of the rows.
         noise : Secret, Seeded or Ongoing
-            Source of the noise.
-
-        Returns
-        -------
-        Release of Fitted
 
         Guarantee
         ---------
@@ -249,29 +241,18 @@ class Method(ABC):
     ) -> FloatArray:
         """Estimates of several runs on the same rows, shape (runs, p), to study their law.
 
-        The arguments are those of `run`, but the budget may be infinite where the method takes
-        that. Released together the runs would cost that many budgets.
+        The arguments are those of `run`; the budget may be infinite where the method takes that.
+        Released together the runs would cost that many budgets.
         """
         samples = self._checked(samples, budget, declared)
-        require_rng("rng", rng)
         fit = self._prepare(samples, budget, declared)
-        return np.array([fit(rng).parameters for _ in range(require_count("runs", runs))])
+        return np.array([fit(rng).parameters for _ in range(runs)])
 
     def predict(self, problem: Problem, budget: Budget) -> Prediction:
         """Excess risk, parameter error and interval length of one run, without running it.
 
-        Parameters
-        ----------
-        problem : Problem
-            Sizes, scales and the features' law.
-        budget : Budget
-            Cost of the run, for one of `relations`.
-
-        Returns
-        -------
-        Prediction
-            With the spread over runs and the regime; `Prediction.holds` is false, with a reason,
-            where the theory is known to fail.
+        `Prediction.holds` is false, with a reason, where the theory is known to fail. The budget is
+        for one of `relations`.
         """
         return self.predictions([self], problem, budget)[0]
 
@@ -435,16 +416,10 @@ class Method(ABC):
         """
 
 
-def require_method(name: str, value: object) -> Method:
-    """Settings of a method."""
-    return require_instance(name, value, Method)  # type: ignore[type-abstract]
-
-
 def require_names(
     values: Mapping[str, float], known: Collection[str], *, needed: Collection[str]
 ) -> None:
     """Names of settings, all that are needed and none that is unknown."""
-    require_instance("settings", values, Mapping)  # type: ignore[type-abstract]
     for name in values:
         require_choice("settings", name, known)
     missing = [name for name in needed if name not in values]

@@ -15,11 +15,9 @@ from scipy.special import ndtri
 from privreg.checks import (
     Immutable,
     frozen,
-    require_array,
     require_choice,
     require_count,
     require_frozen,
-    require_instance,
     require_number,
     require_real,
     require_scale,
@@ -156,7 +154,6 @@ class Problem(Immutable):
         **more: float | str | None,
     ) -> Problem:
         """A problem with the quantiles of a spectrum for its p eigenvalues, and a signal's norm."""
-        require_instance("spectrum", spectrum, Spectrum)
         require_count("dimension", dimension)
         order = np.argsort(spectrum.eigenvalues)
         mass = np.cumsum(spectrum.weights[order])
@@ -189,11 +186,6 @@ class Problem(Immutable):
         >>> len(problem.over(signal=(0.5, 2.0), noise_shapes=shapes))
         4
         """
-        factors = {"signal": signal, "label_noise_std": label_noise_std}
-        scales, noises = (
-            require_array(name, value, shape=(None,), least=1e-12, most=1e12).tolist()
-            for name, value in factors.items()
-        )
         own = [(self.label_noise_law, self.misfit)]
         shapes: Any = own if noise_shapes is None else noise_shapes
         if not isinstance(shapes, (list, tuple)) or {np.shape(each) for each in shapes} != {(2,)}:
@@ -209,8 +201,8 @@ class Problem(Immutable):
                 label_noise_law=law,
                 misfit=misfit,
             )
-            for scale in scales
-            for factor in noises
+            for scale in np.asarray(signal)
+            for factor in np.asarray(label_noise_std)
             for law, misfit in shapes
         )
 

@@ -28,9 +28,6 @@ from privreg.checks import (
     entry,
     require_answer,
     require_array,
-    require_broadcast,
-    require_count,
-    require_instance,
     require_number,
     require_real,
     short,
@@ -45,15 +42,15 @@ ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
 INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
 
 
-def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np.float64]]:
-    """Settings in range, in the order given: from 1e-32 to 1e32, of shapes that broadcast.
+def require_settings(**values: Any) -> list[NDArray[np.float64]]:
+    """Settings in range, in the order given: from 1e-32 to 1e32.
 
-    Risks, signals and label noise may be 0. Where `infinite`, a clipping constant may be, which
-    clips nothing, or a root, which adds no noise.
+    Risks, signals and label noise may be 0; a clipping constant, which then clips nothing, and a
+    root, which adds no noise, may be infinite.
     """
     arrays = []
     for name, value in values.items():
-        zero, endless = name in ZERO_ALLOWED, infinite and name in INFINITY_ALLOWED
+        zero, endless = name in ZERO_ALLOWED, name in INFINITY_ALLOWED
         array = require_real(name, value, least=0, infinite=endless)
         wrong = ~((array >= SMALLEST) & (array <= LARGEST) | zero & (array == 0))
         wrong &= ~(np.isinf(array) & endless)
@@ -63,13 +60,12 @@ def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np
                 f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, got {entry(array, wrong)}"
             )
         arrays.append(array)
-    require_broadcast(**dict(zip(values, arrays, strict=True)))
     return arrays
 
 
-def require_scalars(*, infinite: bool = True, **values: Any) -> list[float]:
+def require_scalars(**values: Any) -> list[float]:
     """As `require_settings`, for one number each."""
-    arrays = require_settings(infinite=infinite, **values)
+    arrays = require_settings(**values)
     for name, array in zip(values, arrays, strict=True):
         if array.ndim:
             raise ValueError(f"{name} must be one number, got shape {array.shape}")
@@ -132,8 +128,8 @@ def variance_factor(
 
     Parameters
     ----------
-    risk, clip_constant, label_noise_std
-        R, c and zeta as for `descent_factor`.
+    risk, clip_constant, label_noise_std : array_like, shape (...)
+        As for `descent_factor`.
 
     Source
     ------
@@ -252,7 +248,6 @@ def solve(
     ------
     bombari2025, equations (4.7)-(4.8) and Proposition 4.4, equation (4.23).
     """
-    require_instance("spectrum", spectrum, Spectrum)
     require_schedule(schedule)
     amplitude, gamma, rho, clip_constant = np.broadcast_arrays(
         *require_settings(
@@ -266,7 +261,6 @@ def solve(
         raise ValueError("aspect_ratio and schedule must have at least one setting, got none")
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
     rtol = require_number("rtol", rtol, least=1e-14, below=1)
-    most = require_count("most_intervals", most_intervals)
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
@@ -306,7 +300,7 @@ def solve(
         grid = np.union1d(geometric_ends(*ends), reported)
         if np.any(settings[2, members] > 0):
             require_falling(schedule.shape(grid))
-        risk[members], error[members] = _extrapolate(integrate, members, grid, rtol, most)
+        risk[members], error[members] = _extrapolate(integrate, members, grid, rtol, most_intervals)
         # Beside a jump of the rate two levels may agree by accident.
         doubted = members if _jumps(schedule, grid) else members[~(error[members] < rtol)]
         for member in doubted:
@@ -315,13 +309,12 @@ def solve(
             )
             if len(graded) == len(grid):
                 continue
-            found, left = _extrapolate(integrate, np.array([member]), graded, rtol, most)
+            found, left = _extrapolate(integrate, np.array([member]), graded, rtol, most_intervals)
             if left[0] < max(error[member], rtol):
                 risk[member], error[member] = found[0], left[0]
     output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
     final = risk[:, -1] + output_noise * np.sum(weights * eigenvalues)
-    for answer in (risk, final):
-        require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", answer)
+    require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", np.append(risk, final))
     shape, worst = amplitude.shape, float(error.max())
     warn_beyond("risk", error=worst, tolerance=rtol)
     return Solution(
@@ -665,7 +658,7 @@ def sandwich(
     prints "at least".
     """
     amplitude, smallest, largest, aspect_ratio, start = require_scalars(
-        schedule=require_schedule(schedule).amplitude,
+        schedule=schedule.amplitude,
         smallest=smallest,
         largest=largest,
         aspect_ratio=aspect_ratio,

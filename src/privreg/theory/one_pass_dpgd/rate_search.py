@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.checks import AccuracyWarning, require_instance
+from privreg.checks import AccuracyWarning
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
@@ -142,7 +142,6 @@ def harmonic(
 
 def _setting(spectrum: Spectrum, signal: ArrayLike, *values: float) -> dict[str, Any]:
     """Keyword arguments of `deterministic_equivalent.solve`, checked."""
-    require_instance("spectrum", spectrum, Spectrum)
     names = ("aspect_ratio", "zcdp_root", "clip_constant", "label_noise_std")
     given: dict[str, Any] = dict(zip(names, values, strict=True))
     given = dict(zip(names, require_scalars(**given), strict=True))
