@@ -20,7 +20,6 @@ from privreg.algorithms.whitened_descent import (
     newton_matrix,
     require_budget,
 )
-from privreg.checks import require_count
 from privreg.privacy.budget import Budget, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import averaging_step_sizes
@@ -165,9 +164,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     of the variance under Gaussian noise; exponential errors gain ten times that. Where the noise of
     the second moments would hide what they are for, their share goes to the Gram matrix.
     """
-    n = require_count("sample_size", sample_size)
-    p = require_count("dimension", dimension)
-    rho = require_budget(budget).rho
+    n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = WITH_MOMENTS
     if n * np.sqrt(settings.moment_share / 2 * rho) < MOMENT_PRICE * (1.2 * p + 3):
         settings = WITHOUT_MOMENTS

@@ -112,10 +112,8 @@ class ProductTail(Rebuilt):
         points, shares = self._points, self._shares
         beyond = np.maximum(points[None] - grid[:, None, None], 0.0)
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
-        deviation = np.sqrt(
-            np.maximum(np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient), 0.0)
-        )
-        bias = LEAN * (gradient.sum(axis=1) + CAUTION * deviation)
+        variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
+        bias = LEAN * (gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0)))
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
@@ -349,8 +347,7 @@ class _LeastSquaresDescent(Descent):
     def fit(self) -> LeastSquaresFit:
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         self.whiten()
-        slope = 2 * float(ndtr(settings.clip_width)) - 1
-        scale = self.warm_up(slope)[1]
+        scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
         start, start_variance = self.theta, 0.0
         for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
             # Of the last step that was kept.
@@ -401,11 +398,7 @@ class _LeastSquaresDescent(Descent):
             curvature=curvature,
             long_curvature=long_curvature,
             second_moment=shares.semidefinite(
-                "second moment for intervals",
-                settings.moment_share,
-                second,
-                square,
-                n,
+                "second moment for intervals", settings.moment_share, second, square, n
             ),
             mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
             mean_square=shares.number(means, half, squares / p, square / p, n),
