@@ -1,9 +1,8 @@
 """Confidence intervals from the iterates of private gradient descent.
 
-Each construction turns iterates into m replicates, weighted sums of them, and treats the replicates
-as a sample: its mean gives the centre, its spread the half-width, with Student's t on m - 1 degrees
-of freedom. Everything is post-processing of released iterates and costs no privacy. The target is
-the *empirical minimiser*, least squares on the same data, not the population parameter.
+Each construction turns iterates into m replicates, weighted sums of them, and treats these as a
+sample. Everything is post-processing of released iterates and costs no privacy. The target is the
+*empirical minimiser*, least squares on the same data, not the population parameter.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
-    require_scales,
+    require_scale,
 )
 from privreg.inference.population_intervals import TwoSided
 from privreg.privacy.budget import Budget
@@ -125,9 +124,9 @@ def _replicates(
     if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
     scale = np.sqrt(largest)
-    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
     # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
     quantile = stdtrit(m - 1, (1 + require_number("level", level, above=0, below=1)) / 2)
+    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
     return relative, root, scale, float(quantile)
 
 
@@ -202,14 +201,10 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     Parameters
     ----------
     replicates : array_like, shape (..., m, p)
-        θ^(l), two or more.
+        θ^(l), two or more; the interval is exact where they are independent and Gaussian with one
+        law of mean θ̂.
     level : float
         ℓ in (0, 1).
-
-    Returns
-    -------
-    Interval
-        Exact for independent, identically distributed Gaussian replicates with mean θ̂_j.
 
     Source
     ------
@@ -242,8 +237,6 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
     iterates : array_like, shape (..., m, T, p)
         θ_1..θ_T of each run, T more than `burn_in`. The runs' noise must be scaled for all m T
         gradients.
-    level : float
-        Nominal coverage of the empirical minimiser in (0, 1).
     burn_in : int
         First iterates of every run left out; T - 1 keeps the final iterate alone.
 
@@ -253,8 +246,6 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
     """
     runs = require_array("iterates", iterates, shape=(..., None, None, None))
     m, steps = runs.shape[-3:-1]
-    if m < 2:
-        raise ValueError(f"iterates must have shape (..., m, T, p) with m >= 2, got {runs.shape}")
     weights = replicate_weights(
         "independent_runs", gradients=m * steps, replicates=m, burn_in=burn_in
     )
@@ -285,8 +276,8 @@ def batch_means(
     iterates : array_like, shape (..., N, p)
         θ_1..θ_N.
     level : float
-        Nominal coverage of the empirical minimiser in (0, 1). Neighbouring blocks are correlated,
-        so the actual coverage is below it for short blocks: `interval_quality` says by how much.
+        Nominal coverage in (0, 1). Neighbouring blocks are correlated, so that the actual one is
+        below it for short blocks: `interval_quality` says by how much.
     replicates : int
         m, at least 2.
     burn_in : int
@@ -377,9 +368,7 @@ def interval_quality(
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
-    A construction's replicates are weighted sums of Gaussian iterates, hence Gaussian with bias
-    b_j, shape (m,), and covariance C_j, shape (m, m); `t_interval_coverage` is the probability that
-    Student's interval from them covers.
+    with biases b_j (m,) and covariances C_j (m, m) of the replicates, for `t_interval_coverage`.
 
     Parameters
     ----------
@@ -473,10 +462,9 @@ def interval_quality_of_data(
     ------
     brown2024, sections 3 and 4.2, Lemmas 2.1 and 2.2.
     """
-    bound, size = require_scales(clip_norm=clip_norm, step_size=step_size)
-    samples = as_samples(samples)
+    clip_norm, samples = require_scale("clip_norm", clip_norm), as_samples(samples)
     noise = full_batch_noise_std(
-        clip_norm=bound,
+        clip_norm=clip_norm,
         rho=require_budget(budget).rho,
         sample_size=samples.sample_size,
         gradients=gradients,
@@ -485,7 +473,7 @@ def interval_quality_of_data(
     law = gradient_descent_law(
         *moments(samples),
         sample_size=samples.sample_size,
-        step_size=size,
+        step_size=step_size,
         gradient_noise_std=float(noise),
         start=start,
     )
@@ -503,7 +491,7 @@ def interval_quality_of_data(
     steps = gradients // runs
     # Expected number of gradients that clip along one unclipped path.
     clipped = sum(
-        steps * len(labels) * clipping_bound(law, features, labels, clip_norm=bound, steps=steps)[1]
-        for features, labels, _ in samples.chunks()
+        steps * len(y) * clipping_bound(law, x, y, clip_norm=clip_norm, steps=steps)[1]
+        for x, y, _ in samples.chunks()
     )
     return IntervalQuality(found.coverage, found.expected_length, min(1.0, runs * clipped))

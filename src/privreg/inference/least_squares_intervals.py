@@ -1,9 +1,7 @@
 """Intervals for least-squares coefficients and new records of a private fit, from what it released.
 
-The released coefficients differ from the population's by sampling, by private noise, and by what
-the clip leaves out of the tail. The first two have a law; the third has a bound, estimated from a
-private histogram, and widens the interval by a critical value that counts it. Everything here is
-post-processing and costs no privacy.
+Sampling and private noise have a law; what the clip leaves out of the tail has a bound, estimated
+from a private histogram. Everything here is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from scipy.special import chdtrc, ndtr
 from privreg.algorithms.huber_descent import default_settings
 from privreg.algorithms.least_squares_descent import LeastSquaresFit, ProductTail
 from privreg.algorithms.whitened_descent import raised, scale_is_hidden, shrunk_curvature
-from privreg.checks import MOST, require_array, require_instance, require_number
+from privreg.checks import MOST
 from privreg.inference.population_intervals import (
     LEAST_DEGREES,
     LIMIT,
@@ -161,7 +159,6 @@ def least_squares_intervals(
     falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
     the slope, more where it does not, and 1 along the mean.
     """
-    require_instance("fit", fit, LeastSquaresFit)
     rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
@@ -217,14 +214,11 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
         T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
 
     against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
-    mean square of a residual: the two fits share their rows, and half of a fit's sampling variance
-    stands for that of their difference.
+    mean square of a residual, in what `_moved` takes for the sampling variance of their difference.
     """
-    law = least_squares_law(fit)
-    p = fit.parameters.size
-    moved, variance = _moved(fit)
+    law, (moved, variance) = least_squares_law(fit), _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
-    degrees = p - int(np.any(law.constant))
+    degrees = fit.parameters.size - int(np.any(law.constant))
     statistic = float(moved @ moved) / variance
     tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
     return RobustDifference(statistic, degrees, tail)
@@ -296,7 +290,7 @@ class NewObservations:
 
 
 def new_observations(
-    fit: LeastSquaresFit, rows: ArrayLike, *, level: float = 0.95
+    fit: LeastSquaresFit, rows: FloatArray, *, level: float = 0.95
 ) -> NewObservations:
     r"""Intervals for labels of new records, whatever the law of the errors is.
 
@@ -320,10 +314,8 @@ def new_observations(
     ------
     Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
     """
-    require_instance("fit", fit, LeastSquaresFit)
-    level = require_number("level", level, above=0, below=1)
     p, n = fit.parameters.size, fit.sample_size
-    points = require_array("rows", rows, shape=(None, p), least=-MOST, most=MOST)
+    points = np.ascontiguousarray(rows)
     quantile = _quantile(fit.tail, level) if n > p else np.inf
     lengths = np.linalg.norm(points @ fit.whitening, axis=1)
     with np.errstate(divide="ignore"):
