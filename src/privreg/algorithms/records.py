@@ -170,8 +170,7 @@ class Records(Rebuilt):
 
         With a map W the part is given the white rows first; of data sets in memory those of the
         last W are kept, up to 128 MB. Samples that come in parts are read and summed by several
-        threads, or by the executor that they name, and the parts' sums are added in order: the
-        result does not depend on who sums.
+        threads, or by the executor that they name; the parts' sums are added in order.
         """
         held, most, kept = self._rows, ROWS_PER_CHUNK, None
         # Samples of others are read in one thread: their rows are checked as they come.
@@ -213,13 +212,11 @@ class Records(Rebuilt):
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
         """All rows Wᵀx, unless they are too many to be kept."""
-        kept = self._white
-        if kept is not None and np.array_equal(kept[0], whitening):
-            return kept[1]
+        if self._white is not None and np.array_equal(self._white[0], whitening):
+            return self._white[1]
         if features.nbytes > KEPT_BYTES:
             return None
         # Two sets are never held together.
-        del kept
         object.__setattr__(self, "_white", None)
         white = white_rows(features, whitening)
         for array in (white.rows, white.squares, white.norms):
@@ -293,12 +290,11 @@ def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -
     A pass over a file whose every block asked for memory of its own would wait for the system.
     At an identity, with which every whitening starts, they are the features themselves.
     """
-    if whitening[0, 0] == 1 and np.array_equal(whitening, np.eye(len(whitening))):
-        squares = np.einsum("ij,ij->i", features, features)
-        return WhiteRows(features, squares, np.sqrt(squares))
-    if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
-        out = None
-    rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
+    rows = features
+    if whitening[0, 0] != 1 or not np.array_equal(whitening, np.eye(len(whitening))):
+        if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
+            out = None
+        rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
     squares = np.einsum("ij,ij->i", rows, rows)
     return WhiteRows(rows, squares, np.sqrt(squares))
 
