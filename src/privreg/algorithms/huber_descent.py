@@ -127,7 +127,7 @@ class HuberSettings(StartSettings):
         take errors to be independent of the features.
     common_width : bool
         True: residuals are clipped to γ/√p, and rows longer than √p are shortened to it. False: the
-        residual of a row of length ‖z‖ is clipped to γ/‖z‖. Records of several rows know neither.
+        residual of a row is clipped to γ/‖z‖. Records of several rows know neither.
     """
 
     end: ClassVar[str] = "final"
@@ -165,16 +165,12 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     the second moments would hide what they are for, their share goes to the Gram matrix.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
-    settings = WITH_MOMENTS
+    settings = HuberSettings()
     if n * np.sqrt(settings.moment_share / 2 * rho) < MOMENT_PRICE * (1.2 * p + 3):
-        settings = WITHOUT_MOMENTS
+        settings = HuberSettings(gram_share=0.16, moment_share=0.0)
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
     price = change**2 * p / (2 * n * rho * settings.final_share)
     return replace(settings, clip_width=best_clip_width(price))
-
-
-WITH_MOMENTS = HuberSettings()
-WITHOUT_MOMENTS = HuberSettings(gram_share=0.16, moment_share=0.0)
 
 
 def best_clip_width(privacy_price: float) -> float:

@@ -316,9 +316,8 @@ def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
     """Settings from what is public, with the start of `default_settings`."""
-    return with_start_of(
-        default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
-    )
+    robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
+    return with_start_of(robust)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,10 +406,9 @@ class _LeastSquaresDescent(Descent):
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R at which a row is shortened in gradients.
+    """Length R at which a row is shortened in gradients, as long as the noise of A₂ allows.
 
-    It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
-    row within the bounds: a larger budget shortens fewer rows, and in the end none.
+    A larger budget shortens fewer rows, and in the end none.
     """
     return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=longest)
 

@@ -57,10 +57,10 @@ LEAST_SHARE = 1e-20
 
 def require_budget(budget: Budget) -> Budget:
     """A budget of which every share gives noise that double precision can hold."""
-    found = require_instance("budget", budget, Budget)
-    if not LEAST_SHARE <= found.rho <= MOST:
-        raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {found.rho:g}")
-    return found
+    require_instance("budget", budget, Budget)
+    if not LEAST_SHARE <= budget.rho <= MOST:
+        raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {budget.rho:g}")
+    return budget
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
@@ -447,11 +447,11 @@ class Descent:
         `slope` is the share of whole gradients under Gaussian residuals. Returns residual scales
         before the first step and after the last.
         """
-        # Residuals at 0 are labels.
         settings, most = self.settings, self.records.label_bound
+        share = settings.warm_up_share / settings.warm_up_steps
+        # Residuals at 0 are labels.
         scale = start = min(self._scale() or UNSEEN_SCALE * most, most)
         for _ in range(settings.warm_up_steps):
-            share = settings.warm_up_share / settings.warm_up_steps
             clip_norm = self.clip_norm(scale)
             total = self.gradient_sum(clip_norm)
             gradient = self.shares.vector("warm-up steps", share, total, clip_norm, self.n)
