@@ -40,7 +40,7 @@ LARGEST_NONCENTRALITY = 1e5
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability that Student's interval from m Gaussian replicates covers its target.
+    r"""Probability (...) that Student's interval from m Gaussian replicates covers its target.
 
     .. math::
         \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
@@ -55,12 +55,7 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Nominal level in (0, 1), which sets t on m - 1 degrees of freedom.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Coverage in [0, 1]; equal to `level` for b = 0 and C a multiple of the identity.
+        In (0, 1); for b = 0 and C a multiple of the identity it is the coverage.
 
     Source
     ------
@@ -232,13 +227,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
 def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) -> Interval:
     """Interval from m independent runs: each run's average after the burn-in is a replicate.
 
-    Parameters
-    ----------
-    iterates : array_like, shape (..., m, T, p)
-        θ_1..θ_T of each run, T more than `burn_in`. The runs' noise must be scaled for all m T
-        gradients.
-    burn_in : int
-        First iterates of every run left out; T - 1 keeps the final iterate alone.
+    Iterates (..., m, T, p) are θ_1..θ_T of each run, whose noise must be scaled for all m T
+    gradients; a burn-in of T - 1 keeps the final iterate alone.
 
     Source
     ------
@@ -378,12 +368,8 @@ def interval_quality(
         TOTAL number N of noisy gradients, over all runs.
     construction : {"batch_means", "checkpoints", "independent_runs"}
         How replicates are made; "independent_runs" are m runs of ⌊N / m⌋ steps each.
-    replicates : int
-        m, at least 2.
-    burn_in : int
-        First iterates left out, of the path or of every run.
-    level : float
-        Nominal coverage in (0, 1).
+    replicates, burn_in, level
+        As for `batch_means`; the burn-in is one of the path or of every run.
 
     Examples
     --------
@@ -427,10 +413,10 @@ def interval_quality_of_data(
     level: float = 0.95,
     start: ArrayLike | None = None,
 ) -> IntervalQuality:
-    """Exact coverage and expected length of the intervals that a budget buys on a data set.
+    """`interval_quality` of the intervals that a budget buys on a data set.
 
-    Both are exact without clipping; `clipping` bounds what it may change. Not private: computed
-    from the data without noise, to choose parameters on public or synthetic data.
+    Exact without clipping; `clipping` bounds what that may change. Not private: computed from the
+    data without noise, to choose parameters on public or synthetic data.
 
     Parameters
     ----------
@@ -439,9 +425,7 @@ def interval_quality_of_data(
     budget : Budget
         Budget of all N gradients together, finite.
     clip_norm, step_size : float
-        Clipping bound γ on a row's gradient norm, and η, both in [1e-12, 1e12].
-    gradients, construction, replicates, burn_in, level
-        As for `interval_quality`.
+        Clipping bound γ on a row's gradient norm, and η.
     start : array_like, shape (p,), optional
         θ_0, 0 by default.
 

@@ -163,16 +163,15 @@ def least_squares_intervals(
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     law = least_squares_law(fit)
-    size = len(rows)
-    error, degrees, privacy = np.zeros(size), np.full(size, np.inf), np.zeros(size)
-    bias, reasons = np.zeros(size), [""] * size
+    error, privacy, bias = np.zeros((3, len(rows)))
+    degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
     unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
         own = _along(fit, law, direction)
         reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
-        if own is None or reasons[k]:
+        if own is None or unseen:
             error[k] = privacy[k] = np.inf
             continue
         slope = np.linalg.solve(own.curvature, direction)
@@ -227,8 +226,7 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
     """Whitened move of the wide steps from the start, and its variance along a coordinate.
 
-    The two fits share their rows: half of a fit's sampling variance stands for that of the
-    difference.
+    The two fits share their rows: half of one's sampling variance stands for the difference's.
     """
     moved = np.asarray(np.linalg.solve(fit.whitening, fit.parameters - fit.start), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
@@ -244,11 +242,7 @@ def _mean_square(fit: LeastSquaresFit) -> float:
 def _along(
     fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
 ) -> LeastSquaresLaw | None:
-    """Law along a direction, within a deviation of its own noisy value; None if unseen.
-
-    Shrinkage looks at all entries at once and can hide a single thin direction. The value of long
-    rows counts where that is more.
-    """
+    """`ShrunkMoments.along` of this law; the value of long rows counts where that is more."""
     unit = direction / np.linalg.norm(direction)
     value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
     if value <= VISIBLE * std:
@@ -358,10 +352,9 @@ def robust_gain(fit: LeastSquaresFit) -> float:
         v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
 
     along a whitened coordinate: V is the known noise of the wide steps; s the private residual
-    scale; w and ρ_R the clip and the final steps' budget that `default_settings` plans for a robust
-    fit; Δ is 2 under replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped
-    product, the sampling variance of either fit as far as errors are normal. It leaves out what the
-    clips and the start add to either.
+    scale; w and ρ_R the clip and the final steps' budget of `default_settings`; Δ is 2 under
+    replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped product. It leaves out
+    what the clips and the start add to either.
     """
     law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
     typical = float(np.trace(law.curvature)) / p

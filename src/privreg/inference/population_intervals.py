@@ -90,8 +90,7 @@ class ShrunkMoments:
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
         """Moments along a direction, within a deviation of its own noisy value; None if unseen.
 
-        Shrinkage looks at all entries at once and can hide a single thin direction. Where its own
-        value is no more than noise, nothing bounds a coefficient along it.
+        Shrinkage looks at all entries at once and can hide a single thin direction.
         """
         unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)
@@ -142,14 +141,8 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     shape = shape * (p / float(np.trace(shape)))
     if fit.curvature is None or fit.second_moment is None:
         left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
-        return ShrunkMoments(
-            curvature=mean * shape,
-            second_moment=square * shape,
-            mean_curvature=mean,
-            curvature_noise=0.0,
-            second_moment_noise=0.0,
-            gram_noise=left * fit.last_root.T @ fit.last_root,
-        )
+        gram_noise = left * fit.last_root.T @ fit.last_root
+        return ShrunkMoments(mean * shape, square * shape, mean, 0.0, 0.0, gram_noise)
     matrix = (fit.curvature.value + fit.curvature.value.T) / 2
     a = shrink_to(mean * shape, matrix, noise_std=fit.curvature.noise_std)
     b = shrink_to(square * shape, fit.second_moment.value, noise_std=fit.second_moment.noise_std)
@@ -327,9 +320,7 @@ class LastIterateLaw:
 def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
     """Law of the last iterate from private statistics, those of the fit by default.
 
-    Source
-    ------
-    Ours; the factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
+    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
     moments = shrunk_moments(fit) if moments is None else moments
     p = fit.parameters.size
@@ -434,13 +425,9 @@ def privacy_of_moved(
     *,
     curvature_noise: float,
 ) -> FloatArray:
-    """`privacy_covariance` from what the start was away, by how far the iterates have moved.
-
-    A share K of the start's error is left at the last iterate, so that the iterates have covered
-    I - K of it.
-    """
-    identity = np.eye(len(curvature))
-    left = identity
+    """`privacy_covariance` from what the start was away, by how far the iterates have moved."""
+    # A share K of the start's error is left at the last iterate: they have covered I - K of it.
+    left = identity = np.eye(len(curvature))
     for matrix in fit.step_matrices:
         left = left - matrix @ (curvature @ left)
     covered = np.linalg.solve(fit.whitening, moved)
