@@ -169,21 +169,12 @@ CONSTRUCTIONS: tuple[Construction, ...] = get_args(Construction)
 
 @dataclass(frozen=True)
 class Interval(TwoSided):
-    """Two-sided intervals, centre ± half-width, one for each coordinate.
+    """Two-sided intervals, centre ± half-width, one for each coordinate."""
 
-    Attributes
-    ----------
-    centre, half_width : ndarray, shape (..., p)
-    degrees_of_freedom : int
-        Of Student's t.
-    level : float
-        Nominal coverage of the empirical minimiser.
-    """
-
-    centre: FloatArray
+    centre: FloatArray  # (..., p)
     half_width: FloatArray
-    degrees_of_freedom: int
-    level: float
+    degrees_of_freedom: int  # of Student's t
+    level: float  # nominal coverage of the empirical minimiser
 
 
 def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
@@ -193,13 +184,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
         \bar\theta_j \pm t_{(1+\ell)/2,\,m-1}\,\hat\sigma_j/\sqrt m, \qquad
         \hat\sigma_j^2 = \frac1{m-1}\sum_{l=1}^m(\theta_j^{(l)} - \bar\theta_j)^2
 
-    Parameters
-    ----------
-    replicates : array_like, shape (..., m, p)
-        θ^(l), two or more; the interval is exact where they are independent and Gaussian with one
-        law of mean θ̂.
-    level : float
-        ℓ in (0, 1).
+    for two or more replicates (..., m, p) and ℓ in (0, 1); exact where the replicates are
+    independent and Gaussian, with one law of mean θ̂.
 
     Source
     ------
