@@ -20,7 +20,6 @@ from privreg.algorithms.whitened_descent import (
     newton_matrix,
     require_budget,
 )
-from privreg.checks import require_count
 from privreg.privacy.budget import Budget, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import averaging_step_sizes
@@ -128,7 +127,7 @@ class HuberSettings(StartSettings):
         take errors to be independent of the features.
     common_width : bool
         True: residuals are clipped to γ/√p, and rows longer than √p are shortened to it. False: the
-        residual of a row of length ‖z‖ is clipped to γ/‖z‖. Records of several rows know neither.
+        residual of a row is clipped to γ/‖z‖. Records of several rows know neither.
     """
 
     end: ClassVar[str] = "final"
@@ -165,19 +164,13 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     of the variance under Gaussian noise; exponential errors gain ten times that. Where the noise of
     the second moments would hide what they are for, their share goes to the Gram matrix.
     """
-    n = require_count("sample_size", sample_size)
-    p = require_count("dimension", dimension)
-    rho = require_budget(budget).rho
-    settings = WITH_MOMENTS
+    n, p, rho = sample_size, dimension, require_budget(budget).rho
+    settings = HuberSettings()
     if n * np.sqrt(settings.moment_share / 2 * rho) < MOMENT_PRICE * (1.2 * p + 3):
-        settings = WITHOUT_MOMENTS
+        settings = HuberSettings(gram_share=0.16, moment_share=0.0)
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
     price = change**2 * p / (2 * n * rho * settings.final_share)
     return replace(settings, clip_width=best_clip_width(price))
-
-
-WITH_MOMENTS = HuberSettings()
-WITHOUT_MOMENTS = HuberSettings(gram_share=0.16, moment_share=0.0)
 
 
 def best_clip_width(privacy_price: float) -> float:

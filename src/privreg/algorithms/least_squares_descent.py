@@ -112,10 +112,8 @@ class ProductTail(Rebuilt):
         points, shares = self._points, self._shares
         beyond = np.maximum(points[None] - grid[:, None, None], 0.0)
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
-        deviation = np.sqrt(
-            np.maximum(np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient), 0.0)
-        )
-        bias = LEAN * (gradient.sum(axis=1) + CAUTION * deviation)
+        variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
+        bias = LEAN * (gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0)))
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
@@ -318,9 +316,8 @@ def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
     """Settings from what is public, with the start of `default_settings`."""
-    return with_start_of(
-        default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
-    )
+    robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
+    return with_start_of(robust)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,8 +346,7 @@ class _LeastSquaresDescent(Descent):
     def fit(self) -> LeastSquaresFit:
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         self.whiten()
-        slope = 2 * float(ndtr(settings.clip_width)) - 1
-        scale = self.warm_up(slope)[1]
+        scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
         start, start_variance = self.theta, 0.0
         for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
             # Of the last step that was kept.
@@ -401,11 +397,7 @@ class _LeastSquaresDescent(Descent):
             curvature=curvature,
             long_curvature=long_curvature,
             second_moment=shares.semidefinite(
-                "second moment for intervals",
-                settings.moment_share,
-                second,
-                square,
-                n,
+                "second moment for intervals", settings.moment_share, second, square, n
             ),
             mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
             mean_square=shares.number(means, half, squares / p, square / p, n),
@@ -414,10 +406,9 @@ class _LeastSquaresDescent(Descent):
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R at which a row is shortened in gradients.
+    """Length R at which a row is shortened in gradients, as long as the noise of A₂ allows.
 
-    It is as long as the noise of the curvature of long rows, of budget ρ, allows, up to the longest
-    row within the bounds: a larger budget shortens fewer rows, and in the end none.
+    A larger budget shortens fewer rows, and in the end none.
     """
     return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=longest)
 

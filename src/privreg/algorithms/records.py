@@ -24,7 +24,6 @@ from privreg.checks import (
     Immutable,
     Rebuilt,
     frozen,
-    require_count,
     require_scales,
     require_unmasked,
 )
@@ -107,7 +106,6 @@ class Records(Rebuilt):
         bounds = require_scales(feature_norm=self.feature_norm, label_bound=self.label_bound)
         for name, bound in zip(("feature_norm", "label_bound"), bounds, strict=True):
             object.__setattr__(self, name, bound)
-        require_count("threads", self.threads)
         rows: Chunk | WeightedChunk | None = None
         held, count = self.samples, self.samples.sample_size
         if isinstance(held, WeightedSamples):
@@ -172,8 +170,7 @@ class Records(Rebuilt):
 
         With a map W the part is given the white rows first; of data sets in memory those of the
         last W are kept, up to 128 MB. Samples that come in parts are read and summed by several
-        threads, or by the executor that they name, and the parts' sums are added in order: the
-        result does not depend on who sums.
+        threads, or by the executor that they name; the parts' sums are added in order.
         """
         held, most, kept = self._rows, ROWS_PER_CHUNK, None
         # Samples of others are read in one thread: their rows are checked as they come.
@@ -215,13 +212,11 @@ class Records(Rebuilt):
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
         """All rows Wᵀx, unless they are too many to be kept."""
-        kept = self._white
-        if kept is not None and np.array_equal(kept[0], whitening):
-            return kept[1]
+        if self._white is not None and np.array_equal(self._white[0], whitening):
+            return self._white[1]
         if features.nbytes > KEPT_BYTES:
             return None
         # Two sets are never held together.
-        del kept
         object.__setattr__(self, "_white", None)
         white = white_rows(features, whitening)
         for array in (white.rows, white.squares, white.norms):
@@ -295,12 +290,11 @@ def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -
     A pass over a file whose every block asked for memory of its own would wait for the system.
     At an identity, with which every whitening starts, they are the features themselves.
     """
-    if whitening[0, 0] == 1 and np.array_equal(whitening, np.eye(len(whitening))):
-        squares = np.einsum("ij,ij->i", features, features)
-        return WhiteRows(features, squares, np.sqrt(squares))
-    if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
-        out = None
-    rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
+    rows = features
+    if whitening[0, 0] != 1 or not np.array_equal(whitening, np.eye(len(whitening))):
+        if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
+            out = None
+        rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
     squares = np.einsum("ij,ij->i", rows, rows)
     return WhiteRows(rows, squares, np.sqrt(squares))
 
@@ -368,20 +362,11 @@ class Point(NamedTuple):
 
         A record adds one to one count; a record of zeros adds nothing.
         """
-        root = np.sqrt(len(self.parameters))
-
-        def part(found: RecordGradients) -> FloatArray:
-            return bin_counts(_present(found.lengths, found.norms) / root, edges)
-
-        return self._total(part, (len(edges) + 1,))
+        return self._total(lambda found: found.histogram(edges), (len(edges) + 1,))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
         """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
-
-        def part(found: RecordGradients) -> FloatArray:
-            return found.sum_clipped(clip_norm)
-
-        return self._total(part, self.parameters.shape)
+        return self._total(lambda found: found.sum_clipped(clip_norm), self.parameters.shape)
 
     def residual_sums(
         self, edges: FloatArray, *, clip_norms: FloatArray
@@ -395,23 +380,21 @@ class Point(NamedTuple):
         with both sums from those between neighbouring clips, which increase. Each sum is that of
         `gradient_sum` but for the order of its terms, and bounded as there.
         """
-        # Rows that are in memory never come here, and most processes hold theirs.
+        # Rows that are in memory, and with them persons, never come here: most need no SciPy.
         from scipy.sparse import csc_array
 
         p, size = len(self.parameters), len(clip_norms) + 1
-        root = np.sqrt(p)
 
         def part(found: RecordGradients) -> FloatArray:
-            counts = bin_counts(_present(found.lengths, found.norms) / root, edges)
-            weights, vectors = found.weights, found.vectors
+            weights = found.residuals * found.leverage
             # Below the first clip nothing is clipped.
             clipped = weights / np.maximum(found.lengths, clip_norms[0])
             place = np.searchsorted(clip_norms, found.lengths)
             terms = np.column_stack([weights, clipped]).ravel()
             places = np.column_stack([place, place + size]).ravel()
             ends = np.arange(0, 2 * len(place) + 1, 2)
-            by_place = csc_array((terms, places, ends), shape=(2 * size, len(place))) @ vectors
-            return np.concatenate([counts, np.ravel(by_place)])
+            by_place = csc_array((terms, places, ends), shape=(2 * size, len(place)))
+            return np.concatenate([found.histogram(edges), np.ravel(by_place @ found.vectors)])
 
         bins = len(edges) + 1
         total = self._total(part, (bins + 2 * size * p,))
@@ -537,11 +520,7 @@ class Point(NamedTuple):
         self, part: Callable[[RecordGradients], FloatArray], shape: tuple[int, ...]
     ) -> FloatArray:
         """Sum over chunks of what `part` gives for the gradients of their records."""
-
-        def of_chunk(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> FloatArray:
-            return part(self._gradients(white, features, labels, starts))
-
-        return self.records.total(of_chunk, shape, self.whitening)
+        return self.records.total(lambda *rows: part(self._gradients(*rows)), shape, self.whitening)
 
     def _gradients(
         self, white: WhiteRows, features: Rows, labels: Rows, starts: Starts
@@ -582,12 +561,10 @@ class RecordGradients:
     vectors: Rows
     starts: Starts
 
-    @property
-    def weights(self) -> Rows:
-        """Numbers (records,) whose products with `vectors` are the gradients."""
-        if self.starts is not None:
-            return np.ones_like(self.lengths)
-        return self.residuals * self.leverage
+    def histogram(self, edges: FloatArray) -> FloatArray:
+        """Counts of the gradients' lengths over √p, without absent records."""
+        lengths = _present(self.lengths, self.norms)
+        return bin_counts(lengths / np.sqrt(self.white.rows.shape[1]), edges)
 
     def sum_clipped(self, clip_norm: float) -> FloatArray:
         """Sum of gradients clipped to this length, (p,)."""

@@ -57,10 +57,10 @@ LEAST_SHARE = 1e-20
 
 def require_budget(budget: Budget) -> Budget:
     """A budget of which every share gives noise that double precision can hold."""
-    found = require_instance("budget", budget, Budget)
-    if not LEAST_SHARE <= found.rho <= MOST:
-        raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {found.rho:g}")
-    return found
+    require_instance("budget", budget, Budget)
+    if not LEAST_SHARE <= budget.rho <= MOST:
+        raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {budget.rho:g}")
+    return budget
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
@@ -71,10 +71,9 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
     ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
     the number is the same for both, and under zero-out as well unless blanks are left out of it.
     """
-    exact = require_count("count", count, least=0)
     std = float(gaussian_noise_std(sensitivity=1.0, rho=require_budget(budget).rho))
     noise = std * float(require_rng("rng", rng).standard_normal())
-    return Release(max(1.0, exact + noise), budget, (SECRET_STREAM,))
+    return Release(max(1.0, count + noise), budget, (SECRET_STREAM,))
 
 
 @dataclass
@@ -422,11 +421,8 @@ class Descent:
         norm_share = settings.norm_share / (2 if self.intercept else 1)
         self.centre = self._centre(norm_share) if self.intercept else None
         lengths = length_edges(records.feature_norm)
-        counts = self.shares.histogram(
-            "centre and length of rows",
-            norm_share,
-            length_histogram(records, self.whitening, lengths),
-        )
+        total = length_histogram(records, self.whitening, lengths)
+        counts = self.shares.histogram("centre and length of rows", norm_share, total)
         cap = length_cap(counts.value, lengths, noise_std=counts.noise_std, sample_size=self.n)
         for number, share in enumerate(settings.gram_shares):
             cap = self.white_cap(share) if number else cap
@@ -437,11 +433,7 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """A private mean m, with which W takes rows (1, x) to (1, x - m).
-
-        Rows that are short after it need less noise: those of many rare categories, or of a column
-        that lies far from the middle of its bounds.
-        """
+        """A private mean m, with which W takes rows (1, x) to shorter ones, (1, x - m)."""
         total, bound = row_sum(self.records), self.records.feature_norm
         mean = self.shares.vector("centre and length of rows", share, total, bound, self.n)
         if self.records.weighted:
@@ -455,18 +447,15 @@ class Descent:
         `slope` is the share of whole gradients under Gaussian residuals. Returns residual scales
         before the first step and after the last.
         """
-        # Residuals at 0 are labels.
         settings, most = self.settings, self.records.label_bound
+        share = settings.warm_up_share / settings.warm_up_steps
+        # Residuals at 0 are labels.
         scale = start = min(self._scale() or UNSEEN_SCALE * most, most)
         for _ in range(settings.warm_up_steps):
-            share = settings.warm_up_share / settings.warm_up_steps
             clip_norm = self.clip_norm(scale)
-            self.step(
-                1.0 / slope * np.eye(self.p),
-                self.shares.vector(
-                    "warm-up steps", share, self.gradient_sum(clip_norm), clip_norm, self.n
-                ),
-            )
+            total = self.gradient_sum(clip_norm)
+            gradient = self.shares.vector("warm-up steps", share, total, clip_norm, self.n)
+            self.step(1.0 / slope * np.eye(self.p), gradient)
             found = self._scale()
             if found is None or found > EXCURSION * scale:
                 # One of size 0, as far as the law of the iterates goes.
@@ -495,14 +484,14 @@ class Descent:
         return Point(self.records, self.theta, self.whitening, cap)
 
     def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:
-        """One step θ ← θ + W S (gradient)."""
+        """θ ← θ + W S (gradient)."""
         self.theta = moderate(self.theta + self.whitening @ (matrix @ gradient.value))
         self.iterates.append(self.theta)
         self.matrices.append(matrix)
         self.noise_stds.append(gradient.noise_std)
 
     def white_cap(self, share: float) -> float:
-        """Length at which whitened rows are shortened for a second moment of this share."""
+        """`white_cap` of a share of the budget."""
         return white_cap(self.p, sample_size=self.n, rho=share * self.shares.budget.rho)
 
     def clip_norm(self, scale: float) -> float:
@@ -542,14 +531,12 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
     it from 0 either, the former goes first; a weight of about 0 leaves the middle of the bounds.
     The noise of the quotient is bounded from above, for a mean in [-1, 1].
     """
-    weight, hidden = float(mean.value[0]), DEVIATIONS * mean.noise_std
-    if weight > 1 - hidden:
+    weight, rest, std = float(mean.value[0]), mean.value[1:], mean.noise_std
+    if weight > 1 - DEVIATIONS * std:
         return mean
-    if weight < hidden:
-        return NoisyValue(np.append(weight, 0 * mean.value[1:]), mean.noise_std)
-    return NoisyValue(
-        np.append(weight, mean.value[1:] / weight), np.sqrt(2) * mean.noise_std / weight
-    )
+    if weight < DEVIATIONS * std:
+        return NoisyValue(np.append(weight, 0 * rest), std)
+    return NoisyValue(np.append(weight, rest / weight), np.sqrt(2) * std / weight)
 
 
 def moderate(released: FloatArray) -> FloatArray:

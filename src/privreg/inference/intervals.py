@@ -1,9 +1,8 @@
 """Confidence intervals from the iterates of private gradient descent.
 
-Each construction turns iterates into m replicates, weighted sums of them, and treats the replicates
-as a sample: its mean gives the centre, its spread the half-width, with Student's t on m - 1 degrees
-of freedom. Everything is post-processing of released iterates and costs no privacy. The target is
-the *empirical minimiser*, least squares on the same data, not the population parameter.
+Each construction turns iterates into m replicates, weighted sums of them, and treats these as a
+sample. Everything is post-processing of released iterates and costs no privacy. The target is the
+*empirical minimiser*, least squares on the same data, not the population parameter.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from privreg.checks import (
     require_instance,
     require_number,
     require_real,
-    require_scales,
+    require_scale,
 )
 from privreg.inference.population_intervals import TwoSided
 from privreg.privacy.budget import Budget
@@ -41,7 +40,7 @@ LARGEST_NONCENTRALITY = 1e5
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability that Student's interval from m Gaussian replicates covers its target.
+    r"""Probability (...) that Student's interval from m Gaussian replicates covers its target.
 
     .. math::
         \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
@@ -56,12 +55,7 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Nominal level in (0, 1), which sets t on m - 1 degrees of freedom.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Coverage in [0, 1]; equal to `level` for b = 0 and C a multiple of the identity.
+        In (0, 1); for b = 0 and C a multiple of the identity it is the coverage.
 
     Source
     ------
@@ -125,9 +119,9 @@ def _replicates(
     if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
     scale = np.sqrt(largest)
-    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
     # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
     quantile = stdtrit(m - 1, (1 + require_number("level", level, above=0, below=1)) / 2)
+    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
     return relative, root, scale, float(quantile)
 
 
@@ -175,21 +169,12 @@ CONSTRUCTIONS: tuple[Construction, ...] = get_args(Construction)
 
 @dataclass(frozen=True)
 class Interval(TwoSided):
-    """Two-sided intervals, centre ± half-width, one for each coordinate.
+    """Two-sided intervals, centre ± half-width, one for each coordinate."""
 
-    Attributes
-    ----------
-    centre, half_width : ndarray, shape (..., p)
-    degrees_of_freedom : int
-        Of Student's t.
-    level : float
-        Nominal coverage of the empirical minimiser.
-    """
-
-    centre: FloatArray
+    centre: FloatArray  # (..., p)
     half_width: FloatArray
-    degrees_of_freedom: int
-    level: float
+    degrees_of_freedom: int  # of Student's t
+    level: float  # nominal coverage of the empirical minimiser
 
 
 def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
@@ -199,17 +184,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
         \bar\theta_j \pm t_{(1+\ell)/2,\,m-1}\,\hat\sigma_j/\sqrt m, \qquad
         \hat\sigma_j^2 = \frac1{m-1}\sum_{l=1}^m(\theta_j^{(l)} - \bar\theta_j)^2
 
-    Parameters
-    ----------
-    replicates : array_like, shape (..., m, p)
-        θ^(l), two or more.
-    level : float
-        ℓ in (0, 1).
-
-    Returns
-    -------
-    Interval
-        Exact for independent, identically distributed Gaussian replicates with mean θ̂_j.
+    for two or more replicates (..., m, p) and ℓ in (0, 1); exact where the replicates are
+    independent and Gaussian, with one law of mean θ̂.
 
     Source
     ------
@@ -237,15 +213,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
 def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) -> Interval:
     """Interval from m independent runs: each run's average after the burn-in is a replicate.
 
-    Parameters
-    ----------
-    iterates : array_like, shape (..., m, T, p)
-        θ_1..θ_T of each run, T more than `burn_in`. The runs' noise must be scaled for all m T
-        gradients.
-    level : float
-        Nominal coverage of the empirical minimiser in (0, 1).
-    burn_in : int
-        First iterates of every run left out; T - 1 keeps the final iterate alone.
+    Iterates (..., m, T, p) are θ_1..θ_T of each run, whose noise must be scaled for all m T
+    gradients; a burn-in of T - 1 keeps the final iterate alone.
 
     Source
     ------
@@ -253,8 +222,6 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
     """
     runs = require_array("iterates", iterates, shape=(..., None, None, None))
     m, steps = runs.shape[-3:-1]
-    if m < 2:
-        raise ValueError(f"iterates must have shape (..., m, T, p) with m >= 2, got {runs.shape}")
     weights = replicate_weights(
         "independent_runs", gradients=m * steps, replicates=m, burn_in=burn_in
     )
@@ -285,8 +252,8 @@ def batch_means(
     iterates : array_like, shape (..., N, p)
         θ_1..θ_N.
     level : float
-        Nominal coverage of the empirical minimiser in (0, 1). Neighbouring blocks are correlated,
-        so the actual coverage is below it for short blocks: `interval_quality` says by how much.
+        Nominal coverage in (0, 1). Neighbouring blocks are correlated, so that the actual one is
+        below it for short blocks: `interval_quality` says by how much.
     replicates : int
         m, at least 2.
     burn_in : int
@@ -377,9 +344,7 @@ def interval_quality(
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
-    A construction's replicates are weighted sums of Gaussian iterates, hence Gaussian with bias
-    b_j, shape (m,), and covariance C_j, shape (m, m); `t_interval_coverage` is the probability that
-    Student's interval from them covers.
+    with biases b_j (m,) and covariances C_j (m, m) of the replicates, for `t_interval_coverage`.
 
     Parameters
     ----------
@@ -389,12 +354,8 @@ def interval_quality(
         TOTAL number N of noisy gradients, over all runs.
     construction : {"batch_means", "checkpoints", "independent_runs"}
         How replicates are made; "independent_runs" are m runs of ⌊N / m⌋ steps each.
-    replicates : int
-        m, at least 2.
-    burn_in : int
-        First iterates left out, of the path or of every run.
-    level : float
-        Nominal coverage in (0, 1).
+    replicates, burn_in, level
+        As for `batch_means`; the burn-in is one of the path or of every run.
 
     Examples
     --------
@@ -438,10 +399,10 @@ def interval_quality_of_data(
     level: float = 0.95,
     start: ArrayLike | None = None,
 ) -> IntervalQuality:
-    """Exact coverage and expected length of the intervals that a budget buys on a data set.
+    """`interval_quality` of the intervals that a budget buys on a data set.
 
-    Both are exact without clipping; `clipping` bounds what it may change. Not private: computed
-    from the data without noise, to choose parameters on public or synthetic data.
+    Exact without clipping; `clipping` bounds what that may change. Not private: computed from the
+    data without noise, to choose parameters on public or synthetic data.
 
     Parameters
     ----------
@@ -450,9 +411,7 @@ def interval_quality_of_data(
     budget : Budget
         Budget of all N gradients together, finite.
     clip_norm, step_size : float
-        Clipping bound γ on a row's gradient norm, and η, both in [1e-12, 1e12].
-    gradients, construction, replicates, burn_in, level
-        As for `interval_quality`.
+        Clipping bound γ on a row's gradient norm, and η.
     start : array_like, shape (p,), optional
         θ_0, 0 by default.
 
@@ -473,10 +432,9 @@ def interval_quality_of_data(
     ------
     brown2024, sections 3 and 4.2, Lemmas 2.1 and 2.2.
     """
-    bound, size = require_scales(clip_norm=clip_norm, step_size=step_size)
-    samples = as_samples(samples)
+    clip_norm, samples = require_scale("clip_norm", clip_norm), as_samples(samples)
     noise = full_batch_noise_std(
-        clip_norm=bound,
+        clip_norm=clip_norm,
         rho=require_budget(budget).rho,
         sample_size=samples.sample_size,
         gradients=gradients,
@@ -485,7 +443,7 @@ def interval_quality_of_data(
     law = gradient_descent_law(
         *moments(samples),
         sample_size=samples.sample_size,
-        step_size=size,
+        step_size=step_size,
         gradient_noise_std=float(noise),
         start=start,
     )
@@ -503,7 +461,7 @@ def interval_quality_of_data(
     steps = gradients // runs
     # Expected number of gradients that clip along one unclipped path.
     clipped = sum(
-        steps * len(labels) * clipping_bound(law, features, labels, clip_norm=bound, steps=steps)[1]
-        for features, labels, _ in samples.chunks()
+        steps * len(y) * clipping_bound(law, x, y, clip_norm=clip_norm, steps=steps)[1]
+        for x, y, _ in samples.chunks()
     )
     return IntervalQuality(found.coverage, found.expected_length, min(1.0, runs * clipped))

@@ -1,9 +1,7 @@
 """Intervals for least-squares coefficients and new records of a private fit, from what it released.
 
-The released coefficients differ from the population's by sampling, by private noise, and by what
-the clip leaves out of the tail. The first two have a law; the third has a bound, estimated from a
-private histogram, and widens the interval by a critical value that counts it. Everything here is
-post-processing and costs no privacy.
+Sampling and private noise have a law; what the clip leaves out of the tail has a bound, estimated
+from a private histogram. Everything here is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from scipy.special import chdtrc, ndtr
 from privreg.algorithms.huber_descent import default_settings
 from privreg.algorithms.least_squares_descent import LeastSquaresFit, ProductTail
 from privreg.algorithms.whitened_descent import raised, scale_is_hidden, shrunk_curvature
-from privreg.checks import MOST, require_array, require_instance, require_number
+from privreg.checks import MOST
 from privreg.inference.population_intervals import (
     LEAST_DEGREES,
     LIMIT,
@@ -161,21 +159,19 @@ def least_squares_intervals(
     falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
     the slope, more where it does not, and 1 along the mean.
     """
-    require_instance("fit", fit, LeastSquaresFit)
     rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     law = least_squares_law(fit)
-    size = len(rows)
-    error, degrees, privacy = np.zeros(size), np.full(size, np.inf), np.zeros(size)
-    bias, reasons = np.zeros(size), [""] * size
+    error, privacy, bias = np.zeros((3, len(rows)))
+    degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
     unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
         own = _along(fit, law, direction)
         reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
-        if own is None or reasons[k]:
+        if own is None or unseen:
             error[k] = privacy[k] = np.inf
             continue
         slope = np.linalg.solve(own.curvature, direction)
@@ -217,14 +213,11 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
         T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
 
     against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
-    mean square of a residual: the two fits share their rows, and half of a fit's sampling variance
-    stands for that of their difference.
+    mean square of a residual, in what `_moved` takes for the sampling variance of their difference.
     """
-    law = least_squares_law(fit)
-    p = fit.parameters.size
-    moved, variance = _moved(fit)
+    law, (moved, variance) = least_squares_law(fit), _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
-    degrees = p - int(np.any(law.constant))
+    degrees = fit.parameters.size - int(np.any(law.constant))
     statistic = float(moved @ moved) / variance
     tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
     return RobustDifference(statistic, degrees, tail)
@@ -233,8 +226,7 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
     """Whitened move of the wide steps from the start, and its variance along a coordinate.
 
-    The two fits share their rows: half of a fit's sampling variance stands for that of the
-    difference.
+    The two fits share their rows: half of one's sampling variance stands for the difference's.
     """
     moved = np.asarray(np.linalg.solve(fit.whitening, fit.parameters - fit.start), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
@@ -250,11 +242,7 @@ def _mean_square(fit: LeastSquaresFit) -> float:
 def _along(
     fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
 ) -> LeastSquaresLaw | None:
-    """Law along a direction, within a deviation of its own noisy value; None if unseen.
-
-    Shrinkage looks at all entries at once and can hide a single thin direction. The value of long
-    rows counts where that is more.
-    """
+    """`ShrunkMoments.along` of this law; the value of long rows counts where that is more."""
     unit = direction / np.linalg.norm(direction)
     value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
     if value <= VISIBLE * std:
@@ -296,7 +284,7 @@ class NewObservations:
 
 
 def new_observations(
-    fit: LeastSquaresFit, rows: ArrayLike, *, level: float = 0.95
+    fit: LeastSquaresFit, rows: FloatArray, *, level: float = 0.95
 ) -> NewObservations:
     r"""Intervals for labels of new records, whatever the law of the errors is.
 
@@ -320,10 +308,8 @@ def new_observations(
     ------
     Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
     """
-    require_instance("fit", fit, LeastSquaresFit)
-    level = require_number("level", level, above=0, below=1)
     p, n = fit.parameters.size, fit.sample_size
-    points = require_array("rows", rows, shape=(None, p), least=-MOST, most=MOST)
+    points = np.ascontiguousarray(rows)
     quantile = _quantile(fit.tail, level) if n > p else np.inf
     lengths = np.linalg.norm(points @ fit.whitening, axis=1)
     with np.errstate(divide="ignore"):
@@ -366,10 +352,9 @@ def robust_gain(fit: LeastSquaresFit) -> float:
         v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
 
     along a whitened coordinate: V is the known noise of the wide steps; s the private residual
-    scale; w and ρ_R the clip and the final steps' budget that `default_settings` plans for a robust
-    fit; Δ is 2 under replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped
-    product, the sampling variance of either fit as far as errors are normal. It leaves out what the
-    clips and the start add to either.
+    scale; w and ρ_R the clip and the final steps' budget of `default_settings`; Δ is 2 under
+    replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped product. It leaves out
+    what the clips and the start add to either.
     """
     law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
     typical = float(np.trace(law.curvature)) / p

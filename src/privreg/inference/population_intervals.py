@@ -1,9 +1,8 @@
 """Intervals for the coefficients of a private Huber regression, from what it released.
 
-The population parameter differs from the released one by sampling and by private noise. The law of
-the iterates gives the second part, the sandwich of the clipped loss the first; both are computed
-from private second moments, whose own noise is known, shrunk and allowed for. Everything here is
-post-processing and costs no privacy.
+The sandwich of the clipped loss gives the part of sampling, the law of the iterates that of noise;
+both are computed from private second moments, whose own noise is known, shrunk and allowed for.
+Everything here is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from privreg.algorithms.whitened_descent import NoisyValue
 from privreg.checks import (
     MOST,
     require_array,
-    require_broadcast,
     require_choice,
     require_instance,
     require_number,
@@ -79,11 +77,6 @@ class ShrunkMoments:
         population = target == "population"
         covariance = sampling + privacy if population else privacy
         a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
-        whole = float(direction @ c)
-        if not whole > 0:
-            raise ValueError(
-                f"sampling and privacy must leave a variance along the direction, got {whole:g}"
-            )
         parts = np.array([direction @ sampling @ direction, direction @ privacy @ direction])
         variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
         shape = float(direction @ self.gram_noise @ direction)
@@ -92,13 +85,12 @@ class ShrunkMoments:
             middle = float(a @ self.second_moment @ a)
             variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
         thinness = self.mean_curvature * float(a @ direction)
-        return float(np.sqrt(variance + (shape * thinness) ** 2) / whole)
+        return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
         """Moments along a direction, within a deviation of its own noisy value; None if unseen.
 
-        Shrinkage looks at all entries at once and can hide a single thin direction. Where its own
-        value is no more than noise, nothing bounds a coefficient along it.
+        Shrinkage looks at all entries at once and can hide a single thin direction.
         """
         unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)
@@ -113,16 +105,15 @@ class ShrunkMoments:
         limited = found + LIMIT * std
         if limited >= shrunk:
             return self
-        corrected = replace(
+        lowered = self.curvature - (shrunk - limited) * np.outer(unit, unit)
+        seen = fit.curvature is not None
+        return replace(
             self,
-            curvature=floored(
-                self.curvature - (shrunk - limited) * np.outer(unit, unit), 0.5 * limited
-            ),
+            curvature=floored(lowered, 0.5 * limited),
             second_moment=scaled_along(self.second_moment, unit, limited / shrunk),
+            curvature_noise=std if seen else self.curvature_noise,
+            gram_noise=self.gram_noise if seen else std / self.mean_curvature * np.eye(len(unit)),
         )
-        if fit.curvature is not None:
-            return replace(corrected, curvature_noise=std)
-        return replace(corrected, gram_noise=std / self.mean_curvature * np.eye(len(unit)))
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
@@ -150,14 +141,8 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     shape = shape * (p / float(np.trace(shape)))
     if fit.curvature is None or fit.second_moment is None:
         left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
-        return ShrunkMoments(
-            curvature=mean * shape,
-            second_moment=square * shape,
-            mean_curvature=mean,
-            curvature_noise=0.0,
-            second_moment_noise=0.0,
-            gram_noise=left * fit.last_root.T @ fit.last_root,
-        )
+        gram_noise = left * fit.last_root.T @ fit.last_root
+        return ShrunkMoments(mean * shape, square * shape, mean, 0.0, 0.0, gram_noise)
     matrix = (fit.curvature.value + fit.curvature.value.T) / 2
     a = shrink_to(mean * shape, matrix, noise_std=fit.curvature.noise_std)
     b = shrink_to(square * shape, fit.second_moment.value, noise_std=fit.second_moment.noise_std)
@@ -202,16 +187,14 @@ LARGEST_ENTRY = 1e36
 
 
 class TwoSided:
-    """Two-sided intervals, centre ± half-width."""
+    """Centres and half-widths of intervals."""
 
     centre: FloatArray
     half_width: FloatArray
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
         """Whether each interval contains the finite target, of the shape of the centre."""
-        point = require_real("target", target)
-        require_broadcast(target=point, centre=self.centre)
-        return np.abs(self.centre - point) <= self.half_width
+        return np.abs(self.centre - require_real("target", target)) <= self.half_width
 
     @property
     def length(self) -> FloatArray:
@@ -275,7 +258,7 @@ class CoefficientIntervals(TwoSided):
         return np.minimum(share**2, 1.0)
 
     def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
-        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is a value.
+        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is `value`.
 
         They invert the intervals: p is less than α where the interval of level 1 - α leaves the
         value out, whatever `level` is; 1 where the interval is infinite. With d the distance of the
@@ -284,11 +267,6 @@ class CoefficientIntervals(TwoSided):
         .. math::
             \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
             t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
-
-        Parameters
-        ----------
-        value : array_like, shape (k,) or ()
-            Hypothetical target.
 
         Examples
         --------
@@ -342,9 +320,7 @@ class LastIterateLaw:
 def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
     """Law of the last iterate from private statistics, those of the fit by default.
 
-    Source
-    ------
-    Ours; the factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
+    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
     moments = shrunk_moments(fit) if moments is None else moments
     p = fit.parameters.size
@@ -377,8 +353,6 @@ def population_intervals(
 
     Parameters
     ----------
-    fit : HuberFit
-        What `huber_descent` released.
     level : float
         ℓ in (0, 1).
     target : {"population", "empirical"}
@@ -389,24 +363,18 @@ def population_intervals(
     offset : array_like, shape (k,) or ()
         o, public.
 
-    Returns
-    -------
-    CoefficientIntervals
-        Of infinite width where private noise hides the feature's own second moment, so that
-        nothing bounds the coefficient.
-
     Notes
     -----
-    The population minimiser of the clipped loss is that of least squares if the errors are
-    symmetric given the features, or, but for the intercept, independent of them.
+    Where private noise hides the feature's own second moment nothing bounds the coefficient, and
+    its interval is infinite. The population minimiser of the clipped loss is that of least squares
+    if the errors are symmetric given the features, or, but for the intercept, independent of them.
     """
     require_instance("fit", fit, HuberFit)
     rows, shift = require_question(fit, level, target, functionals, offset)
-    directions = rows @ fit.whitening
-    error, noise, private = (np.zeros(len(rows)) for _ in range(3))
+    error, noise, private = np.zeros((3, len(rows)))
     common = shrunk_moments(fit)
     law = last_iterate_law(fit, common)
-    for k, direction in enumerate(directions):
+    for k, direction in enumerate(rows @ fit.whitening):
         if not np.any(direction):
             continue
         seen = common.along(fit, direction)
@@ -457,13 +425,9 @@ def privacy_of_moved(
     *,
     curvature_noise: float,
 ) -> FloatArray:
-    """`privacy_covariance` from what the start was away, by how far the iterates have moved.
-
-    A share K of the start's error is left at the last iterate, so that the iterates have covered
-    I - K of it.
-    """
-    identity = np.eye(len(curvature))
-    left = identity
+    """`privacy_covariance` from what the start was away, by how far the iterates have moved."""
+    # A share K of the start's error is left at the last iterate: they have covered I - K of it.
+    left = identity = np.eye(len(curvature))
     for matrix in fit.step_matrices:
         left = left - matrix @ (curvature @ left)
     covered = np.linalg.solve(fit.whitening, moved)
@@ -535,13 +499,9 @@ def half_widths(
 ) -> FloatArray:
     r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
 
-    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s, \qquad \Phi(c - t) - \Phi(-c - t) = \ell
+    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
 
-    with Student's and the normal quantile t and z; without bias h = t_ν s.
-
-    Source
-    ------
-    Armstrong and Kolesár (2018), equation (10), for c.
+    with Student's and the normal quantile t and z and `bias_aware_quantile` c; without bias t_ν s.
     """
     error, degrees = standard_error, degrees_of_freedom
     known = np.isfinite(error) & (degrees > LEAST_DEGREES)

@@ -60,9 +60,7 @@ class Shrunk(NamedTuple):
     weight: float
 
 
-def symmetric_noise(
-    dimension: int, *, noise_std: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generator) -> FloatArray:
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
     Its diagonal has standard deviation s, the rest s/√2, and uᵀEu has s for every unit vector u.

@@ -127,13 +127,10 @@ def test_second_moments_are_paid_where_their_noise_is_an_eighth(rho, n, paid):
     assert settings.final_share == pytest.approx(0.63 if paid else 0.67)
 
 
-def test_public_numbers_are_refused_by_name():
+def test_settings_have_defaults_and_the_smallest_problem_has_some():
     settings = HuberSettings()
     assert (settings.clip_width, settings.gram_rounds, settings.common_width) == (1.0, 3, True)
     one = {"sample_size": 1, "dimension": 1, "budget": Budget.zcdp(1.0)}
-    for name in ("sample_size", "dimension"):
-        with pytest.raises(ValueError, match=f"{name} must be"):
-            default_settings(**{**one, name: 0})
     assert default_settings(**one).clip_width > 0
 
 

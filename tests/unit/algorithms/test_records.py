@@ -209,12 +209,10 @@ def test_sums_over_kept_rows_are_those_of_a_stream(
             assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * N)
 
 
-@pytest.mark.parametrize("persons", [None, 1500])
 @pytest.mark.parametrize("common_width", [False, True])
-def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width, persons):
+def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width):
     """Clips below, among and above the lengths, and one that is the length of a record."""
-    groups = None if persons is None else rng.integers(0, persons, N)
-    records = Records(samples, 9.0, 9.0, groups, common_width=common_width)
+    records = Records(samples, 9.0, 9.0, common_width=common_width)
     at = (records, rng.standard_normal(P), np.eye(P) + 0.2 * rng.standard_normal((P, P)))
     lengths = []
     records.total(

@@ -295,7 +295,7 @@ def test_intervals_are_centre_and_half_width():
     # Ends belong to an interval.
     assert found.covers([1.5, -5.0]).tolist() == [True, True]
     assert found.covers([1.6, -4.0]).tolist() == [False, True]
-    with pytest.raises(ValueError, match="target"):
+    with pytest.raises(ValueError, match="broadcast"):
         found.covers([1.0, 2.0, 3.0])
 
 
