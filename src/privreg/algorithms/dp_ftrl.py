@@ -19,8 +19,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import Samples, clippable_chunks
-from privreg.algorithms.settings import (
+from privreg.algorithms.samples import (
+    Samples,
+    clippable_chunks,
     initial_point,
     require_increasing,
     require_places,

@@ -16,15 +16,13 @@ from privreg.algorithms.samples import (
     Samples,
     as_samples,
     clippable_chunks,
-    made,
-    sum_clipped,
-    sum_moments,
-)
-from privreg.algorithms.settings import (
     initial_point,
+    made,
     released_setting,
     require_clip_norm,
     require_increasing,
+    sum_clipped,
+    sum_moments,
 )
 from privreg.checks import (
     MOST,

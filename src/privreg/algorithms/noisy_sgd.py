@@ -12,8 +12,15 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
-from privreg.algorithms.settings import released_setting, require_clip_norm, require_places
+from privreg.algorithms.samples import (
+    Chunk,
+    checked_data,
+    released_setting,
+    require_clip_norm,
+    require_places,
+    rescaled,
+    row_norms,
+)
 from privreg.checks import (
     MOST,
     FloatArray,

@@ -21,8 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
-from privreg.algorithms.settings import require_increasing
+from privreg.algorithms.samples import Chunk, checked_data, require_increasing, rescaled, row_norms
 from privreg.checks import (
     LEAST,
     MOST,

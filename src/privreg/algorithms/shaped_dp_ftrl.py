@@ -19,8 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.algorithms.samples import Chunk, Samples, clippable_chunks
-from privreg.algorithms.settings import require_places, require_run
+from privreg.algorithms.samples import Chunk, Samples, clippable_chunks, require_places, require_run
 from privreg.checks import (
     MOST,
     FloatArray,

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, require_bounds
-from privreg.algorithms.samples import Samples, as_samples
-from privreg.algorithms.settings import initial_point
+from privreg.algorithms.samples import Samples, as_samples, initial_point
 from privreg.checks import (
     FloatArray,
     require_count,

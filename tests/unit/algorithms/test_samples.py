@@ -16,11 +16,11 @@ from privreg.algorithms.samples import (
     clipped_gradient_sum,
     made,
     moments,
+    require_clip_norm,
     rescale_chunks,
     rescaled,
     row_norms,
 )
-from privreg.algorithms.settings import require_clip_norm
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
 
