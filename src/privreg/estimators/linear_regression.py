@@ -699,14 +699,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.report import PredictionIntervals
 
         means = self.intervals_at(X, level)
-        if self.privacy_.unit == "person":
+        if self.privacy_.unit == "person" or self.weight_bound_ is not None:
             raise ValueError(
-                "groups must not have been given: of persons no law of a row's residual is released"
-            )
-        if self.weight_bound_ is not None:
-            raise ValueError(
-                "sample_weight must not have been given: with weights no law of a residual itself "
-                "is released"
+                "groups and sample_weight must not have been given: with either no law of a row's "
+                "residual itself is released"
             )
         frame = self._frame()
         found = self.settings_.new_observations(

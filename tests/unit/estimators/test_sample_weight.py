@@ -241,7 +241,7 @@ def test_reports_say_that_weights_were_used(rng):
     assert "Weighted robust fit" in robust.report()
     assert "must hold given the weights as well" in robust.report()
     assert "must hold given the weights as well" not in found
-    with pytest.raises(ValueError, match="with weights no law of a residual itself is released"):
+    with pytest.raises(ValueError, match="no law of a row's residual itself is released"):
         model.prediction_intervals(features[:2])
     assert model.score(features, labels, sample_weight=weights) > 0.4
     assert "eight" not in model.fit(features, labels).report()
