@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from privreg.checks import require_count
+from privreg.checks import expected_choice, require_count
 from privreg.command_line import tables
 from privreg.command_line.tables import add_budget, adder, as_json, budget_of, shown
 from privreg.version import __version__
@@ -26,6 +26,10 @@ MOST_FEATURES = 10_000_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] and words[0] not in (*COMMANDS, "-h", "--help", "--version"):
+        expected = expected_choice(words[0], COMMANDS)
+        print(f"privreg: the command must be {expected}", file=sys.stderr)
+        return 2
     parser = argparse.ArgumentParser(
         prog="privreg",
         description="Private linear regression: predict and plan a run before it is made, and fit.",
@@ -249,7 +253,10 @@ def plan(options: argparse.Namespace) -> str:
             problems, budget_of(options), methods=options.methods, objective=options.objective
         )
     if options.figure is not None:
-        from matplotlib.figure import Figure
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError("--figure needs Matplotlib, which is not installed") from None
 
         figure = Figure(figsize=(7, 3.5), layout="constrained")
         planning.draw(found, figure.subplots())

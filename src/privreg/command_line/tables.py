@@ -284,6 +284,9 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 # fit, and the files of a fit or a score
 
 
+NEW = "a new file that can be written"
+
+
 class Record(Odometer):
     """Writes what is spent to `--output` before noise is drawn, and the whole result after it.
 
@@ -296,6 +299,14 @@ class Record(Odometer):
         self._delta: float = options.delta
         named = {f"--{name}": getattr(options, name, None) for name in ("report", "output")}
         self._files: dict[str, Path] = {name: path for name, path in named.items() if path}
+        for name, path in self._files.items():
+            # A device, a folder and a link to nothing are there as well.
+            there = ", which is there already" if os.path.lexists(path) else ""
+            if there or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+                raise ValueError(f"{name} must be {NEW}, got {str(path)!r}{there}")
+        places = {path.parent.resolve() / path.name for path in self._files.values()}
+        if len(places) < len(self._files):
+            raise ValueError(f"--report must be another file than --output, got {str(path)!r}")
 
     def add(self, fit: Any) -> None:
         """Count a fit, and create its files."""
@@ -307,9 +318,7 @@ class Record(Odometer):
                     _write(path, as_json(known, indent=2) + "\n" if name == "--output" else "")
                 except OSError as error:
                     found = f"{str(path)!r}: {error.strerror}"
-                    raise ValueError(
-                        f"{name} must be a new file that can be written, got {found}"
-                    ) from None
+                    raise ValueError(f"{name} must be {NEW}, got {found}") from None
                 undo.callback(path.unlink)
             super().add(fit)
             undo.pop_all()

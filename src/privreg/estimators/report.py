@@ -133,10 +133,8 @@ class Summary:
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame with the coefficients' names as its index."""
-        from pandas import DataFrame
-
         columns = self.columns
-        return DataFrame(columns, index=columns.pop("name"))
+        return data_frame(columns, index=columns.pop("name"))
 
     def __str__(self) -> str:
         table = text_table(*self.table)
@@ -189,9 +187,18 @@ class PredictionIntervals:
 
     def to_frame(self) -> Any:
         """The columns as a pandas DataFrame."""
-        from pandas import DataFrame
+        return data_frame(self.columns)
 
-        return DataFrame(self.columns)
+
+def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
+    """A pandas DataFrame, for those who have pandas."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise ImportError(
+            "a data frame needs pandas, which is not installed; `columns` has the same numbers"
+        ) from None
+    return DataFrame(columns, index=index)
 
 
 def printable(text: str) -> str:

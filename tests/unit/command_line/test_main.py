@@ -181,6 +181,7 @@ def test_a_target_length_is_not_met_by_doing_nothing(capsys):
             ["plan", *PROBLEM[:2], "--dimension", "1" + "0" * 18, "--rho", "1"],
             "--dimension must be a whole number, at most 10000000",
         ),
+        (["plann"], "did you mean 'plan'"),
     ],
 )
 def test_errors_take_one_line(capsys, words, message):

@@ -99,9 +99,9 @@ def full(*_):
 
 
 def test_the_report_is_a_file_of_its_own(words, capsys):
-    for path, name in (("first", "--report"), ("./new", "--output")):
+    for path, found in (("first", "a new file"), ("./new", "another file than --output")):
         assert main([*words["fit"], f"--report={path}", "--output=new"]) == 1
-        assert f"{name} must be a new file" in capsys.readouterr().err
+        assert f"--report must be {found}" in capsys.readouterr().err
     assert not Path("new").exists()
 
 
