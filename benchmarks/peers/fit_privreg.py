@@ -72,7 +72,7 @@ def least_squares(
 
 METHODS = {
     "ours": ours("least_squares"),
-    "ours, robust": ours("robust"),
+    "ours, robust": ours("huber"),
     "AdaSSP": Method(adassp, (1.0, 0.5, 0.25, 0.1, 0.05)),
     "AdaSSP, boosted": Method(
         recipes.boosted_adassp,

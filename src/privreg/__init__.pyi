@@ -49,7 +49,7 @@ from privreg.inference.population_intervals import population_intervals as popul
 from privreg.methods.adassp import AdaSSP as AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise as CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD as FullBatchDPGD
-from privreg.methods.huber import PrivateRegression as PrivateRegression
+from privreg.methods.huber import PrivateHuber as PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares as PrivateLeastSquares
 from privreg.methods.least_squares import predicted_length as predicted_length
 from privreg.methods.method import Declared as Declared

@@ -15,7 +15,7 @@ from privreg.checks import require_choice, require_flag, require_instance, requi
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Method
 from privreg.methods.one_pass_dpgd import OnePassDPGD
@@ -23,7 +23,7 @@ from privreg.methods.problem import Prediction, Problem
 from privreg.privacy.budget import Budget, Neighbours
 
 METHODS: tuple[type[Method], ...] = (
-    PrivateRegression,
+    PrivateHuber,
     FullBatchDPGD,
     OnePassDPGD,
     CorrelatedNoise,

@@ -52,7 +52,7 @@ def regression(**settings: Any) -> PrivateLinearRegression:
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     FITTED = regression().fit(FEATURES, LABELS)
-HUBER = privreg.PrivateRegression().run(
+HUBER = privreg.PrivateHuber().run(
     SAMPLES, BUDGET, declared=privreg.Declared(BOUNDS, sample_size=N)
 )
 SGD = {
@@ -124,7 +124,7 @@ CALLS: dict[Callable[..., Any], dict[str, Any]] = {
         "label_noise_std": 0.3,
     },
     privreg.PrivateLeastSquares: {"clip_width": 1.0, "warm_up_steps": 4, "gram_share": 0.07},
-    privreg.PrivateRegression: {"clip_width": 1.0, "final_steps": 3, "common_width": True},
+    privreg.PrivateHuber: {"clip_width": 1.0, "final_steps": 3, "common_width": True},
     privreg.Problem: {
         "sample_size": 500,
         "eigenvalues": VALUES,

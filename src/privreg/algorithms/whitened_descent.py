@@ -305,7 +305,7 @@ def _normal_masses(edges: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
 # Entries of parameters and whitenings up to which their products with all rows stay numbers.
 LARGEST = 1e90
 # Growth of the private residual scale beyond which a warm-up step was noise: 2.8 deviations of a
-# scale, 9 % where counts are at their noisiest within the regime of `PrivateRegression`.
+# scale, 9 % where counts are at their noisiest within the regime of `PrivateHuber`.
 EXCURSION = 1.25
 # Scale over the label bound where noise hides it, as if bounds held four deviations of the label,
 # and deviations of its noise by which a mean weight is told from 0 and from 1: conventions.

@@ -398,7 +398,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--target",
-        "least_squares, or robust: shorter intervals, right where errors are symmetric given "
+        "least_squares, or huber: shorter intervals, right where errors are symmetric given "
         "the features or independent of them (default least_squares)",
     )
     add("--weight COLUMN", "column of the records' weights, such as a survey's")

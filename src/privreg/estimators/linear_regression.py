@@ -103,9 +103,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         W, public: the largest weight of a record, needed with weights, which are clipped to [0, W].
     fit_intercept : bool
         Whether to fit β_0.
-    target : {"least_squares", "robust"}
-        Method where `settings` names none. "robust" is private Huber regression
-        (`PrivateRegression`): shorter intervals, and the slopes of least squares only if errors are
+    target : {"least_squares", "huber"}
+        Method where `settings` names none. "huber" is private Huber regression
+        (`PrivateHuber`): shorter intervals, and the slopes of least squares only if errors are
         symmetric given the features, or independent of them.
     settings : Method, optional
         The method with its settings, chosen without looking at the data, in place of `target`: such

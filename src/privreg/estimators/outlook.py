@@ -22,14 +22,14 @@ from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
 from privreg.methods.clipping import clipped_moments
-from privreg.methods.huber import CAREFUL, PrivateRegression
+from privreg.methods.huber import CAREFUL, PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Fitted, Method
 from privreg.methods.problem import MOST_RATIO, Prediction, Problem
 from privreg.planning import DOUBT, WORTH
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 
-FitTarget = Literal["least_squares", "robust"]
+FitTarget = Literal["least_squares", "huber"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
 FEW = "there are no more records than coefficients"
@@ -119,7 +119,7 @@ def outlook(
 ) -> Outlook:
     """Settings for a fit, unless they are given, with their prediction.
 
-    `PrivateRegression.default` is kept unless a short search finds settings whose theory holds, and
+    `PrivateHuber.default` is kept unless a short search finds settings whose theory holds, and
     which are predicted to be more than 10 % better if that of the default holds as well. The share
     of what intervals need is no part of the search. `dimension` counts the intercept.
     """
@@ -142,7 +142,7 @@ def outlook(
 @lru_cache(maxsize=256)
 def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
     robust = _chosen(n, p, budget, intercept)
-    chosen = robust if target == "robust" else PrivateLeastSquares.with_start_of(robust)
+    chosen = robust if target == "huber" else PrivateLeastSquares.with_start_of(robust)
     return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 
@@ -214,22 +214,22 @@ def hopeless(fit: Fitted, records: float) -> list[str]:
     return found if seen else [*found, HOPELESS]
 
 
-def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateRegression:
+def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
     """The default, or the best of a search along one share after another."""
-    default = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
+    default = PrivateHuber.default(sample_size=n, dimension=p, budget=budget)
     if n < 2 or p > MOST_RATIO * n:
         return default
     middle = problem_in_bounds(n, p, MIDDLE, intercept=intercept)
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
     price = change**2 * p / (2 * n * budget.rho)
-    found: dict[PrivateRegression, Prediction] = {}
+    found: dict[PrivateHuber, Prediction] = {}
 
-    def value(settings: PrivateRegression, doubt: float = DOUBT) -> float:
+    def value(settings: PrivateHuber, doubt: float = DOUBT) -> float:
         if settings not in found:
             (found[settings],) = settings.predictions([settings], middle, budget, rows=ROWS)
         return found[settings].excess_risk * (1.0 if found[settings].holds else doubt)
 
-    def changed(changes: dict[str, Any]) -> PrivateRegression:
+    def changed(changes: dict[str, Any]) -> PrivateHuber:
         """The best settings so far with other shares, and the best clip for what is left."""
         try:
             moved = replace(best, **changes)
@@ -238,7 +238,7 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateRegressio
             return best
         return replace(moved, clip_width=best_clip_width(price / moved.final_share))
 
-    def further(ladder: tuple[dict[str, Any], ...]) -> PrivateRegression:
+    def further(ladder: tuple[dict[str, Any], ...]) -> PrivateHuber:
         """Settings a step beyond the end of a ladder, where the best ones are there."""
         (name, *others) = ladder[0]
         first, second, *_ = shares = [each[name] for each in ladder]

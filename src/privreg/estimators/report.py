@@ -336,7 +336,7 @@ def target_sentences(
         gain = robust_gain(fit)
         if gain >= LEAST_GAIN:
             found.append(
-                f'Private noise: target="robust" would have standard errors about {gain**0.5:.2g} '
+                f'Private noise: target="huber" would have standard errors about {gain**0.5:.2g} '
                 "times smaller, for the same slopes only if errors are symmetric given the "
                 "features, or independent of them."
             )

@@ -1,4 +1,4 @@
-"""Private Huber regression (`target="robust"`): settings, search and regime."""
+"""Private Huber regression (`target="huber"`): settings, search and regime."""
 
 from __future__ import annotations
 
@@ -407,7 +407,7 @@ class WhitenedDescent(Method):
 
 
 @dataclass(frozen=True)
-class PrivateRegression(HuberSettings, WhitenedDescent):
+class PrivateHuber(HuberSettings, WhitenedDescent):
     """Private Huber regression: steps, clip and budget shares, chosen without the data.
 
     Parameters
@@ -432,7 +432,7 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
     --------
     >>> problem = Problem(10_000, [1.0] * 10, signal=1.0, label_noise_std=1.0)
     >>> budget = Budget.zcdp(0.5)
-    >>> method = PrivateRegression.default(sample_size=10_000, dimension=10, budget=budget)
+    >>> method = PrivateHuber.default(sample_size=10_000, dimension=10, budget=budget)
     >>> method.predict(problem, budget).holds
     True
 

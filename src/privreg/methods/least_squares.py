@@ -45,7 +45,7 @@ from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import standard_normal
 from privreg.methods import huber
 from privreg.methods.clipping import squared_shift
-from privreg.methods.huber import PrivateRegression, WhitenedDescent, in_regime
+from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
     LABEL_NOISE_LAWS,
@@ -450,7 +450,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     """Private least squares: budget shares of a start, a tail and three wide steps.
 
     It estimates the best linear prediction of the mean label, whatever the law of the errors is.
-    Under the errors that a `Problem` without misfit states, `PrivateRegression` has less risk.
+    Under the errors that a `Problem` without misfit states, `PrivateHuber` has less risk.
 
     Parameters
     ----------
@@ -493,16 +493,16 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings with the start of `PrivateRegression.default`."""
+        """Settings with the start of `PrivateHuber.default`."""
         return cls.with_start_of(
-            PrivateRegression.default(sample_size=sample_size, dimension=dimension, budget=budget)
+            PrivateHuber.default(sample_size=sample_size, dimension=dimension, budget=budget)
         )
 
     @classmethod
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> list[Candidates[Self]]:
-        (robust,) = PrivateRegression.candidates(problem, budget, intervals=True)
+        (robust,) = PrivateHuber.candidates(problem, budget, intervals=True)
         return [Candidates(cls.name, [cls.with_start_of(each) for each in robust.starts])]
 
     def new_observations(

@@ -98,7 +98,7 @@ def private_linear_regression(
         budget,
         feature_bounds=(low, high),
         label_bounds=tuple(declared.label_bounds),
-        target="robust",
+        target="huber",
         random_state=int(rng.integers(2**31)),
     )
     with warnings.catch_warnings():

@@ -40,7 +40,7 @@ from privreg.methods.adassp import AdaSSP
 from privreg.methods.clipping import noise_moments
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import Problem, rows_of
@@ -268,7 +268,7 @@ def _adassp(method: AdaSSP, sample: Sample, rng: Rng, twin: Rng, runs: int) -> F
 
 @_run.register
 def _private_regression(
-    method: PrivateRegression, sample: Sample, rng: Rng, twin: Rng, runs: int
+    method: PrivateHuber, sample: Sample, rng: Rng, twin: Rng, runs: int
 ) -> Found:
     """With the noise of the final steps alone, whose weights are known before it is drawn."""
     problem = sample.problem

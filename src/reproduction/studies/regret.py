@@ -14,7 +14,7 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import FEATURE_LAWS, Problem
@@ -143,7 +143,7 @@ def grid(problem: Problem, budget: Budget) -> list[Any]:
     largest, mean = float(problem.eigenvalues.max()), float(problem.eigenvalues.mean())
     unit = noise * float(np.sqrt(problem.eigenvalues.sum()))
     natural = max(1.0, 1 / budget.root) * p / n
-    first = PrivateRegression(moment_share=0.0)
+    first = PrivateHuber(moment_share=0.0)
     found: list[Any] = [
         FullBatchDPGD(steps, size / largest, clip * unit)
         for steps, size, clip in product((4, 10, 25), (0.4, 0.8, 1.4), (0.5, 1.0, 2.0, 4.0))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from privreg import Budget, PrivateLinearRegression, PrivateRegression, audit
+from privreg import Budget, PrivateHuber, PrivateLinearRegression, audit
 from privreg.estimators.tables import open_table
 
 # A record that stands alone against a thousand is no table that a fit explains.
@@ -18,7 +18,7 @@ FILE_ROWS, FITS = 200, 300
 
 @pytest.mark.long
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-@pytest.mark.parametrize(("target", "least"), [("robust", 0.5), ("least_squares", 0.6)])
+@pytest.mark.parametrize(("target", "least"), [("huber", 0.5), ("least_squares", 0.6)])
 def test_an_audit_of_the_whole_estimator(neighbours, target, least):
     """From raw table to coefficient, scales included: below the promise and not far below.
 
@@ -56,7 +56,7 @@ def test_an_audit_of_a_fit_to_a_file_with_an_incomplete_record(tmp_path):
     and what it once did, to turn the other records into the first category, would show.
     """
     budget = Budget.gaussian_dp(3.0, neighbours="zero-out")
-    settings = PrivateRegression(warm_up_steps=1, final_steps=1, gram_rounds=1, moment_share=0.0)
+    settings = PrivateHuber(warm_up_steps=1, final_steps=1, gram_rounds=1, moment_share=0.0)
     bounds = {"feature_bounds": {"x": {"categories": [1, 2]}}, "label_bounds": (-1, 1)}
     model = PrivateLinearRegression(budget, **bounds, settings=settings, release="all")
     others = [1 + row % 2 for row in range(1, FILE_ROWS)]

@@ -39,7 +39,7 @@ def test_intervals_cover_the_weighted_coefficients(epsilon, rows):
 
 @pytest.mark.long
 def test_robust_intervals_cover_where_errors_are_symmetric():
-    model, covered = regression(Budget.approximate(2.0, 1e-6), target="robust"), []
+    model, covered = regression(Budget.approximate(2.0, 1e-6), target="huber"), []
     for sample in range(200):
         rng = np.random.Generator(np.random.SFC64([sample, 17]))
         features, labels, weights = population(rng, 4000)

@@ -9,7 +9,7 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
@@ -55,7 +55,7 @@ CASES = {
     "sufficient statistics": (heavy(2000, WIDE), AdaSSP(), 0.05, 60),
     "private Huber": (
         gaussian(3000, WIDE),
-        PrivateRegression(clip_width=0.8, gram_share=0.2, moment_share=0.0),
+        PrivateHuber(clip_width=0.8, gram_share=0.2, moment_share=0.0),
         0.3,
         60,
     ),

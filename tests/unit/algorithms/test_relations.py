@@ -26,7 +26,7 @@ from privreg.algorithms.sound import sound_full_batch_dpgd
 from privreg.auditing import NeighbouringTables, Table, neighbouring_tables
 from privreg.estimators.columns import Frame
 from privreg.estimators.outlook import outlook
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import Release
@@ -107,7 +107,7 @@ def test_a_person_moves_as_much_as_a_row(rng, relation, compare):
 # What a fit predicts of itself is a function of public numbers, found once for all pairs.
 FORESEEN = cache(outlook)
 FITS = {
-    "robust": (huber_descent, PrivateRegression(warm_up_steps=1, final_steps=1, gram_rounds=1)),
+    "robust": (huber_descent, PrivateHuber(warm_up_steps=1, final_steps=1, gram_rounds=1)),
     "least_squares": (least_squares_descent, PrivateLeastSquares(warm_up_steps=1, gram_rounds=1)),
 }
 

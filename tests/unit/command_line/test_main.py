@@ -113,9 +113,9 @@ def test_fit_takes_a_target_and_says_why_intervals_are_infinite(fit):
     for each in found["coefficients"]:
         assert each["lower"] is None
         assert each["reason"].startswith("the rows are too few for this budget to show the tail")
-    out, _, found = fit(400, "--rho=1e5", "--target=robust")
+    out, _, found = fit(400, "--rho=1e5", "--target=huber")
     assert "Target: a robust fit" in out
-    assert found["estimates"] == "robust"
+    assert found["estimates"] == "huber"
     assert {each["reason"] for each in found["coefficients"]} == {None}
 
 

@@ -47,7 +47,7 @@ def forbidden(estimator):
         PrivateLinearRegression(BUDGET, **WIDE),
         PrivateLinearRegression(BUDGET, **WIDE, fit_intercept=False, release="all"),
         PrivateLinearRegression(Budget.zcdp(1.0, neighbours="add-remove"), **WIDE),
-        PrivateLinearRegression(BUDGET, **WIDE, target="robust"),
+        PrivateLinearRegression(BUDGET, **WIDE, target="huber"),
     ],
     expected_failed_checks=forbidden,
 )
@@ -210,7 +210,7 @@ def test_cross_validation_protects_the_unit_that_was_declared(rng):
         model.set_params(unit="row").fit(features, labels, groups=persons)
 
 
-@pytest.mark.parametrize("target", ["least_squares", "robust"])
+@pytest.mark.parametrize("target", ["least_squares", "huber"])
 def test_a_fit_that_is_worse_than_the_mean_says_so(rng, target):
     """One record, one person, hardly a budget; and none that is good."""
     features, labels = table(rng)

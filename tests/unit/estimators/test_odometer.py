@@ -133,7 +133,7 @@ def test_what_cannot_be_added_is_refused():
 def test_a_grid_is_counted_through_its_clones():
     odometer = Odometer()
     grid = GridSearchCV(
-        regression(odometer=odometer, unit="row"), {"target": ["robust", "least_squares"]}, cv=3
+        regression(odometer=odometer, unit="row"), {"target": ["huber", "least_squares"]}, cv=3
     )
     grid.fit(X, Y)
     # Two settings on three folds, and the best on all rows.
@@ -179,7 +179,7 @@ CLONED = "clones of one estimator are fitted, as cross-validation"
 
 def test_cross_validation_and_grids_warn():
     model = regression(unit="row")
-    grid = GridSearchCV(regression(unit="row"), {"target": ["robust"]}, cv=2, refit=False)
+    grid = GridSearchCV(regression(unit="row"), {"target": ["huber"]}, cv=2, refit=False)
     with pytest.warns(UserWarning, match=CLONED):
         cross_val_score(model, X, Y, cv=2)
     with pytest.warns(UserWarning, match=CLONED):

@@ -5,7 +5,7 @@ import pytest
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.estimators.outlook import Outlook, advice, outlook
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.planning import WORTH
 
@@ -21,14 +21,12 @@ def drawn(rng, n, p):
 
 
 def test_the_default_is_kept_where_nothing_is_much_better():
-    found = outlook(10_000, 11, ENOUGH, target="robust")
-    assert found.settings == PrivateRegression.default(
-        sample_size=10_000, dimension=11, budget=ENOUGH
-    )
+    found = outlook(10_000, 11, ENOUGH, target="huber")
+    assert found.settings == PrivateHuber.default(sample_size=10_000, dimension=11, budget=ENOUGH)
     assert all(each.holds for each in found.predictions)
     assert found.worthwhile
     assert found.doubt == ""
-    given = PrivateRegression(clip_width=2.0)
+    given = PrivateHuber(clip_width=2.0)
     wide = outlook(10_000, 11, ENOUGH, settings=given)
     assert wide.settings is given
     assert wide.missed != found.missed
@@ -39,8 +37,8 @@ def test_another_choice_is_covered_by_theory_and_better():
     for n in (3000, 10_000, 30_000):
         for rho in np.geomspace(2e-5, 2e-3, 8):
             budget = Budget.zcdp(float(rho))
-            chosen = outlook(n, 4, budget, target="robust")
-            default = PrivateRegression.default(sample_size=n, dimension=4, budget=budget)
+            chosen = outlook(n, 4, budget, target="huber")
+            default = PrivateHuber.default(sample_size=n, dimension=4, budget=budget)
             if chosen.settings != default:
                 moved.append(rho)
                 assert chosen.settings.moment_share == default.moment_share
@@ -93,14 +91,14 @@ def test_doubts_tell_what_no_theory_covers_from_what_is_worthless():
     hopeless = outlook(1000, 6, budget)
     assert hopeless.doubt.startswith("the fit is not predicted to be better")
     assert advice(20, 10, Budget.zcdp(1e3)).startswith("no larger budget changes that")
-    default = PrivateRegression.default(sample_size=1, dimension=2, budget=budget)
-    assert outlook(1, 2, budget, target="robust") == Outlook(default, ())
+    default = PrivateHuber.default(sample_size=1, dimension=2, budget=budget)
+    assert outlook(1, 2, budget, target="huber") == Outlook(default, ())
     assert Outlook(default, ()).sentences == []
 
 
 def test_least_squares_takes_the_start_that_a_robust_fit_would_have():
     for budget in (Budget.zcdp(2e-3), ENOUGH, Budget.zcdp(1e-12)):
-        robust = outlook(3000, 4, budget, target="robust")
+        robust = outlook(3000, 4, budget, target="huber")
         found = outlook(3000, 4, budget)
         assert found.settings == PrivateLeastSquares.with_start_of(robust.settings)
         assert len(found.predictions) == len(robust.predictions)
@@ -120,9 +118,9 @@ def test_the_report_says_where_a_robust_fit_would_have_half_the_error(rho, said)
             target=target,
             random_state=1,
         ).fit(features, labels, quality_share=0)
-        for target in ("least_squares", "robust")
+        for target in ("least_squares", "huber")
     )
-    sentence = 'target="robust" would have standard errors about'
+    sentence = 'target="huber" would have standard errors about'
     shown = [sentence in text for text in (plain.report(), str(plain.summary()), robust.report())]
     assert shown == [said, said, False]
     if said:

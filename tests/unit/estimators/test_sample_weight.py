@@ -46,10 +46,10 @@ def released(model):
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("settings", ["least_squares", "robust", "without intercept", "persons"])
+@pytest.mark.parametrize("settings", ["least_squares", "huber", "without intercept", "persons"])
 def test_weights_at_the_bound_change_no_bit(rng, neighbours, settings):
     features, labels, _ = population(rng, 2000)
-    target = "robust" if settings == "robust" else "least_squares"
+    target = "huber" if settings == "huber" else "least_squares"
     groups = np.arange(2000) // 2 if settings == "persons" else None
     budget = Budget.zcdp(0.5, neighbours=neighbours)
     model = regression(budget, target=target, fit_intercept=settings != "without intercept")
@@ -76,7 +76,7 @@ def test_without_noise_it_is_weighted_least_squares(rng):
     assert mean == pytest.approx(np.average(labels, weights=weights), abs=0.01)
     assert abs(mean - np.mean(labels)) > 0.1
     # Robust slopes are those of symmetric errors.
-    model.set_params(target="robust")
+    model.set_params(target="huber")
     model.fit(features, labels - 1.5 * features[:, 0] ** 2, sample_weight=weights)
     assert np.all(model.confidence_intervals(0.9999).covers([*UNWEIGHTED, 0.0]))
 
@@ -235,7 +235,7 @@ def test_reports_say_that_weights_were_used(rng):
     assert "the weight of a record is a function of that record" in found
     # Its start clips weighted residuals, which no robust fit does.
     assert "A robust fit" not in found
-    robust = regression(Budget.zcdp(1.0), target="robust").fit(
+    robust = regression(Budget.zcdp(1.0), target="huber").fit(
         features, labels, sample_weight=weights
     )
     assert "Weighted robust fit" in robust.report()

@@ -23,7 +23,7 @@ def table(rng, n=5000):
     return features, features @ [1.0, 0.0, 0.0] + rng.standard_normal(n)
 
 
-@pytest.fixture(params=["least_squares", "robust"])
+@pytest.fixture(params=["least_squares", "huber"])
 def model(request, rng):
     model = PrivateLinearRegression(BUDGET, **BOUNDS, target=request.param, random_state=4)
     return model.fit(*table(rng), quality_share=0)

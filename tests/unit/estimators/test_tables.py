@@ -82,7 +82,7 @@ def test_streaming_gives_the_fit_of_the_held_rows(columns, csv_file, model, tmp_
     np.testing.assert_allclose(fits[0], streamed, rtol=1e-5)
 
 
-@pytest.mark.parametrize("target", ["least_squares", "robust"])
+@pytest.mark.parametrize("target", ["least_squares", "huber"])
 def test_a_file_is_read_sixteen_times(columns, tmp_path, model, monkeypatch, target):
     """One for the quality, two for centre and lengths, three for the Gram matrix.
 

@@ -18,7 +18,7 @@ def table(rng, n=4000, p=3):
     return features, features @ np.linspace(1, -1, p) + rng.standard_normal(n)
 
 
-@pytest.fixture(params=["least_squares", "robust"])
+@pytest.fixture(params=["least_squares", "huber"])
 def model(request, rng):
     return PrivateLinearRegression(BUDGET, **BOUNDS, target=request.param, random_state=3).fit(
         *table(rng)

@@ -113,7 +113,7 @@ def test_noise_that_hides_the_tail_leaves_the_labels_bounds(rng, model):
 
 def test_what_releases_no_law_of_residuals_is_refused(rng):
     features, labels = draw(rng, "normal", 4000)
-    robust = PrivateLinearRegression(BUDGET, **BOUNDS, target="robust", random_state=0)
+    robust = PrivateLinearRegression(BUDGET, **BOUNDS, target="huber", random_state=0)
     with pytest.raises(ValueError, match="least_squares, got huber"):
         robust.fit(features, labels).prediction_intervals(features[:2])
     persons = PrivateLinearRegression(BUDGET, **BOUNDS, random_state=0)

@@ -8,7 +8,7 @@ import pytest
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import LABEL_NOISE_LAWS
@@ -24,8 +24,8 @@ METHODS = (
     OnePassDPGD(Polynomial(3.0, 0.5), 0.8),
     CorrelatedNoise(20, 0.1, 1.5, 0.05),
     AdaSSP(),
-    PrivateRegression(moment_share=0.0, common_width=False),
-    PrivateRegression(clip_width=0.7),
+    PrivateHuber(moment_share=0.0, common_width=False),
+    PrivateHuber(clip_width=0.7),
 )
 BUDGET = Budget.zcdp(0.02)
 

@@ -6,7 +6,7 @@ import pytest
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import PrivateRegression
+from privreg.methods.huber import PrivateHuber
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.schedules import Harmonic, Polynomial
 from reproduction.studies.regret import risks, synthetic_case
@@ -14,7 +14,7 @@ from reproduction.studies.written_methods import from_text, to_text
 
 METHODS = (
     None,
-    PrivateRegression(clip_width=0.7, common_width=False),
+    PrivateHuber(clip_width=0.7, common_width=False),
     FullBatchDPGD(7, 0.3, 2.5),
     OnePassDPGD(Harmonic(2.0, 0.1), 0.8),
     OnePassDPGD(Polynomial(3.0, 0.5), 0.8),

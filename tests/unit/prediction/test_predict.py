@@ -13,7 +13,7 @@ from privreg.methods import huber
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.huber import TALLEST_BIN, PrivateRegression
+from privreg.methods.huber import TALLEST_BIN, PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import FEATURE_LAWS, MOST_RATIO, MOST_RATIO_WHOLE, Problem, Regime
@@ -25,7 +25,7 @@ from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
 BUDGET = Budget.zcdp(0.125)
 METHODS = [
-    PrivateRegression(moment_share=0.0),
+    PrivateHuber(moment_share=0.0),
     FullBatchDPGD(steps=12, step_size=0.7, clip_norm=4.0),
     OnePassDPGD(Harmonic(1.6, 0.03), clip_constant=0.8),
     OnePassDPGD(Polynomial(6.0, 0.5), clip_constant=0.8),
@@ -122,11 +122,11 @@ def test_units_do_not_matter(method):
     }.get(type(method), lambda m: m)(method)
     other = scaled.predict(labels, BUDGET)
     # The private scale is looked for on a grid of 4 %.
-    within = 0.03 if isinstance(method, PrivateRegression | PrivateLeastSquares) else 1e-6
+    within = 0.03 if isinstance(method, PrivateHuber | PrivateLeastSquares) else 1e-6
     assert other.excess_risk == pytest.approx(unit**2 * found.excess_risk, rel=within)
     if not isinstance(method, OnePassDPGD):
         features = problem(eigenvalues=np.full(10, unit**2), signal=1 / unit)
-        if not isinstance(method, PrivateRegression | PrivateLeastSquares | AdaSSP):
+        if not isinstance(method, PrivateHuber | PrivateLeastSquares | AdaSSP):
             method = replace(
                 method,
                 clip_norm=unit * method.clip_norm,
@@ -143,7 +143,7 @@ def test_units_do_not_matter(method):
         (problem(n=500, p=100), FullBatchDPGD(10, 0.5, 3.0), BUDGET, "too few rows"),
         (problem(), FullBatchDPGD(10, 3.0, 0.05), BUDGET, "heavy clipping"),
         (problem(p=3), OnePassDPGD(Polynomial(1e5, 0.0), 1.0), BUDGET, "cap|too far|diverges"),
-        (problem(n=2000), PrivateRegression(), Budget.zcdp(3e-3), "budget is too small"),
+        (problem(n=2000), PrivateHuber(), Budget.zcdp(3e-3), "budget is too small"),
         (problem(n=120, p=60), AdaSSP(), BUDGET, "too few rows|singular"),
     ],
 )
