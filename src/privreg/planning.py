@@ -109,8 +109,7 @@ class Plan:
     budget : Budget
         What any alternative costs.
     alternatives : tuple of Alternative
-        The best settings of each method, those whose theory holds first, as `plan_run`
-        orders them.
+        The best settings of each method, those whose theory holds first.
     worthwhile : bool
         Whether the best is predicted to do better than predicting the mean for some problem.
     verdict : str
@@ -135,13 +134,8 @@ class Plan:
 
     def __str__(self) -> str:
         null = max(problem.null_risk for problem in self.problems)
-        lines = [
-            _table(self.alternatives),
-            "",
-            f"Predicting the mean: {null:.3g}. {self.verdict}",
-            *map(self._cost, self.targets),
-        ]
-        return "\n".join(lines)
+        said = f"Predicting the mean: {null:.3g}. {self.verdict}"
+        return "\n".join([_table(self.alternatives), "", said, *map(self._cost, self.targets)])
 
     def _cost(self, target: Alternative) -> str:
         lengths = ", ".join(
@@ -270,28 +264,20 @@ def least_budget(
 ) -> Plan:
     """The plan of least zCDP budget that meets a target for every stated problem.
 
-    The prediction is to be below the target by 10 %, its stated accuracy. The budget is found to
-    3 %; the error of the best plan falls as the budget grows. Budgets between 1e-12 and 1e9 are
-    searched.
+    The prediction is to be below the target by 10 %, its stated accuracy. The plan's `budget` is
+    found to 3 %, between 1e-12 and 1e9; the verdict says where even the least one meets the target.
+    It is an error if none does: the sample itself is too small.
 
     Parameters
     ----------
-    problems : Problem or sequence of Problem
-        What is known, as for `plan_run`.
+    problems, methods
+        As for `plan_run`.
     target_risk : float, optional
         Largest mean excess risk, more than 0. One of the targets is given.
     target_length : float, optional
         Largest length of a 95 % interval, more than 0.
     neighbours : Neighbours
         Relation of the budget.
-    methods : iterable of str, optional
-        As for `plan_run`.
-
-    Returns
-    -------
-    Plan
-        Its `budget` is the answer; the verdict says where even the least one meets the target. It
-        is an error if no budget does: the sample itself is too small.
 
     Examples
     --------
@@ -406,8 +392,12 @@ class _Search:
 
     def candidates(self, problems: tuple[Problem, ...], names: list[str]) -> list[tuple[str, Any]]:
         """Settings of every method for each problem, and for all of them together."""
+
+        def hardness(problem: Problem) -> tuple[float, bool, float]:
+            return problem.misfit, problem.label_noise_law != "gaussian", problem.label_noise_std
+
         # The hardest case first: what is far behind there is no candidate for the least regret.
-        hardest, *others = sorted(problems, key=_hardness, reverse=True)
+        hardest, *others = sorted(problems, key=hardness, reverse=True)
         alone = [(name, self.best(name, hardest, [(hardest, 1.0)])) for name in names]
         if not others:
             return alone
@@ -471,10 +461,6 @@ def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
         if (law, misfit) not in known
         for problem in stated
     )
-
-
-def _hardness(problem: Problem) -> tuple[float, bool, float]:
-    return problem.misfit, problem.label_noise_law != "gaussian", problem.label_noise_std
 
 
 def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:

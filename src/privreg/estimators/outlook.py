@@ -58,14 +58,9 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 @dataclass(frozen=True)
 class Outlook:
-    """Settings of a fit and the error that they will have.
+    """Settings of a fit, with a prediction in units of the label's bounds for each end of `RANGE`.
 
-    Attributes
-    ----------
-    settings : Method
-        What is run.
-    predictions : tuple of Prediction
-        One for each end of the range, in units of the label's bounds.
+    There are no predictions for fewer than two records.
     """
 
     settings: Method

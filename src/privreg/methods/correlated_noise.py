@@ -168,14 +168,13 @@ def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budge
         _descent(
             own, widths, signal, private, eta, batch, factors, last, contractions, bias, sampling
         )
-        with np.errstate(over="ignore", invalid="ignore"):
-            after = np.cumprod(contractions[::-1], axis=0)
-            loads = eta * np.concatenate([np.ones((1, len(signal))), after[:-1]])
-            # Reversed in time, so that the transposed product is a convolution.
-            size = next_fast_len(2 * steps - 1, real=True)
-            spectrum = rfft(coefficients, size)[:, None] * rfft(loads, size, axis=0)
-            loads = np.asarray(irfft(spectrum, size, axis=0))[:steps]
-            private = std**2 * np.sum(loads**2, axis=0)
+        after = np.cumprod(contractions[::-1], axis=0)
+        loads = eta * np.concatenate([np.ones((1, len(signal))), after[:-1]])
+        # Reversed in time, so that the transposed product is a convolution.
+        size = next_fast_len(2 * steps - 1, real=True)
+        spectrum = rfft(coefficients, size)[:, None] * rfft(loads, size, axis=0)
+        loads = np.asarray(irfft(spectrum, size, axis=0))[:steps]
+        private = std**2 * np.sum(loads**2, axis=0)
     moved = squared_shift(problem, rows, widths[None], covered=1 - bias)
     return ErrorMoments((bias**2 * signal)[None], (sampling + private)[None], moved)
 

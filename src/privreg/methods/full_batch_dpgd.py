@@ -261,14 +261,13 @@ def _follow(
         unclipped,
         reach,
     )
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = curvatures.mean(private)
-        inflation = _inflation(problem, rows, curvatures, widths, spread)
-        moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
-        moments = ErrorMoments(
-            curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
-        )
-        return moments, unclipped, reach, _directed(problem, rows, moments, widths)
+    spread = curvatures.mean(private)
+    inflation = _inflation(problem, rows, curvatures, widths, spread)
+    moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
+    moments = ErrorMoments(
+        curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
+    )
+    return moments, unclipped, reach, _directed(problem, rows, moments, widths)
 
 
 def _directed(

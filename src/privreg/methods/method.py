@@ -241,8 +241,8 @@ class Method(ABC):
     ) -> FloatArray:
         """Estimates of several runs on the same rows, shape (runs, p), to study their law.
 
-        The arguments are those of `run`; the budget may be infinite where the method takes that.
-        Released together the runs would cost that many budgets.
+        As for `run`; the budget may be infinite where the method takes that. Released together the
+        runs would cost that many budgets.
         """
         samples = self._checked(samples, budget, declared)
         fit = self._prepare(samples, budget, declared)

@@ -288,19 +288,17 @@ def _energies(
         return frozen(number * scales), frozen(np.eye(len(counts)))
     rng = np.random.Generator(np.random.SFC64(SEED))
     starts = np.concatenate([[0], np.cumsum(number)[:-1]])
-    coordinates = _coordinates(law, (rows, int(number.sum())), rng)
+    shape = rows, int(number.sum())
+    if law == "uniform":
+        coordinates = rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
+    elif law == "student_t5":
+        coordinates = np.sqrt(3 / 5) * rng.standard_t(5, shape)
+    else:
+        coordinates = standard_normal(rng, shape)
     squares = np.add.reduceat(coordinates**2, starts, axis=1)
     # The second moments are exact; only the shape of the law is sampled.
     squares *= number * scales / squares.mean(axis=0)
     return frozen(np.full(rows, 1 / rows)), frozen(squares)
-
-
-def _coordinates(law: FeatureLaw, shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:
-    if law == "uniform":
-        return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
-    if law == "student_t5":
-        return np.sqrt(3 / 5) * rng.standard_t(5, shape)
-    return standard_normal(rng, shape)
 
 
 # Derived in `too_few_rows`.

@@ -28,8 +28,6 @@ NEAR = 2.0**-7
 # Answers are checked: a law that diverges may overflow, and one without noise divides by 0.
 DIVERGING = np.errstate(over="ignore", divide="ignore", invalid="ignore")
 SIGNED: dict[str, float] = {"least": -MOST, "most": MOST}
-# A covariance is that of features in the domain.
-SQUARED: dict[str, float] = {"least": 0.0, "most": MOST**2}
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,10 @@ class GradientDescentLaw(Immutable):
     gradient_noise_std: float
 
     def __post_init__(self) -> None:
-        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), **SQUARED)
+        # A covariance is that of features in the domain.
+        values = require_frozen(
+            "eigenvalues", self.eigenvalues, shape=(None,), least=0.0, most=MOST**2
+        )
         checked: dict[str, Any] = {"eigenvalues": values}
         p = values.size
         for name, shape in {"eigenvectors": (p, p), "minimiser": (p,), "start": (p,)}.items():
@@ -150,14 +151,12 @@ class GradientDescentLaw(Immutable):
         Parameters
         ----------
         weights : array_like, shape (m, T)
-            W; column t - 1 belongs to θ_t. Averages have rows that sum to one.
+            W; column t - 1 belongs to θ_t.
 
         Returns
         -------
-        bias : ndarray, shape (p, m)
-            Mean of coordinate j of θ^(l), less its row sum times θ̂_j.
-        covariance : ndarray, shape (p, m, m)
-            Covariance over l of coordinate j.
+        bias, covariance : ndarray, shapes (p, m) and (p, m, m)
+            Mean of coordinate j of θ^(l), less its row sum times θ̂_j, and covariance over l.
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -241,7 +240,7 @@ def clipping_bound(
     clip_norm : float
         γ, more than 0; `inf` clips nothing.
     steps : int
-        T, at least 1: gradients are taken at θ_0..θ_{T-1}.
+        T: gradients are taken at θ_0..θ_{T-1}.
 
     Returns
     -------
@@ -353,10 +352,8 @@ def no_clipping_ratios(
     features, labels : array_like, shapes (n, p) and (n,)
     target : array_like, shape (p,)
         θ, in the model the population parameter.
-    step_size, label_noise_std : float
-        η and σ.
-    steps : int
-        T, at least 1.
+    step_size, steps, label_noise_std
+        η, T and σ.
 
     Source
     ------
@@ -403,10 +400,8 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     ----------
     sample_size : array_like, shape (...)
         n, at least 1; the lemma asks for a constant times p + ln(1/β).
-    steps : int
-        T, at least 1.
-    failure : float
-        β in (0, 1).
+    steps, failure
+        T, and β in (0, 1).
 
     Source
     ------

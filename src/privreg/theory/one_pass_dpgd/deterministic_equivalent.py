@@ -219,15 +219,13 @@ def solve(
         Eigenvalues of the covariance, of mean 1 for the paper's results to apply.
     schedule : Schedule
         Learning rate, amplitude of shape (...), that does not rise under private noise.
-    aspect_ratio : array_like, shape (...)
-        gamma = d / n, more than 0.
-    zcdp_root : array_like, shape (...)
-        rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
+    aspect_ratio, zcdp_root : array_like, shape (...)
+        gamma = d / n, and rho for a rho^2/2-zCDP output; `inf` for no noise.
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
         `inf` only without noise.
     label_noise_std : float
-        Standard deviation zeta of the label noise, at least 0.
+        Standard deviation zeta of the label noise, which may be 0.
     signal : array_like, shape () or (modes,)
         D_i(0) = d (w_i' theta*)^2 / 2 of each mode, where w_i is its eigenvector; 1/2 is a target
         of norm 1 spread evenly, started from zero.

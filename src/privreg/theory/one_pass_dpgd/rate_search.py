@@ -39,10 +39,8 @@ class Best:
 
     Attributes
     ----------
-    schedule : Schedule
-        With one amplitude.
-    final_risk : float
-        Excess risk of the private output under it.
+    schedule, final_risk
+        With one amplitude, and the excess risk of its private output.
     at_bound : bool
         Whether the amplitude is the largest, that of the cap 2 / gamma, or the smallest searched.
     """
