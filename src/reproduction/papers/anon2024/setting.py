@@ -10,11 +10,11 @@ from pydantic import Field
 
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
+from privreg.theory.shaped_noise.rates import Minimum, minimise_over_step_size
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 from reproduction.engine.summaries import jackknife
-from reproduction.papers.anon2024.rates import Minimum, minimise_over_step_size
 
 if TYPE_CHECKING:
     from privreg.noise.streams import Correlation

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from privreg.theory.shaped_noise.rates import fitted_exponent
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
 from reproduction.papers.anon2024 import setting
-from reproduction.papers.anon2024.rates import fitted_exponent
 
 PLACE = "Corollaries 4.3 and 4.5, Theorem 4.1"
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from privreg.theory.shaped_noise import rates
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
-from reproduction.papers.anon2024 import rates
 from reproduction.papers.anon2024.setting import AXES as SETTING
 from reproduction.papers.anon2024.setting import METHODS, Decay, least_bound
 

@@ -8,13 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.one_pass_dpgd.rates import (
-    OptimalExponent,
-    critical_privacy_power,
-    limiting_exponent,
-    optimal_exponent,
-    term_exponents,
-)
+from privreg.theory.one_pass_dpgd import rates as scaling
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Name, Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
@@ -74,9 +68,9 @@ AXES = {
 def figure(parameters: Parameters, panel: str) -> dict:
     """Curves and their best points."""
     (powers,) = (each.powers for each in parameters.panels if each.name == panel)
-    predicted, (rate, risk) = optimal_exponent(*powers), _search(powers)
+    predicted, (rate, risk) = scaling.optimal_exponent(*powers), _search(powers)
     return {
-        "term_exponent": term_exponents(parameters.rates, **_named(powers)),
+        "term_exponent": scaling.term_exponents(parameters.rates, **_named(powers)),
         "best_learning_rate": predicted.learning_rate,
         "best_risk": predicted.risk,
         "searched_learning_rate": rate,
@@ -105,7 +99,7 @@ def by_case(parameters: Parameters) -> list[float]:
 )
 def critical(parameters: Parameters, schedule_limited: int) -> dict:
     powers = [
-        critical_privacy_power(*point[:3])
+        scaling.critical_privacy_power(*point[:3])
         for point, found in _stated(parameters.draws)
         if (found.case <= 2) == schedule_limited
     ]
@@ -121,7 +115,7 @@ def critical(parameters: Parameters, schedule_limited: int) -> dict:
 )
 def over_points(parameters: Parameters) -> dict:
     """Learning rates of Theorem 4, and Corollary 6.1, as the power of the schedule grows."""
-    optimal, points = optimal_exponent, _points(parameters.draws)
+    optimal, points = scaling.optimal_exponent, _points(parameters.draws)
     rates = [found.learning_rate for _, found in _stated(parameters.draws)]
     schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
     limits = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
@@ -133,26 +127,27 @@ def over_points(parameters: Parameters) -> dict:
             for phi, psi, _, b in points[: parameters.draws // 10]
         ),
         "limit_error": max(
-            abs(optimal(phi, psi, FLAT, b).risk - limiting_exponent(phi, psi, b))
+            abs(optimal(phi, psi, FLAT, b).risk - scaling.limiting_exponent(phi, psi, b))
             for phi, psi, _, b in points
         ),
         "threshold_error": max(
-            abs(critical_privacy_power(*powers, FLAT) - limit) for powers, limit in limits.items()
+            abs(scaling.critical_privacy_power(*powers, FLAT) - limit)
+            for powers, limit in limits.items()
         ),
     }
 
 
 @per("signal_power", threshold_near_one="critical privacy power at phi = 0.999, long schedules")
 def threshold_near_one(signal_power: float) -> float:
-    return float(critical_privacy_power(0.999, signal_power, FLAT))
+    return float(scaling.critical_privacy_power(0.999, signal_power, FLAT))
 
 
 theory = stage(AXES, blocks_of=globals())
 
 
-def _stated(draws: int) -> list[tuple[np.ndarray, OptimalExponent]]:
+def _stated(draws: int) -> list[tuple[np.ndarray, scaling.OptimalExponent]]:
     """Points, and what the theorem says at each."""
-    return [(point, optimal_exponent(*point)) for point in _points(draws)]
+    return [(point, scaling.optimal_exponent(*point)) for point in _points(draws)]
 
 
 def _points(draws: int) -> np.ndarray:
@@ -178,7 +173,7 @@ def _search(powers: Sequence[float] | np.ndarray, terms: int = 3) -> tuple[float
     low, high = -1.0, 0.0
     for _ in range(12):
         grid = np.linspace(low, high, 41)
-        values = term_exponents(grid, **_named(powers))[:terms].min(axis=0)
+        values = scaling.term_exponents(grid, **_named(powers))[:terms].min(axis=0)
         best = int(np.argmax(values))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, 40)]
     return float(grid[best]), float(values[best])

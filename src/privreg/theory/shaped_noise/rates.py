@@ -1,4 +1,4 @@
-"""Table 1: the printed exponents, and how those of a bound are found."""
+"""Rates of DP-FTRL in the sample size (anon2024, Table 1), and how those of a bound are found."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from privreg.checks import FloatArray, require_number
 
 Number = TypeVar("Number", Fraction, float)
-FloatArray = NDArray[np.float64]
 # For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
 # Corollaries 4.4 and 4.6).
 EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
@@ -18,6 +19,7 @@ EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 def nonprivate_exponent(decay: Number) -> Number:
     """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
+    require_number("decay", float(decay), above=1)
     return decay / (1 + decay)
 
 
@@ -51,6 +53,7 @@ def identity_threshold(decay: Number) -> Number:
 
 def designed_threshold(decay: Number) -> Number:
     """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    require_number("decay", float(decay), above=1)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
 
 

@@ -13,7 +13,7 @@ from privreg.theory.shaped_noise.bounds import (
     designed_bound,
     identity_bound,
 )
-from reproduction.papers.anon2024.rates import (
+from privreg.theory.shaped_noise.rates import (
     EXPONENTIAL_EXPONENTS,
     designed_exponent,
     designed_threshold,
