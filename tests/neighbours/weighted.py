@@ -20,7 +20,7 @@ BOUND = 4.0
 BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-5, 7)}
 # Short fits by target, and the modules whose releases are written down.
 FITS = {
-    "robust": (huber_descent, PrivateHuber(warm_up_steps=1, final_steps=1, gram_rounds=1)),
+    "huber": (huber_descent, PrivateHuber(warm_up_steps=1, final_steps=1, gram_rounds=1)),
     "least_squares": (least_squares_descent, PrivateLeastSquares(warm_up_steps=1, gram_rounds=1)),
 }
 

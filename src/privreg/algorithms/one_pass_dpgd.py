@@ -30,6 +30,7 @@ from privreg.checks import (
     require_count,
     require_frozen,
     require_instance,
+    require_real,
     require_rng,
     require_scales,
 )
@@ -446,8 +447,9 @@ class Mechanism(Immutable):
         units of the residual. They are broadcast with the schedule's amplitudes, and flattened.
         """
         steps = step_shape(schedule, sample_size)
+        clip_constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
         amplitude, constant = np.broadcast_arrays(
-            np.asarray(schedule.amplitude, dtype=float), np.asarray(clip_constant, dtype=float)
+            np.asarray(schedule.amplitude, dtype=float), clip_constant
         )
         noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)

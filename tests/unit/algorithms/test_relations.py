@@ -107,7 +107,7 @@ def test_a_person_moves_as_much_as_a_row(rng, relation, compare):
 # What a fit predicts of itself is a function of public numbers, found once for all pairs.
 FORESEEN = cache(outlook)
 FITS = {
-    "robust": (huber_descent, PrivateHuber(warm_up_steps=1, final_steps=1, gram_rounds=1)),
+    "huber": (huber_descent, PrivateHuber(warm_up_steps=1, final_steps=1, gram_rounds=1)),
     "least_squares": (least_squares_descent, PrivateLeastSquares(warm_up_steps=1, gram_rounds=1)),
 }
 

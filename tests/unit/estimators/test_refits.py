@@ -96,7 +96,7 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         # A clone would repeat a generator's stream, and its state would be part of the object.
         ({"random_state": np.random.RandomState(1)}, "random_state must be a whole number"),
         ({"random_state": np.random.default_rng(1)}, "random_state must be a whole number"),
-        ({"target": "median"}, "target must be one of 'least_squares', 'huber'"),
+        ({"target": "median"}, "target must be one of 'huber', 'least_squares'"),
         ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
         ({"odometer": 1}, "odometer must be"),
         ({"y": np.full(1000, np.nan)}, "NaN"),
