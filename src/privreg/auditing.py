@@ -1,4 +1,4 @@
-"""How much privacy a mechanism really loses: lower bounds from runs on a pair of neighbours.
+"""Lower bounds on a mechanism's privacy loss, from its runs on two neighbouring data sets.
 
 A guarantee is an upper bound on what two neighbouring data sets let an observer tell apart. An
 audit is the opposite bound: it runs the mechanism on both, lets a test tell them apart, and turns

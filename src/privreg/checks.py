@@ -1,4 +1,4 @@
-"""The domain of every number that a user sets, and the one way to refuse a value.
+"""Checks of arguments, the domain of every number that a user sets, and immutable types.
 
 Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12], signed settings are at
 most 1e12 in size, counts at most 2^53. Data are any finite numbers, which bounds clip. An error

@@ -1,4 +1,4 @@
-"""AdaSSP: sufficient statistics with noise and a ridge that adapts to the smallest eigenvalue."""
+"""AdaSSP (adaptive sufficient statistics): private ridge regression from noisy XᵀX and Xᵀy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False, init=False)
 class ClippedSums(Immutable):
-    """Sums XᵀX and Xᵀy under bounds, which `clipped_sums` alone makes. Not private."""
+    """Sums XᵀX and Xᵀy under bounds, made by `clipped_sums` and `within`. Not private."""
 
     not_private: ClassVar[bool] = True
     bounds: Bounds
@@ -117,8 +117,9 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
         \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
         \text{replace-one: } (B_x^2,\; \sqrt2 B_x^2,\; 2 B_x B_y)
 
-    Replacing a row changes XᵀX by xxᵀ - zzᵀ, whose operator norm is at most B_x² and whose
-    Frobenius norm is at most √2 B_x², as ⟨xxᵀ, zzᵀ⟩ is not negative.
+    B_x and B_y are the bounds of rows and labels. Replacing a row changes XᵀX by xxᵀ - zzᵀ: the
+    operator norm, at most B_x², bounds what its eigenvalues move by; the Frobenius norm, at most
+    √2 B_x² as ⟨xxᵀ, zzᵀ⟩ is not negative, that of its upper triangle.
 
     Source
     ------
@@ -133,7 +134,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
 
 
 def largest_epsilon(delta: float) -> float:
-    r"""The largest ε at which `adassp` keeps its (ε, δ)-DP.
+    r"""The largest ε that the closed-form conversion certifies for `adassp`.
 
     .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
 
@@ -165,7 +166,8 @@ def adassp(
         - s\Delta_\lambda\sqrt{\ln(6/\delta)}\big)
 
     where W is symmetric with standard normal upper triangle, z (p,) and Z are standard normal, and
-    X (n, p), y (n,) hold the data after clipping to the bounds.
+    X (n, p), y (n,) hold the data after clipping to the bounds. Δ_λ, Δ_xx, Δ_xy are the
+    `sensitivities` of λ_min (the smallest eigenvalue of XᵀX), XᵀX and Xᵀy.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ def adassp(
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon : float
-        ε, from 1e-12 to `largest_epsilon`.
+        ε, from 1e-12 to `largest_epsilon(delta)`.
     delta : float
         δ in (0, 1).
     rng : Generator
@@ -183,8 +185,8 @@ def adassp(
     neighbours : Neighbours
         Neighbouring relation; Wang's own is add-remove.
     ridge_failure : float
-        Probability β that the ridge is too small for a stable inverse, in (0, 1). It does not
-        affect privacy.
+        Bound β on the probability that the matrix's noise is larger than the ridge allows for, in
+        (0, 1). It does not affect privacy.
 
     Returns
     -------
@@ -193,9 +195,10 @@ def adassp(
 
     Guarantee
     ---------
-    The three releases together are ρ-zCDP with ρ = ε² / (6 ln(6/δ)), and therefore (ε, δ)-DP by the
-    closed-form conversion (checked at each call). The usual argument, a third of ε and δ to each
-    release, does not hold at this noise scale: a single release is not (ε/3, δ/3)-DP.
+    Under `neighbours`, with bounds stated a priori, the three releases together are ρ-zCDP with
+    ρ = ε² / (6 ln(6/δ)), and therefore (ε, δ)-DP by the closed-form conversion (checked at each
+    call). The usual argument gives a third of ε and δ to each release; at this noise scale a single
+    release is not (ε/3, δ/3)-DP unless ε is small.
 
     Source
     ------
@@ -237,7 +240,8 @@ def adassp_zcdp(
     Guarantee
     ---------
     The estimate keeps the budget under its relation if the bounds are a priori: it is a function of
-    three noisy sums, in which a record of zeros adds 0 and no number of records appears.
+    three Gaussian releases, of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros changes
+    none of them, and the number of records appears in none.
 
     Source
     ------
@@ -262,7 +266,7 @@ def release(
     noise: NoiseSource = SECRET,
     ridge_failure: float = 0.05,
 ) -> Release[FloatArray]:
-    """`adassp_zcdp`, and its guarantee, with its budget and what it rests on."""
+    """The estimate of `adassp_zcdp` as a `Release`: with its budget and what that rests on."""
     source = require_source("noise", noise)
     estimate = adassp_zcdp(
         samples,
@@ -284,7 +288,10 @@ def _fit(
     ridge_failure: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """The estimate; the eigenvalue's shift is by default that of a tail of `ridge_failure`."""
+    """The estimate, with noise of `multiplier` sensitivities.
+
+    `eigenvalue_shift` standard deviations of its noise are taken off λ̃, √(2 ln(1/β)) by default.
+    """
     require_rng("rng", rng)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     if eigenvalue_shift is None:

@@ -1,11 +1,12 @@
-r"""DP-FTRL for least squares: clipped gradients and private noise that is correlated over steps.
+r"""DP-FTRL for least squares: clipped gradients and Gaussian noise that is correlated over steps.
 
 .. math:: \theta_{t+1} = \theta_t - \eta_t\Big(\frac1m\sum_{i\in\mathcal B_t}
     \mathrm{clip}_G\big(x_i(x_i^\top\theta_t-y_i)\big) + \delta\theta_t
     + \sum_{\tau\le t}B_{t,\tau}w_\tau\Big),\qquad w_\tau\sim N(0,\sigma^2I)
 
-DP-SGD is B = I; without clipping it is called Noisy-FTRL, which promises nothing. The records are
-visited in their own order, the same in every epoch.
+FTRL is for "follow the regularized leader". B = I is DP-SGD without random batches; without
+clipping the method is called Noisy-FTRL, and promises nothing. The records are visited in their
+own order, the same in every epoch; δ is the ridge.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from privreg.privacy.release import USUAL, Diagnostic, Release
 
 # Above this many steps the matrix of a Toeplitz encoder is not built.
 DENSE_STEPS = 4096
-# What the encoder's error may add to a sensitivity without being added: 16 ulp.
+# Corrections of a sensitivity for the encoder's error are dropped below this share of it: 16 ulp.
 ROUNDING = 2.0**-48
 # Columns of noise transformed at once: the transform of a column is twice its size, and complex.
 COLUMNS = 16
@@ -68,12 +69,12 @@ class FTRLMechanism(Immutable):
     ----------
     decoder : array_like, shape (steps,) or (steps, steps)
         B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
-        matrix; kept as a read-only copy. Its entries are at most 1e12 in size, those of its
-        diagonal at least 1e-12. One whose inverse double precision does not hold, because its
-        entries grow beyond about 1e15 of the first or cancel, is refused.
+        matrix; kept as a read-only copy. The encoder is its inverse C. Entries are at most 1e12 in
+        size, those of the diagonal at least 1e-12. A decoder is refused if its inverse cannot be
+        computed in double precision (entries above about 1e15 times the first, or cancellation).
     gradient_noise_std : float
-        Standard deviation σ of each coordinate of the white noise w, in units of the mean
-        gradient; from 0 to 1e12.
+        Standard deviation σ of each coordinate of the white noise w, before B correlates it, in
+        units of the mean gradient; from 0 to 1e12.
     clip_norm : float
         G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
     sample_size : int
@@ -90,12 +91,13 @@ class FTRLMechanism(Immutable):
         γ: the norm of what one record moves in :math:`B^{-1}` times the gradients, if it moves
         each mean gradient that it enters by at most 1. Exact for one epoch, and for several where
         the columns of the encoder have non-negative products; an upper bound otherwise. What
-        rounding in the inverse may hide (`privreg.noise.toeplitz`) is added: nothing up to some
-        16,000 steps, a share of about 1e-13 × steps beyond.
+        rounding in the inverse may hide (`privreg.noise.toeplitz`) is added: no correction up to
+        some 16,000 steps, a share of about 1e-13 × steps beyond.
 
     Guarantee
     ---------
-    All iterates together, and so everything computed from them, are ρ-zCDP with ρ = `spent`. The
+    All iterates together, and so everything computed from them, are ρ-zCDP with ρ = `spent(...)`,
+    for replace-one or zero-out neighbours, if step sizes and start are chosen without the data. A
     record enters steps i, i + b, i + 2b, ... for b steps an epoch, and one Gaussian mechanism
     releases :math:`B^{-1}g + w` for all steps at once: its budget comes from the norm of the
     whole difference, never from composing the steps, whose noise is not independent. Gradients
@@ -140,7 +142,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""The least noise at which all iterates together keep a budget with a finite clip norm.
+        r"""Noise at which all iterates keep a budget, the least where `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
@@ -158,17 +160,17 @@ class FTRLMechanism(Immutable):
         1.4618
         """
         require_instance("budget", budget, Budget)
-        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)  # type: ignore[arg-type]
-        change = _record_change(silent.clip_norm, budget.neighbours)
-        std = silent.sensitivity * change / (batch_size * budget.root)
+        mechanism = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)  # type: ignore[arg-type]
+        change = _record_change(mechanism.clip_norm, budget.neighbours)
+        std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
                 f"clip_norm must be one that noise of at most 1e12 can hide at {budget}, "
                 f"got {clip_norm} and noise of {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
-        object.__setattr__(silent, "gradient_noise_std", std)
-        return silent
+        object.__setattr__(mechanism, "gradient_noise_std", std)
+        return mechanism
 
     @property
     def steps_per_epoch(self) -> int:
@@ -244,14 +246,14 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, more than 0 (the proofs of choquettechoo2024 take 4e-13) and at most 1e12, chosen without
-        looking at the data. Steps so large that the iterates overflow are refused.
+        η, more than 0, be it below 1e-12, and at most 1e12, chosen without looking at the data.
+        Steps so large that the iterates overflow are refused.
     rng : Generator
         Source of the noise.
     ridge : float
         Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; 0 or from 1e-12 to 1e12.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, at most 1e12 in size; 0 by default.
+        θ_0, independent of the data, entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
 
@@ -328,7 +330,8 @@ def simulate_ftrl(
 ) -> FloatArray:
     r"""Excess risks (steps + 1,) of a one-pass run without clipping on fresh samples.
 
-    Samples are :math:`N(0,\mathrm{diag}\,\lambda)`, one a step. `decoder` holds coefficients β of
+    Half the sum of λ_j e_j², no privacy. Samples are :math:`N(0,\mathrm{diag}\,\lambda)` with the
+    `eigenvalues` λ (d,), one a step. `decoder` holds coefficients β of
     `privreg.noise.toeplitz`, and what is missing of it is 0; `initial_error` is θ_0 - θ* in the
     eigenbasis. Risks are `inf` where the iteration is unstable.
     """

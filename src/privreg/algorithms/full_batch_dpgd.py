@@ -1,4 +1,4 @@
-"""Full-batch differentially private gradient descent with per-row clipping."""
+"""Full-batch DP-GD with per-row clipping, and the screening of rows that provably do not clip."""
 
 from __future__ import annotations
 

@@ -120,7 +120,8 @@ class HuberSettings(StartSettings):
         Rounds of the private Gram matrix; each whitens for the next, for less noise in thin
         directions.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ, in (0, 1), for the rows' typical length, the Gram matrix, the residual scales,
+        Shares of ρ, in (0, 1), for the rows' typical length (half of it for
+        their mean, with an intercept), the Gram matrix, the residual scales,
         the warm-up steps, and the two means that intervals need.
     moment_share : float
         Share, in [0, 1), for the two second moments of the clipped gradient. Without them intervals

@@ -30,8 +30,8 @@ from privreg.theory.huber_descent import bias_aware_quantile
 
 FloatArray = NDArray[np.float64]
 # What is assumed of the tail: standard deviation of the second difference of log counts where they
-# are convex, and where they are concave. Conventions: a power law continues, and a slope of log
-# counts may lessen by a fifth of what it may grow by.
+# are convex, and where they are concave. Conventions: a power law continues, and the fall of log
+# counts from bin to bin may ease by a fifth of what it may steepen by.
 CONVEX, CONCAVE = 0.2, 1.0
 # Probability that noise in any of the counts is taken for records: by convention one fit of 100.
 FALSE_ALARM = 0.01
@@ -53,7 +53,8 @@ class ProductTail(Rebuilt):
         \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
-    with a smaller τ where Δ²η is positive: lighter tails are believed sooner than heavier ones, and
+    h are the noisy counts, σ_h their noise; τ is `CONVEX` where Δ²η is positive and `CONCAVE`
+    elsewhere: lighter tails are believed sooner than heavier ones, and
     power laws, straight lines in these bins, continue. Within bins log counts are linear. What lies
     where counts drown in noise is assumed by that, and not bounded.
 
@@ -178,7 +179,7 @@ def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
 
-# Edge of the noise of the curvature of long rows, over that of short ones in `white_cap`: .8.
+# Edge of the noise that A₂ may have, over that of A₁ in `white_cap` (.2): .8.
 LONG = 4.0
 # Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
@@ -220,10 +221,12 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx and residuals r at θ_{k-1}. Arguments and start are those of `huber_descent`, with
-    warm-up steps on a Huber loss; C comes from a private histogram of q and balances the bias that
-    a clip leaves against the noise that it costs. Where no product is clipped and no row longer
-    than R, the steps end at least squares, whatever the law of the errors is.
+    with z = Wᵀx and residuals r at θ_{k-1}. These are the wide steps: their clip C is wider than
+    that of the warm-up. A₁ and A₂ are second moments of rows with q ≤ C, shortened to R₁ and to R,
+    of which S is made; B is that of clipped gradients. Arguments and start are those of
+    `huber_descent`, with warm-up steps on a Huber loss; C comes from a private histogram of q and
+    balances the bias that a clip leaves against the noise that it costs. Where no q is clipped and
+    no row longer than R, the steps end at least squares, whatever the law of the errors is.
 
     Guarantee
     ---------
@@ -324,19 +327,19 @@ def default_least_squares_settings(
 class LeastSquaresFit(DescentFit):
     """Everything that `least_squares_descent` releases."""
 
-    start: FloatArray  # (p,), the last iterate of the warm-up: that of a robust fit
+    start: FloatArray  # (p,), the last iterate of the warm-up, where the wide steps begin
     start_variance: float  # of its private noise along a whitened coordinate
-    cap: float  # R₂ and R₁: what rows are shortened to in gradients, and in A₁
+    cap: float  # R and R₁: what rows are shortened to in gradients, and in A₁
     short_cap: float
     tail: ProductTail  # of q/√p at the start
-    # A₁ and A₂: second moments of rows that are not clipped, shortened to R₁ and R₂.
+    # A₁ and A₂, at the start.
     curvature: NoisyValue
     long_curvature: NoisyValue
     second_moment: NoisyValue
 
     @property
     def clip_width(self) -> float:
-        """C/√p, in the units of `tail`."""
+        """C/√p, in the units of `tail` and not in residual scales as that of the settings."""
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 

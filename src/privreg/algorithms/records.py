@@ -1,4 +1,4 @@
-"""Records of bounded rows: a record is a row, or all rows of one person."""
+"""Records (a row, or all rows of one person), and the bounded sums over them that are released."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Records(Rebuilt):
     Longer rows than `feature_norm` are shortened together with their labels, then labels are
     clipped to `label_bound`; each row is changed by itself. `groups` (n,) says whose row it is, for
     data sets in memory; every row is a record of its own by default. With `common_width` all rows
-    clip at the same residual, and long ones count less instead; with `clips_weighted` that residual
-    is the one of the weighted row, √w r, and not that of the record.
+    clip at the same residual at points without a cap, and long ones count less instead; with
+    `clips_weighted` that residual is the one of the weighted row, √w r, not that of the record.
     """
 
     samples: Samples
@@ -365,7 +365,7 @@ class Point(NamedTuple):
         return self._total(lambda found: found.histogram(edges), (len(edges) + 1,))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
-        """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
+        """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""
         return self._total(lambda found: found.sum_clipped(clip_norm), self.parameters.shape)
 
     def residual_sums(

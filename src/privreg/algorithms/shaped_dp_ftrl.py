@@ -1,4 +1,4 @@
-r"""One-pass DP-FTRL whose private noise has a shape in space and a correlation in time.
+r"""One-pass DP-FTRL with shaped and correlated noise, and estimates of its residual scale.
 
 .. math:: w_{t+1} = w_t - \eta\big(\mathrm{clip}_\psi(x_t(x_t^\top w_t - y_t)) + \xi_t\big),
     \qquad \bar w_N = \frac1N\sum_{t<N} w_t

@@ -1,4 +1,7 @@
-"""Start of private descents: whitening, residual scales, and warm-up steps on a Huber loss."""
+"""Parts that private descents share: the split of a budget, their start, what they release.
+
+The start is whitening, residual scales, and warm-up steps on a Huber loss.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ FloatArray = NDArray[np.float64]
 class NoisyValue:
     """A private statistic and the standard deviation of the noise in it.
 
-    A symmetric matrix has the noise of `symmetric_noise`, everything else independent noise.
+    A symmetric matrix has the noise of `symmetric_noise`: that deviation along each unit vector,
+    1/√2 of it in entries off the diagonal. Everything else has independent noise.
     """
 
     value: FloatArray
@@ -92,7 +96,8 @@ class SplitBudget(Uncopied):
     budget: Budget
     rng: np.random.Generator
     spent: dict[str, float] = field(init=False, default_factory=dict)
-    # What a sum of vectors, and of terms no two of which point apart, moves by over their bound.
+    # Sensitivity over the terms' bound: of a sum of vectors (2 or 1, by the relation), and of a sum
+    # of semi-definite matrices or counts (√2 or 1).
     moves: float = field(init=False)
     turns: float = field(init=False)
 
@@ -286,7 +291,7 @@ def length_cap(
     largest length where it hides all of them.
     """
     above = np.cumsum(counts[::-1])[::-1]
-    # above[k] counts lengths over edges[k - 1]; the last bin is empty by the records' bound.
+    # above[k] counts lengths over edges[k - 1]; the last bin is empty of single rows.
     noise = 2 * noise_std * np.sqrt(np.arange(len(counts), 0, -1))
     found = np.flatnonzero(above > np.maximum(QUANTILE_ABOVE * sample_size, noise))
     # Nothing seen: too long a cap costs noise, too short a one would stretch the rows for good.
@@ -375,7 +380,7 @@ class DescentFit:
     clip_norm: float  # of the last steps
     residual_scale: float  # after the warm-up
     gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
-    curvature: NoisyValue | None  # A, mean derivative of the clipped gradient, (p, p)
+    curvature: NoisyValue | None  # A, mean derivative of the clipped gradient (A₁), (p, p)
     second_moment: NoisyValue | None  # B, its mean square, (p, p)
     mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
     mean_square: NoisyValue

@@ -1,1 +1,1 @@
-"""The commands of a user; those that rebuild the papers are the pipeline's."""
+"""The commands of a user; those that rebuild the papers are the workflow's."""

@@ -1,4 +1,4 @@
-"""`privreg COMMAND …`: the commands of a user, and those that need no table: predict and plan.
+"""Entry point of `privreg COMMAND …`, and the commands without a table: predict and plan.
 
 A command of `COMMANDS` adds its options to a parser, and runs with them: it prints, or returns the
 text to print. What few commands need is imported by them, so that `--help` is quick.

@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     from privreg.methods.method import Fitted, Method
 
 FloatArray = NDArray[np.float64]
+# Of the budget, for the number of records under add-remove.
 COUNT_SHARE = 0.01
-# Of the budget, that buys shares of records.
+# The least that buys shares of incomplete and clipped records.
 LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
@@ -81,14 +82,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    fitted in the units of declared bounds, to which values outside are clipped. By default β is
-    that of least squares in the population, the best linear prediction of the mean, whatever the
-    errors are (`PrivateLeastSquares`).
+    fitted in units in which declared bounds are [-1, 1]; values outside are clipped to them. By
+    default β is that of least squares in the population, the best linear prediction of the mean,
+    whatever the errors are (`PrivateLeastSquares`).
 
     Parameters
     ----------
     budget : Budget
-        What the fit may spend, with its neighbouring relation: `Budget.approximate(1.0, 1e-6)`.
+        What the fit may spend, with its neighbouring relation (replace-one by default):
+        `Budget.approximate(1.0, 1e-6)`.
     epsilon, delta : float, optional
         In place of a budget: `Budget.approximate(epsilon, delta)`, δ = 1e-6 by default.
     unit : {"row", "person"}, optional
@@ -130,7 +132,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Spending, ε at δ, ρ, μ, and what the guarantee assumes; infinite with a seed.
     settings_ : Method
     outlook_ : Outlook
-        Error that was predicted before the fit, from what is public.
+        Settings that were planned before the fit, from what is public, and their predicted error.
     feature_bounds_, label_bounds_ : ndarray, shapes (p, 2) and (2,)
     weight_bound_ : float or None
         W, where weights were given.

@@ -1,4 +1,4 @@
-"""Parts of a fit's report: sentences about its target, shares of records, and pictures."""
+"""Reports of a fit: summary, prediction intervals, text, HTML, and a picture of slopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confidence intervals from the iterates of private gradient descent.
+"""Confidence intervals from the iterates of private gradient descent, and their exact coverage.
 
 Each construction turns iterates into m replicates, weighted sums of them, and treats these as a
 sample. Everything is post-processing of released iterates and costs no privacy. The target is the

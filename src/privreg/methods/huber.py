@@ -1,4 +1,4 @@
-"""Private Huber regression (`target="huber"`): settings, search and regime."""
+"""Private Huber regression (`target="huber"`): settings, search, predicted error and regime."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ POINTS = 2**16
 
 
 class ClippedMoments(NamedTuple):
-    """Mean squares of a whitened coordinate, (groups,) each, for records that a clip leaves."""
+    """Mean squares of a whitened coordinate, by distinct eigenvalue, of unclipped records."""
 
     short: FloatArray  # of rows shortened to R₁, at the start
     long: FloatArray  # of rows shortened to R, at the start
@@ -448,6 +448,8 @@ SPIKED = (
 @dataclass(frozen=True)
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     """Private least squares: budget shares of a start, a tail and three wide steps.
+
+    `WhitenedDescent` (methods/huber.py) runs it: the relations, persons and preparation are its.
 
     It estimates the best linear prediction of the mean label, whatever the law of the errors is.
     Under the errors that a `Problem` without misfit states, `PrivateHuber` has less risk.

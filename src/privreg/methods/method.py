@@ -90,7 +90,7 @@ def _cross(point: Any, *, steps: NDArray[np.float64]) -> list[Any]:
 
 
 class Fitted(Protocol):
-    """Least that every method releases."""
+    """What the fit of every method has."""
 
     @property
     def iterates(self) -> FloatArray:
@@ -107,7 +107,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The least that a method releases."""
+    """A fit with nothing besides, of methods whose run releases iterates alone."""
 
     iterates: FloatArray
     spending: tuple[tuple[str, Budget], ...]
@@ -125,12 +125,12 @@ class Declared:
     ----------
     bounds : Bounds, optional
         Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
-        AdaSSP and private regression need them.
+        `adassp`, `least_squares` and `huber` need them.
     sample_size : float, optional
         Divisor of sums, at least 1: a number of records that is public or was released before. By
-        default the number of rows, which add-remove neighbours do not share.
+        default the number of records, which add-remove neighbours do not share.
     groups : array_like, shape (n,), optional
-        The person whose row it is; only private regression takes them.
+        The person whose row it is; only `least_squares` and `huber` take them.
     intercept : bool
         Whether the first column is one of ones.
     threads : int

@@ -1,4 +1,4 @@
-r"""The Toeplitz mechanism with the least error for a workload, and the best damping.
+r"""Mechanisms of least error for a workload, Toeplitz and dense, and the best damping.
 
 With encoder C, decoder B = C⁻¹ and workloads A_j of weight a_j the error at a noise multiplier of 1
 is, for one participation,

@@ -1,4 +1,4 @@
-r"""How far one record moves the encoded gradients C G when each gradient moves by at most 1.
+r"""Sensitivity of the encoded gradients C g to one record whose gradients move by at most 1.
 
 The noise w that is added to C G needs this norm times the noise multiplier for its standard
 deviation. A record takes part once, or several times: at most `participations` times, any two of
@@ -35,7 +35,7 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
     Guarantee
     ---------
     If each step releases a gradient of norm at most 1 and adding, removing or zeroing out a record
-    changes one of them, then C G + σγ_T w is 1/(2σ²)-zCDP, and so is everything computed from it,
+    changes one of them, then C g + σγ_T w is 1/(2σ²)-zCDP, and so is everything computed from it,
     all iterates together included. The gradients may be chosen adaptively.
 
     Examples

@@ -1,4 +1,4 @@
-r"""Correlated noise step by step: :math:`\tilde w_t = \sum_{s \le t} \beta_{t-s} w_s`.
+r"""Correlated noise step by step: Toeplitz, tree-aggregated or independent, with its sensitivity.
 
 A stream iterates over vectors of shape (dimension,) whose white noise w has standard deviation
 `std`. It ends after `steps` items, because the sensitivity that its privacy is accounted with

@@ -1,8 +1,8 @@
-r"""Lower-triangular Toeplitz matrices that correlate noise, each as the list of its coefficients.
+r"""Lower-triangular Toeplitz matrices that correlate noise, with their inverses and errors.
 
 A mechanism adds the noise :math:`\tilde w = B w` with independent normal w to the gradients. The
 *decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` decides how much w is
-needed. Both are arrays of shape (steps,) here, B's first entry being 1, so that a product of two
+needed. Both are arrays of shape (steps,) here, B's first entry usually 1, so that a product of two
 matrices is a convolution and nothing quadratic in the number of steps is ever stored.
 """
 
@@ -135,7 +135,7 @@ def _newton(decoder: FloatArray) -> BoundedInverse:
 
 
 def _column_error(first: float, total: float, largest: float) -> float:
-    """The module's bound, from the norm of C̃R, the residual's r and the norm of C̃."""
+    """Bound on a column of C - C̃ = C̃(R + R² + …), R = I - BC̃, from norms of C̃R, R and C̃."""
     return first + largest * total**2 / (1.0 - total) if total < 0.5 else np.inf
 
 

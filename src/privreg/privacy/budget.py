@@ -1,4 +1,4 @@
-"""A privacy budget: one type for the several ways in which the field states one."""
+"""Privacy budgets, neighbouring relations, conversions, sensitivities and Gaussian noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Released values and diagnostics, which are not to be released, are two types.
+"""Private releases, non-private diagnostics, and sources of noise.
 
 A `Release` is a value together with the budget that it cost and with what was assumed. A
 `Diagnostic` is a number computed from the data without noise. Neither behaves like an array: the

@@ -1,1 +1,1 @@
-"""What an algorithm does in a limit or in law, computed without running it, one theory a file."""
+"""Theory of the algorithms in a limit or in law, computed without running them."""

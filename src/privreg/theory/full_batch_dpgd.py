@@ -1,4 +1,4 @@
-"""Whether full-batch private gradient descent clips: the condition, and its proof's demands."""
+"""Law of the iterates of full-batch DP-GD without clipping, and conditions for that."""
 
 from __future__ import annotations
 

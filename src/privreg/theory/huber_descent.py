@@ -1,4 +1,4 @@
-"""Law of the last iterate of preconditioned, clipped descent about the population parameter."""
+"""Law of the last iterate of clipped, preconditioned descent, and shrinkage of noisy matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Best excess risk after a given number of steps, by tuning the step size on the exact curves.
+"""Excess risk of Noisy-FTRL after a given number of steps, and the best step size.
 
 The noise is calibrated to the sensitivity of the steps that are run, and nothing is clipped: a
 record's gradient is taken to have norm at most `clip_norm`, as on the event of the paper's Section

@@ -1,4 +1,4 @@
-r"""Noisy-FTRL for linear regression with Gaussian features, exactly, in the limit of many steps.
+r"""Excess risk of Noisy-FTRL in the limit of many steps, exactly: means, Gaussian features.
 
 .. math:: \theta_{t+1} = \theta_t - \eta\Big(x_t(x_t^\top\theta_t - y_t)
     + \sum_{\tau\le t}\beta_\tau w_{t-\tau}\Big),\qquad x_t\sim N(0,H),\quad

@@ -1,4 +1,4 @@
-"""Hidden-state bounds for the last iterate of noisy SGD: a reconstruction and a tight variant."""
+"""Divergence of the last iterate of noisy SGD: exact in a fixed order, and hidden-state bounds."""
 
 from __future__ import annotations
 

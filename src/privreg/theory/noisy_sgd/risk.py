@@ -1,4 +1,4 @@
-"""Exact mean risk of discrete one-pass noisy SGD for features with independent coordinates."""
+"""Mean risk of noisy SGD: exact for discrete steps, and of the diffusion by Volterra equations."""
 
 from __future__ import annotations
 

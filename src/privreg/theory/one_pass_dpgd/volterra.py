@@ -1,4 +1,4 @@
-r"""The deterministic equivalent of one-pass DP-GD as one Volterra equation for its risk.
+r"""The deterministic equivalent of one-pass DP-GD as a Volterra equation, and as a diffusion.
 
 .. math:: R(t) = \mathcal F(\Gamma(t)) + \int_0^t \Big( \bar\eta^2 \nu_c(R)\,
     (R + \tfrac{\zeta^2}2)\,\gamma\, \mathcal K(\Gamma(t) - \Gamma(s))

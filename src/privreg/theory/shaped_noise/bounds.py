@@ -1,4 +1,4 @@
-r"""The paper's bounds on the excess risk as functions of the step size.
+r"""Bounds of anon2024 on the excess risk as functions of the step size.
 
 The paper states them up to constants and powers of log N; here those are 1, so that only slopes,
 orders and ratios mean something.

@@ -1,4 +1,4 @@
-"""Rates of DP-FTRL in the sample size (anon2024, Table 1), and how those of a bound are found."""
+"""Rates of DP-FTRL in the sample size (anon2024, Table 1), and rates fitted to a bound."""
 
 from __future__ import annotations
 

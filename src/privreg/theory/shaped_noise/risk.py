@@ -1,4 +1,4 @@
-r"""Cost of private noise to the average iterate when gradients are replaced by their means.
+r"""Excess risk of one-pass SGD's average iterate, and what shaped private noise adds to it.
 
 With mean gradients H(w - w*) the iterates are linear in the noise, direction by direction, and the
 excess risk that the noise adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
