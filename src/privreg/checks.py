@@ -155,7 +155,7 @@ def _between(
 
 
 def places(wrong: NDArray[np.bool_]) -> str:
-    """How many rows of an array hold wrong entries, and in which columns: none of its values."""
+    """Count of an array's rows with wrong entries, and their columns: none of its values."""
     if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)

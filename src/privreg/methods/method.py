@@ -90,7 +90,7 @@ def _cross(point: Any, *, steps: NDArray[np.float64]) -> list[Any]:
 
 
 class Fitted(Protocol):
-    """What the fit of every method has."""
+    """Parts that the fit of every method has."""
 
     @property
     def iterates(self) -> FloatArray:

@@ -31,7 +31,7 @@ ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
 
 
 class Neighbours(Enum):
-    """Which pairs of data sets privacy must make indistinguishable.
+    """Pairs of data sets that privacy must make indistinguishable.
 
     REPLACE_ONE: the same number of records, one differs. ADD_REMOVE: one has a record more; its own
     number of records enters no output, shape or error, and a mean divides by a declared one, the

@@ -273,7 +273,7 @@ def clipping_bound(
 
 
 def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
-    """Where |1 - x| is so near 1 that many powers of its rounded value would lose digits."""
+    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
     return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
 
 
@@ -302,7 +302,7 @@ def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
 
 
 class NoClippingRatios(NamedTuple):
-    """How far a data set is from violating the No-Clipping Condition.
+    """Margin of a data set in the No-Clipping Condition.
 
     Parts (ii) to (v) each hold with a constant c_0 at or above the ratio. `spectrum_bounded` is
     ½I ⪯ Σ ⪯ 2I and `contracts` is ‖I - ηΣ‖ ≤ 7/8, part (i).
