@@ -299,10 +299,10 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
-def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
-    """As `require_array` of shape (n, dimension); n may be 0, as of a neighbour in add-remove."""
+def require_rows(name: str, value: ArrayLike) -> FloatArray:
+    """As `require_array` of shape (n, p); n may be 0, as of a neighbour in add-remove."""
     rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
-    return require_array(name, value, shape=(rows, dimension))
+    return require_array(name, value, shape=(rows, None))
 
 
 def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
