@@ -21,7 +21,7 @@ from privreg.noise.streams import (
     tree_shared_nodes,
 )
 from privreg.noise.toeplitz import damped_square_root
-from privreg.theory.shaped_noise.risk import privacy_error, private_risk, sgd_risk, tree_factor
+from privreg.theory.shaped_noise import privacy_error, private_risk, sgd_risk, tree_factor
 
 SIZE, DIMENSION, ETA = 64, 96, 0.2
 LAM = np.arange(1.0, DIMENSION + 1) ** -2

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from privreg.checks import require_choice
-from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits, splits
+from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits, tables
 from privreg.data.tables import DataError, StandInWarning, Table
 
 __all__ = [
@@ -109,7 +109,7 @@ def check(directory: str | Path) -> None:
 def require_split(name: str, *, train: int, normalisation: int, validation: int) -> None:
     """Refuse sizes of a split that a data set has not the rows for; nothing is read."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
-    splits.require_rows(name, _source(name).ROWS, sizes)
+    tables.require_rows(name, _source(name).ROWS, sizes)
 
 
 def is_complete(name: str, directory: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""A table of real data, and what can be wrong with one."""
+"""A table of real data, its disjoint random splits, and standardisation by one of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Table(Rebuilt):
         Why, as one of a few fixed sentences, so that artifacts do not differ between machines.
     feature_scale : float
         Largest value that a feature can take where all share one bounded scale (grey values),
-        otherwise 1. `splits.standardise` divides by it first.
+        otherwise 1. `standardise` divides by it first.
 
     The arrays are copied to read-only memory, because trials share them.
     """
@@ -84,3 +84,166 @@ class Table(Rebuilt):
         """Number of rows and of features, (n, d)."""
         rows, columns = self.features.shape
         return rows, columns
+
+
+# Rows that each part has at least.
+LEAST = {"train": 1, "normalisation": 2, "validation": 1}
+# Rows that no part is shrunk below: of fewer, all labels may well be equal.
+KEPT = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of three disjoint subsets of a table."""
+
+    train: NDArray[np.intp]
+    normalisation: NDArray[np.intp]
+    validation: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Standardised rows, all float64, in the order of the split.
+
+    `constant_features` (d,) are those whose standard deviation was replaced by 1.
+    """
+
+    train_features: NDArray[np.float64]
+    train_labels: NDArray[np.float64]
+    validation_features: NDArray[np.float64]
+    validation_labels: NDArray[np.float64]
+    constant_features: NDArray[np.bool_]
+
+
+def split(
+    table: Table, *, train: int, normalisation: int, validation: int, rng: np.random.Generator
+) -> Split:
+    """Draw disjoint subsets for training, normalisation and validation, without replacement.
+
+    A table with official test rows (MNIST) gives them, and only them, for validation; training
+    and normalisation share the others. Otherwise all three come from one shuffled pool. For one
+    state of `rng`, a smaller training set is the start of a larger one, so that sizes can
+    be compared on common rows.
+
+    Source
+    ------
+    bombari2025, Section 7; that MNIST's official test images validate is our choice.
+    """
+    pool, test = require_rows(
+        table.name,
+        available(table),
+        {"train": train, "normalisation": normalisation, "validation": validation},
+    )
+    if test:
+        rows = rng.permutation(np.flatnonzero(~table.official_test))
+        held_out = rng.permutation(np.flatnonzero(table.official_test))[:validation]
+    else:
+        shuffled = rng.permutation(pool)
+        held_out, rows = shuffled[:validation], shuffled[validation:]
+    return Split(
+        train=rows[normalisation : normalisation + train],
+        normalisation=rows[:normalisation],
+        validation=held_out,
+    )
+
+
+def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Refuse sizes for `split` that are too small, or that a table has not the rows for."""
+    for key, least in LEAST.items():
+        if sizes[key] < least:
+            raise ValueError(f"{key} must be at least {least} rows, got {sizes[key]}")
+    pool, test = rows
+    parts = (("validation",), ("train", "normalisation")) if test else (tuple(LEAST),)
+    for keys, most in zip(parts, (test, pool) if test else (pool,), strict=True):
+        wanted = sum(sizes[key] for key in keys)
+        if wanted > most:
+            raise ValueError(
+                f"{' + '.join(keys)} must be at most the {most} of {name}, got {wanted}"
+            )
+    return rows
+
+
+def sizes_that_fit(
+    table: Table, *, train: int, normalisation: int, validation: int
+) -> dict[str, int]:
+    """Sizes for `split`, shrunk in proportion if the table is a stand-in too small for them."""
+    sizes = {"train": train, "normalisation": normalisation, "validation": validation}
+    return shrunk(sizes, table.shape[0]) if table.stand_in else sizes
+
+
+def shrunk(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+    """Sizes for `split` in proportion, at most `total` rows in all, of which a part keeps some."""
+    excess = sum(sizes.values()) / total
+    if excess <= 1:
+        return dict(sizes)
+    found = {key: max(int(size / excess), min(size, KEPT)) for key, size in sizes.items()}
+    largest = max(found, key=lambda key: found[key])
+    found[largest] -= max(sum(found.values()) - total, 0)
+    return found
+
+
+def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Standardised:
+    r"""Centre and scale features and labels by the statistics of the normalisation subset alone.
+
+    .. math::
+
+        \tilde x_{ij} = \frac{x_{ij} / g - m_j}{s_j},\qquad
+        m_j = \frac1{|N|} \sum_{i \in N} \frac{x_{ij}}{g},\qquad
+        s_j^2 = \frac1{|N|} \sum_{i \in N} \Bigl(\frac{x_{ij}}{g} - m_j\Bigr)^2
+
+    where N are the normalisation rows and g the table's `feature_scale`; labels likewise, but
+    without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
+    :math:`s_j = 1`. MNIST has pixels that a single normalisation image lights: divided by their
+    tiny deviation, another row that is lit there would reach thousands.
+
+    Non-private: the rows of N have to be public, or stand outside every guarantee that an algorithm
+    gives for the training rows.
+
+    Source
+    ------
+    bombari2025, Section 7; the rule for constant features is ours, the paper gives none.
+    """
+    if not 0 <= minimum_std < np.inf:
+        raise ValueError(f"minimum_std must be finite and at least 0, got {minimum_std}")
+    reference = _scaled_rows(table, split.normalisation)
+    mean, std = reference.mean(axis=0), reference.std(axis=0)
+    lowest = reference.min(axis=0)
+    # Rounding can give a constant column a deviation of 1e-17 and a mean beside its value.
+    exact = lowest == reference.max(axis=0)
+    mean[exact] = lowest[exact]
+    constant = exact | (std <= minimum_std)
+    std[constant] = 1.0
+
+    labels = table.labels[split.normalisation]
+    if np.all(labels == labels[0]):
+        raise ValueError(
+            f"labels of {table.name}: all {labels[0]} on {labels.size} normalisation rows, "
+            "expected at least two values; take more rows"
+        )
+    label_mean, label_std = labels.mean(), labels.std()
+
+    def features(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        values = _scaled_rows(table, rows)
+        values -= mean
+        values /= std
+        return values
+
+    return Standardised(
+        train_features=features(split.train),
+        train_labels=(table.labels[split.train] - label_mean) / label_std,
+        validation_features=features(split.validation),
+        validation_labels=(table.labels[split.validation] - label_mean) / label_std,
+        constant_features=constant,
+    )
+
+
+def available(table: Table) -> tuple[int, int]:
+    """Rows of the common pool, and official test rows."""
+    test = int(table.official_test.sum())
+    return table.shape[0] - test, test
+
+
+def _scaled_rows(table: Table, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    values = table.features[rows].astype(np.float64)
+    values /= table.feature_scale
+    return values

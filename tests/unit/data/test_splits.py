@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privreg.data import splits, stand_ins
+from privreg.data import stand_ins, tables
 from privreg.data.tables import Table
 
 
@@ -36,9 +36,9 @@ def changed(table: Table, rows: np.ndarray, **values: float) -> Table:
     return dataclasses.replace(table, **new)
 
 
-def draw(table: Table, seed: int = 0, **sizes: int) -> splits.Split:
+def draw(table: Table, seed: int = 0, **sizes: int) -> tables.Split:
     wanted = {"train": 100, "normalisation": 60, "validation": 40} | sizes
-    return splits.split(table, **wanted, rng=np.random.default_rng(seed))
+    return tables.split(table, **wanted, rng=np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("test_rows", [0, 50])
@@ -69,8 +69,8 @@ def test_a_seed_reproduces_a_split_and_each_call_reshuffles(test_rows: int) -> N
         assert not np.array_equal(getattr(first, key), getattr(other, key))
     generator = np.random.default_rng(3)
     sizes = {"train": 100, "normalisation": 60, "validation": 40}
-    one = splits.split(table, **sizes, rng=generator)
-    two = splits.split(table, **sizes, rng=generator)
+    one = tables.split(table, **sizes, rng=generator)
+    two = tables.split(table, **sizes, rng=generator)
     assert not np.array_equal(one.train, two.train)
 
 
@@ -104,21 +104,21 @@ def test_sizes_that_do_not_fit_are_refused(
 def test_only_a_stand_in_shrinks_the_sizes() -> None:
     sizes = {"train": 7840, "normalisation": 3000, "validation": 2163}
     real = make_table()
-    assert splits.sizes_that_fit(real, **sizes) == sizes
+    assert tables.sizes_that_fit(real, **sizes) == sizes
     table = stand_ins.digits("why")
-    fitted = splits.sizes_that_fit(table, **sizes)
+    fitted = tables.sizes_that_fit(table, **sizes)
     assert 361 - 3 <= sum(fitted.values()) <= 361
     for key, size in fitted.items():
         assert abs(size - sizes[key] * 361 / 13003) < 1
-    splits.split(table, **fitted, rng=np.random.default_rng(0))
+    tables.split(table, **fitted, rng=np.random.default_rng(0))
     small = {"train": 100, "normalisation": 60, "validation": 40}
-    assert splits.sizes_that_fit(table, **small) == small
+    assert tables.sizes_that_fit(table, **small) == small
 
 
 def test_rows_are_transformed_by_mean_and_deviation_of_the_normalisation_rows() -> None:
     table = make_table()
     split = draw(table)
-    result = splits.standardise(split, table)
+    result = tables.standardise(split, table)
     reference = table.features[split.normalisation]
     mean, std = reference.mean(axis=0), reference.std(axis=0)
     np.testing.assert_allclose(
@@ -140,24 +140,24 @@ def test_rows_are_transformed_by_mean_and_deviation_of_the_normalisation_rows() 
 def test_no_other_row_moves_the_statistics() -> None:
     table = make_table()
     split = draw(table)
-    before = splits.standardise(split, table)
-    train_moved = splits.standardise(split, changed(table, split.train, features=1e9, labels=1e9))
+    before = tables.standardise(split, table)
+    train_moved = tables.standardise(split, changed(table, split.train, features=1e9, labels=1e9))
     np.testing.assert_array_equal(train_moved.validation_features, before.validation_features)
     np.testing.assert_array_equal(train_moved.validation_labels, before.validation_labels)
-    held_out_moved = splits.standardise(
+    held_out_moved = tables.standardise(
         split, changed(table, split.validation, features=1e9, labels=1e9)
     )
     np.testing.assert_array_equal(held_out_moved.train_features, before.train_features)
     np.testing.assert_array_equal(held_out_moved.train_labels, before.train_labels)
     # The test has power: a normalisation row does move them.
-    moved = splits.standardise(
+    moved = tables.standardise(
         split, changed(table, split.normalisation[:1], features=0.0, labels=0.0)
     )
     assert not np.any(moved.train_features == before.train_features)
     assert not np.any(moved.train_labels == before.train_labels)
 
 
-def pixel_table() -> tuple[Table, splits.Split]:
+def pixel_table() -> tuple[Table, tables.Split]:
     """Grey values with one dark, one saturated and one almost dark pixel on rows 0 to 99."""
     generator = np.random.default_rng(2)
     features = generator.integers(0, 256, size=(300, 6)).astype(np.uint8)
@@ -175,12 +175,12 @@ def pixel_table() -> tuple[Table, splits.Split]:
         feature_scale=255.0,
     )
     parts = np.split(np.arange(300), [100, 220])
-    return table, splits.Split(normalisation=parts[0], train=parts[1], validation=parts[2])
+    return table, tables.Split(normalisation=parts[0], train=parts[1], validation=parts[2])
 
 
 def test_a_constant_pixel_becomes_a_bounded_offset() -> None:
     table, split = pixel_table()
-    result = splits.standardise(split, table)
+    result = tables.standardise(split, table)
     np.testing.assert_array_equal(
         result.constant_features, [True, True, False, False, False, False]
     )
@@ -191,8 +191,8 @@ def test_a_constant_pixel_becomes_a_bounded_offset() -> None:
         assert np.abs(values[:, result.constant_features]).max() <= 1
     # Rows that agree with the normalisation subset are exactly 0 there.
     rows = split.normalisation
-    itself = splits.standardise(
-        splits.Split(train=rows, normalisation=rows, validation=rows), table
+    itself = tables.standardise(
+        tables.Split(train=rows, normalisation=rows, validation=rows), table
     )
     assert not itself.train_features[:, :2].any()
 
@@ -200,9 +200,9 @@ def test_a_constant_pixel_becomes_a_bounded_offset() -> None:
 def test_a_minimum_deviation_bounds_an_almost_constant_pixel() -> None:
     table, split = pixel_table()
     # One image in 100 with grey value 1: the deviation is sqrt(0.01 * 0.99) / 255 = 3.9e-4.
-    free = splits.standardise(split, table)
+    free = tables.standardise(split, table)
     assert np.abs(free.train_features[:, 2]).max() > 2000
-    bounded = splits.standardise(split, table, minimum_std=0.01)
+    bounded = tables.standardise(split, table, minimum_std=0.01)
     assert bounded.constant_features[2]
     assert np.abs(bounded.train_features).max() <= 1 / 0.01
     assert np.abs(bounded.train_features[:, 2]).max() <= 1
@@ -214,7 +214,7 @@ def test_rounding_does_not_hide_a_constant_column() -> None:
     features = table.features.copy()
     features[:, 1] = 0.1
     assert features[:60, 1].std() > 0, "the mean of equal values is expected to round"
-    result = splits.standardise(draw(table), dataclasses.replace(table, features=features))
+    result = tables.standardise(draw(table), dataclasses.replace(table, features=features))
     assert result.constant_features[1]
     assert not result.train_features[:, 1].any()
 
@@ -227,7 +227,7 @@ def test_rounding_does_not_hide_a_constant_column() -> None:
 def test_every_split_shrunk_to_a_stand_in_can_be_drawn(
     total: int, sizes: tuple[int, int, int]
 ) -> None:
-    wanted = dict(zip(splits.LEAST, sizes, strict=True))
-    found = splits.shrunk(wanted, total)
-    splits.require_rows("made", (total, 0), found)
+    wanted = dict(zip(tables.LEAST, sizes, strict=True))
+    found = tables.shrunk(wanted, total)
+    tables.require_rows("made", (total, 0), found)
     assert all(found[key] <= size for key, size in wanted.items())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privreg import data
-from privreg.data import california_housing, mnist, splits, stand_ins
+from privreg.data import california_housing, mnist, stand_ins, tables
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,7 +27,7 @@ def directory() -> Path:
 def test_real_mnist(directory: Path) -> None:
     table = data.load("mnist", directory=directory)
     assert table.shape == (15170, 784)
-    assert splits.available(table) == mnist.ROWS
+    assert tables.available(table) == mnist.ROWS
     assert table.features.dtype == np.uint8
     test = table.official_test
     # Ones and sevens in each part, from the published label counts.
@@ -52,7 +52,7 @@ def test_real_mnist(directory: Path) -> None:
 def test_real_california_housing(directory: Path) -> None:
     table = data.load("california_housing", directory=directory)
     assert table.shape == (20640, 8)
-    assert splits.available(table) == california_housing.ROWS
+    assert tables.available(table) == california_housing.ROWS
     first = [8.3252, 41, 6.98412698, 1.02380952, 322, 2.55555556, 37.88, -122.23]
     np.testing.assert_allclose(table.features[0], first, rtol=0, atol=5e-9)
     assert table.labels[0] == pytest.approx(4.526, abs=1e-12)

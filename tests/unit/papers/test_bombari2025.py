@@ -82,7 +82,7 @@ def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
 
 
 def test_features_that_are_always_zero_cost_nothing_and_count():
-    from privreg.data import splits
+    from privreg.data import tables
     from reproduction.engine.artifacts import from_dataset
     from reproduction.papers.bombari2025.experiments import table_heat_maps
 
@@ -100,8 +100,8 @@ def test_features_that_are_always_zero_cost_nothing_and_count():
     data = table(dimension=5)
     data["features"] = data.features.where(np.isin(np.arange(5), [0, 2, 4]), 7.0)
     (ready, _), (trial,) = next(parameters.standardised(trials(1), data)), trials(1)
-    split = splits.split(from_dataset(data), **parameters.sizes(data), rng=trial.rng)
-    every = splits.standardise(split, from_dataset(data))
+    split = tables.split(from_dataset(data), **parameters.sizes(data), rng=trial.rng)
+    every = tables.standardise(split, from_dataset(data))
     assert len(ready.constant_features) == 5
     np.testing.assert_array_equal(every.train_features[:, [1, 3]], 0)
     np.testing.assert_array_equal(ready.train_features, every.train_features[:, [0, 2, 4]])

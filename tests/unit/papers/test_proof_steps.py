@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise.risk import private_risk
+from privreg.theory.shaped_noise import private_risk
 from reproduction.papers.anon2024 import gaussian_moments
 from reproduction.papers.choquettechoo2024.experiments import finite_time_steps
 

@@ -9,7 +9,7 @@ import pytest
 
 from privreg.schedules import ConstantRate
 from privreg.spectra import Spectrum
-from privreg.theory import huber_descent
+from privreg.theory import huber_descent, shaped_noise
 from privreg.theory.correlated_noise import bounds as ftrl_bounds
 from privreg.theory.correlated_noise import stationary
 from privreg.theory.correlated_noise.bounds import SectorProgram, quadratic_envelope
@@ -30,11 +30,7 @@ from privreg.theory.noisy_sgd.renyi_loss import position_quadrature, release_los
 from privreg.theory.noisy_sgd.worst_pairs import largest_pairs
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
 from privreg.theory.one_pass_dpgd.rates import optimal_exponent
-from privreg.theory.shaped_noise import risk
-from privreg.theory.shaped_noise.bounds import (
-    PowerLawDecay,
-    general_bound,
-)
+from privreg.theory.shaped_noise import PowerLawDecay, general_bound
 
 INDEPENDENT = stationary.StationaryNoise.independent()
 PROGRAM = partial(SectorProgram, strong_convexity=0.5, step_size=1.0, lags=2, nodes_per_panel=2)
@@ -105,12 +101,12 @@ class Rising:
         (partial(GENERAL, [0.5, 1.0]), "eigenvalues must be non-increasing"),
         (partial(PowerLawDecay(1.2).shaped_trace, 1e12), "horizon must be at most"),
         (
-            partial(risk.toeplitz_factor, 0.1, decoder=[1.0], sample_size=4),
+            partial(shaped_noise.toeplitz_factor, 0.1, decoder=[1.0], sample_size=4),
             "decoder must have at least 3 coefficients",
         ),
         (
             partial(
-                risk.private_risk,
+                shaped_noise.private_risk,
                 [1.0],
                 covariance=[1.0],
                 noise_std=1.0,

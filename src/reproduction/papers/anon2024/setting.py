@@ -10,7 +10,7 @@ from pydantic import Field
 
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
-from privreg.theory.shaped_noise.rates import Minimum, minimise_over_step_size
+from privreg.theory.shaped_noise import Minimum, minimise_over_step_size
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
@@ -18,8 +18,8 @@ from reproduction.engine.summaries import jackknife
 
 if TYPE_CHECKING:
     from privreg.noise.streams import Correlation
-    from privreg.theory.shaped_noise.bounds import Decay as Law
-    from privreg.theory.shaped_noise.risk import RiskParts
+    from privreg.theory.shaped_noise import Decay as Law
+    from privreg.theory.shaped_noise import RiskParts
 
 CORRELATIONS = ("tree", "independent", "square root")
 SHAPES = ("identity", "population")
@@ -92,7 +92,7 @@ class Problem(Strict):
 
     def plain_risk(self, step_size: float) -> RiskParts:
         """Exact risk of plain SGD, in its parts."""
-        from privreg.theory.shaped_noise.risk import sgd_risk
+        from privreg.theory.shaped_noise import sgd_risk
 
         return sgd_risk(
             self.eigenvalues,
@@ -104,7 +104,7 @@ class Problem(Strict):
 
     def noise_risk(self, shape: np.ndarray, step_size: float, correlation: str = "tree") -> float:
         """What noise of unit deviation adds to it, exactly."""
-        from privreg.theory.shaped_noise.risk import private_risk
+        from privreg.theory.shaped_noise import private_risk
 
         return private_risk(
             self.eigenvalues,
@@ -186,10 +186,10 @@ def noise_multiplier(correlation: str, epsilon: float, delta: float, steps: int)
 
 def least_bound(method: str, law: Law, size: float, noise_multiplier: float) -> Minimum:
     """Of a method of Table 1, or "weighted": the designed one with the best weights in (B.16)."""
-    from privreg.theory.shaped_noise import bounds
-    from privreg.theory.shaped_noise.bounds import effective_dimension
+    from privreg.theory import shaped_noise
+    from privreg.theory.shaped_noise import effective_dimension
 
-    formula = bounds.designed_bound if method == "designed" else bounds.identity_bound
+    formula = shaped_noise.designed_bound if method == "designed" else shaped_noise.identity_bound
     noise = noise_multiplier if method in ("identity", "designed") else 0.0
 
     def total(eta: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from privreg import data as tables
-from privreg.data import splits
+from privreg import data
+from privreg.data import tables
 from reproduction.engine import quantities as q
 from reproduction.engine.artifacts import from_dataset
 from reproduction.engine.parameters import Strict
@@ -40,7 +40,7 @@ class TableParameters(Strict):
 
     @model_validator(mode="after")
     def _the_table_has_the_rows(self) -> Self:
-        tables.require_split(self.dataset, **self._sizes())
+        data.require_split(self.dataset, **self._sizes())
         return self
 
     def _sizes(self) -> dict[str, int]:
@@ -49,7 +49,7 @@ class TableParameters(Strict):
 
     def sizes(self, data: Dataset) -> dict[str, int]:
         """Rows of each part, fewer of a stand-in."""
-        return splits.sizes_that_fit(from_dataset(data), **self._sizes())
+        return tables.sizes_that_fit(from_dataset(data), **self._sizes())
 
     def train_sizes(self, data: Dataset) -> list[int]:
         """Training sizes, in proportion to the rows that there are."""
@@ -58,7 +58,7 @@ class TableParameters(Strict):
 
     def standardised(
         self, trials: Trials, data: Dataset
-    ) -> Iterator[tuple[splits.Standardised, np.random.Generator]]:
+    ) -> Iterator[tuple[tables.Standardised, np.random.Generator]]:
         """Each trial's split, standardised, and its generator.
 
         Features that are zero in every row are left out, though `constant_features` has them: no
@@ -66,8 +66,8 @@ class TableParameters(Strict):
         """
         table, sizes = from_dataset(data), self.sizes(data)
         for trial in trials:
-            split = splits.split(table, **sizes, rng=trial.rng)
-            ready = splits.standardise(split, table, minimum_std=self.minimum_std)
+            split = tables.split(table, **sizes, rng=trial.rng)
+            ready = tables.standardise(split, table, minimum_std=self.minimum_std)
             train, validation = ready.train_features, ready.validation_features
             used = train.any(axis=0) | validation.any(axis=0)
             if not used.all():

@@ -31,7 +31,7 @@ class Runs:
     """Settings of one experiment (`private_training.Parameters`), and what its trials share."""
 
     def __init__(self, parameters: Any, trials: Trials, theory: Dataset, data: Dataset) -> None:
-        from privreg.data.splits import sizes_that_fit
+        from privreg.data.tables import sizes_that_fit
         from reproduction.engine.artifacts import from_dataset
 
         self.parameters, self._trials, self._theory = parameters, trials, theory
@@ -116,7 +116,7 @@ class Runs:
 
     def _rows(self, name: str, rng: Generator) -> dict[str, Rows]:
         """Features and labels in the order of a run, and those that it is measured on."""
-        from privreg.data.splits import split
+        from privreg.data.tables import split
 
         features, labels = self._features[name], self.table.labels.astype(np.intp)
         rows = split(self.table, **self.sizes, rng=rng)

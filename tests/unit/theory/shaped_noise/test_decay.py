@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise.bounds import ExponentialDecay, PowerLawDecay, effective_dimension
+from privreg.theory.shaped_noise import ExponentialDecay, PowerLawDecay, effective_dimension
 
 HORIZONS = np.array([0.5, 1.0, 7.3, 100.0, 1234.5])
 

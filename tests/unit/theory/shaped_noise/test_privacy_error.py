@@ -5,7 +5,7 @@ import pytest
 
 from privreg.noise.streams import tree_matrices
 from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
-from privreg.theory.shaped_noise.risk import independent_factor, toeplitz_factor, tree_factor
+from privreg.theory.shaped_noise import independent_factor, toeplitz_factor, tree_factor
 
 SIZES = [1, 2, 3, 5, 8, 13, 16, 31, 33, 64]
 SHRINKAGES = np.array([0.0, 1e-12, 1e-6, 1e-2, 0.3, 1.0])

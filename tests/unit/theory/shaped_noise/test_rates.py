@@ -7,17 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise.bounds import (
+from privreg.theory.shaped_noise import (
+    EXPONENTIAL_EXPONENTS,
     ExponentialDecay,
     PowerLawDecay,
     designed_bound,
-    identity_bound,
-)
-from privreg.theory.shaped_noise.rates import (
-    EXPONENTIAL_EXPONENTS,
     designed_exponent,
     designed_threshold,
     fitted_exponent,
+    identity_bound,
     identity_exponent,
     identity_threshold,
     minimise_over_step_size,

@@ -5,7 +5,7 @@ import pytest
 
 from privreg.noise.streams import tree_matrices
 from privreg.noise.toeplitz import identity
-from privreg.theory.shaped_noise.risk import (
+from privreg.theory.shaped_noise import (
     independent_factor,
     privacy_error,
     private_risk,

@@ -8,8 +8,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise.bounds import ExponentialDecay, PowerLawDecay, effective_dimension
-from privreg.theory.shaped_noise.risk import (
+from privreg.theory.shaped_noise import (
+    ExponentialDecay,
+    PowerLawDecay,
+    effective_dimension,
     independent_factor,
     privacy_error,
     toeplitz_factor,

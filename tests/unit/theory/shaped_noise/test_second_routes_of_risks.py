@@ -6,14 +6,15 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privreg.theory.shaped_noise.bounds import (
+from privreg.theory.shaped_noise import (
     PowerLawDecay,
     designed_bound,
     effective_dimension,
     general_bound,
     identity_bound,
+    private_risk,
+    sgd_risk,
 )
-from privreg.theory.shaped_noise.risk import private_risk, sgd_risk
 
 SEEDS = range(6)
 

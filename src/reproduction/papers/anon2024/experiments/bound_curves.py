@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from privreg.theory.shaped_noise.rates import fitted_exponent
+from privreg.theory.shaped_noise import fitted_exponent
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
@@ -35,7 +35,7 @@ AXES = setting.AXES | {
     exponent="fitted exponent over these sizes",
 )
 def least(parameters: Parameters, noise: str, algorithm: str, decay: float) -> dict:
-    from privreg.theory.shaped_noise.bounds import PowerLawDecay
+    from privreg.theory.shaped_noise import PowerLawDecay
     from reproduction.papers.anon2024.published import published_noise_multiplier
 
     law, sizes, epsilon = PowerLawDecay(decay), parameters.sample_sizes.values(), parameters.epsilon

@@ -60,7 +60,7 @@ SAMPLED = ("decay", "public_ratio", "sampled_horizon")
     largest_trace_ratio="largest ratio",
 )
 def traces(parameters: Parameters) -> dict:
-    from privreg.theory.shaped_noise.bounds import PowerLawDecay, effective_dimension
+    from privreg.theory.shaped_noise import PowerLawDecay, effective_dimension
 
     horizons = parameters.horizons.values()
     laws = [PowerLawDecay(r) for r in parameters.decays]

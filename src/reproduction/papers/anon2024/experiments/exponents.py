@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.shaped_noise import rates
+from privreg.theory import shaped_noise
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
@@ -16,7 +16,7 @@ from reproduction.papers.anon2024.setting import AXES as SETTING
 from reproduction.papers.anon2024.setting import METHODS, Decay, least_bound
 
 if TYPE_CHECKING:
-    from privreg.theory.shaped_noise.bounds import ExponentialDecay, PowerLawDecay
+    from privreg.theory.shaped_noise import ExponentialDecay, PowerLawDecay
 
 PLACE = "Table 1, Corollaries 4.3 to 4.6"
 
@@ -55,7 +55,7 @@ AXES = SETTING | {
     "noise_power": Axis("power q of tau = N^-q", (0.0, 0.1, 0.6)),
     # On either side of N^(-1/4).
     "small_power": Axis(POWER, (-0.1, -0.4)),
-    "change": Axis("what changes", list(rates.switch_points())),
+    "change": Axis("what changes", list(shaped_noise.switch_points())),
 }
 
 
@@ -123,7 +123,7 @@ def step_sizes(
     at_squared_threshold_gap="distance to it at the square of that budget",
 )
 def thresholds(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
-    threshold = float(getattr(rates, f"{private_algorithm}_threshold")(decay))
+    threshold = float(getattr(shaped_noise, f"{private_algorithm}_threshold")(decay))
     without = _printed("non-private", decay)
     at, at_squared = (
         abs(parameters.fit(private_algorithm, decay, power) - without)
@@ -165,7 +165,7 @@ def budgets(parameters: Parameters, algorithm: str, decay: float) -> dict:
     exponential_gap="distance of fit and Table 1",
 )
 def exponential(parameters: Parameters, algorithm: str) -> dict:
-    printed = float(rates.EXPONENTIAL_EXPONENTS[METHODS.index(algorithm)])
+    printed = float(shaped_noise.EXPONENTIAL_EXPONENTS[METHODS.index(algorithm)])
     fitted, gap = parameters.fit(algorithm), abs(parameters.fit(algorithm) - printed)
     return {"exponential": printed, "exponential_fitted": fitted, "exponential_gap": gap}
 
@@ -222,7 +222,7 @@ ALL_HORIZONS = np.geomspace(1.0, 1e12, 241)
     dimension_over_horizon="largest effective dimension over N eta tr(H)",
 )
 def dimensions(decay: float) -> dict:
-    from privreg.theory.shaped_noise.bounds import effective_dimension
+    from privreg.theory.shaped_noise import effective_dimension
 
     law = _law(decay)
     growth = effective_dimension(law, HORIZONS) / HORIZONS ** (1 / decay)
@@ -235,7 +235,7 @@ def dimensions(decay: float) -> dict:
     "exponential decay"
 )
 def exponential_dimension() -> float:
-    from privreg.theory.shaped_noise.bounds import effective_dimension
+    from privreg.theory.shaped_noise import effective_dimension
 
     growth = effective_dimension(_law(), HORIZONS) / np.log(HORIZONS)
     return growth.max() / growth.min()
@@ -243,22 +243,22 @@ def exponential_dimension() -> float:
 
 @per("change", switch="decay exponent of the change")
 def switches(change: str) -> float:
-    return float(rates.switch_points()[change])
+    return float(shaped_noise.switch_points()[change])
 
 
 theory = stage(AXES, blocks_of=globals())
 
 
 def _law(decay: float | None = None) -> PowerLawDecay | ExponentialDecay:
-    from privreg.theory.shaped_noise.bounds import ExponentialDecay, PowerLawDecay
+    from privreg.theory.shaped_noise import ExponentialDecay, PowerLawDecay
 
     return PowerLawDecay(decay) if decay else ExponentialDecay()
 
 
 def _printed(method: str, decay: float, power: float = 0.0) -> float:
     if method == "non-private":
-        return float(rates.nonprivate_exponent(decay))
-    return float(getattr(rates, f"{method}_exponent")(decay, epsilon_power=power))
+        return float(shaped_noise.nonprivate_exponent(decay))
+    return float(getattr(shaped_noise, f"{method}_exponent")(decay, epsilon_power=power))
 
 
 @cache
@@ -269,4 +269,4 @@ def _fit(method: str, decay: float | None, sizes: q.SizeAxis, power: float) -> f
         epsilon = size**power
         multiplier = float(np.sqrt((1 + epsilon) / 2)) / epsilon
         values.append(least_bound(method, _law(decay), size, multiplier).value)
-    return rates.fitted_exponent(sizes.values(), values)
+    return shaped_noise.fitted_exponent(sizes.values(), values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.shaped_noise import risk as mean_gradients
+from privreg.theory import shaped_noise as mean_gradients
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Mean, Trial, per, stage
 from reproduction.engine.summaries import error_of_mean, trials_last

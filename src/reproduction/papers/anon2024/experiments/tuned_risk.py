@@ -105,7 +105,7 @@ def designed_over_identity(earlier: Dataset) -> np.ndarray:
 def theorem(
     parameters: Parameters, noise_shape: str, epsilon: float, step_size: float, earlier: Dataset
 ) -> dict[str, float]:
-    from privreg.theory.shaped_noise.bounds import general_bound
+    from privreg.theory.shaped_noise import general_bound
 
     shape = parameters.shape(noise_shape, step_size)
     parts = general_bound(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic import Field
 
-from privreg.data.splits import Standardised
+from privreg.data.tables import Standardised
 from privreg.schedules import Polynomial
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Quantity, Trials, per, stage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from privreg.data.splits import Standardised
+from privreg.data.tables import Standardised
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Dataset, Estimate, Trials, per, stage

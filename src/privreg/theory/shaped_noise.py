@@ -1,0 +1,757 @@
+r"""Private one-pass SGD whose noise has a shape: excess risk, bounds on it, rates (anon2024).
+
+With mean gradients H(w - w*) the iterates are linear in the noise, direction by direction, and the
+excess risk that the noise adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
+
+.. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
+
+where V counts how often, and with what weight, a unit of white noise enters the average. The paper
+bounds P as if the noise of different steps were independent; the three factors here are exact.
+
+The paper states its bounds up to constants and powers of log N; here those are 1, so that only
+slopes, orders and ratios mean something. For exponential decay logarithms vanish only at sample
+sizes N of 1e60 and more. Beyond the domain of other scales, the asymptotic bounds take N from 1 to
+1e100, step sizes from 1e-100 to 1e12, noise multipliers from 0 to 1e50, and horizons from 1e-100 to
+1e112.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+from scipy.special import zeta
+
+from privreg.checks import (
+    LEAST,
+    MOST,
+    FloatArray,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+    require_scale,
+    require_scales,
+)
+
+Number = TypeVar("Number", Fraction, float)
+# For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
+# Corollaries 4.4 and 4.6).
+EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
+
+
+def nonprivate_exponent(decay: Number) -> Number:
+    """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
+    require_number("decay", float(decay), above=1)
+    return decay / (1 + decay)
+
+
+def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
+    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I at ε = N^p (Corollary 4.4).
+
+    .. math:: x = \frac r{1+r} - \frac r{1+2r}\max\Big(0, \frac r{1+r} - 2p\Big)
+    """
+    best: Any = nonprivate_exponent(decay)
+    return best - decay / (1 + 2 * decay) * max(0 * best, best - 2 * epsilon_power)
+
+
+def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
+    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη) (Corollary 4.6).
+
+    .. math:: x = \frac r{1+r} - \max\Big(0,
+        \frac r{3+r}\Big(\frac 2{1+r} - 2p\Big),
+        \frac r{1+3r}\Big(\frac{r-1}{1+r} - 2p\Big)\Big)
+    """
+    best: Any = nonprivate_exponent(decay)
+    spared = 2 * epsilon_power
+    first = decay / (3 + decay) * (2 / (1 + decay) - spared)
+    second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - spared)
+    return best - max(0 * best, first, second)
+
+
+def identity_threshold(decay: Number) -> Number:
+    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (Corollary 4.4)."""
+    return nonprivate_exponent(decay) / 2
+
+
+def designed_threshold(decay: Number) -> Number:
+    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    require_number("decay", float(decay), above=1)
+    return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
+
+
+def switch_points() -> dict[str, Fraction]:
+    """Whole decay exponents at which the rates change character: two of them are equal.
+
+    `better`: where the designed Σ's exponent passes that of Σ = I at constant ε; `branch`: where
+    its own minimum changes branch; `threshold`: where its ε threshold does; `threshold_better`:
+    where its threshold falls below that of Σ = I. The first is in Section 4.2 (r ≥ 2); the others
+    follow from Corollaries 4.4 and 4.6.
+    """
+
+    def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
+        return next(r for r in map(Fraction, range(2, 100)) if gap(r) == 0)
+
+    return {
+        "better": first(lambda r: designed_exponent(r) - identity_exponent(r)),
+        "branch": first(lambda r: r / (3 + r) - 2 * r / (1 + 3 * r)),
+        "threshold": first(lambda r: 1 / (1 + r) - (r - 1) / (2 + 2 * r)),
+        "threshold_better": first(lambda r: designed_threshold(r) - identity_threshold(r)),
+    }
+
+
+class Minimum(NamedTuple):
+    """Best step size of a bound and the bound there."""
+
+    step_size: float
+    value: float
+
+
+def minimise_over_step_size(
+    bound: Callable[[FloatArray], FloatArray], *, sample_size: float
+) -> Minimum:
+    """Least value of a bound over step sizes between 1/N and 1.
+
+    The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
+    logarithm, then two finer grids around the best.
+    """
+    least = 1 / sample_size
+    low, high = np.log(least), 0.0
+    best = Minimum(np.nan, np.inf)
+    for points in (600, 200, 200):
+        grid = np.linspace(low, high, points)
+        # Exponentials of the ends' logarithms may round to beyond the ends.
+        steps = np.clip(np.exp(grid), least, 1.0)
+        values = bound(steps)
+        at = int(np.argmin(values))
+        if values[at] < best.value or np.isnan(best.step_size):
+            best = Minimum(float(steps[at]), float(values[at]))
+        low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
+    return best
+
+
+def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
+    """x of the least-squares fit log(value) = c - x log(N), from at least two sizes."""
+    logs = _log_ratios(np.asarray(sample_sizes, dtype=float))
+    logs = logs - np.mean(logs)
+    return float(-(logs @ _log_ratios(np.asarray(values, dtype=float))) / (logs @ logs))
+
+
+def _log_ratios(values: FloatArray) -> FloatArray:
+    """Logarithms of the values over the first, with the digits of small differences."""
+    first = values[0]
+    near = np.abs(values - first) < first / 2
+    ratios = np.log1p((np.where(near, values, first) - first) / first)
+    return np.where(near, ratios, np.log(values) - np.log(first))
+
+
+class RiskParts(NamedTuple):
+    """Mean excess risk of the average iterate by its causes, and their sum."""
+
+    bias: float
+    label_noise: float
+
+    @property
+    def total(self) -> float:
+        return self.bias + self.label_noise
+
+
+def sgd_risk(
+    eigenvalues: ArrayLike,
+    *,
+    target: ArrayLike,
+    label_noise_std: float,
+    step_size: float,
+    sample_size: int,
+) -> RiskParts:
+    r"""Mean excess risk of the average of one-pass SGD's first N iterates, without private noise.
+
+    .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
+
+    Infinite where the second moment overflows because the step is too large.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ of the features' covariance, at least 0.
+    target : array_like, shape (d,)
+        w* in the eigenbasis; the start is 0.
+    label_noise_std : float
+        σ_ζ; may be 0.
+    step_size : float
+        η.
+    sample_size : int
+        N.
+
+    Source
+    ------
+    anon2024, Lemma B.6 with equality, for Gaussian features.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    offset = require_array("target", target, shape=lam.shape, least=-MOST, most=MOST)
+    zeta = require_scale("label_noise_std", label_noise_std, zero=True)
+    moments = np.stack([offset**2, np.zeros_like(lam)])
+    # Label noise of deviation 1.
+    source = np.stack([np.zeros_like(lam), eta**2 * lam])
+    # E[S_t u_t] of the partial sums S_t, and E[S_t²], by direction.
+    cross, squares = moments.copy(), moments.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(1, size):
+            shrunk = (1 - 2 * eta * lam + 2 * (eta * lam) ** 2) * moments
+            moments = shrunk + eta**2 * lam * (moments @ lam)[..., None] + source
+            cross = (1 - eta * lam) * cross + moments
+            squares += 2 * cross - moments
+        bias, label = squares @ lam / (2 * size**2)
+        bias, label = _finite_or_infinite(np.array([bias, zeta**2 * float(label)]))
+    return RiskParts(float(bias), float(label))
+
+
+def private_risk(
+    eigenvalues: ArrayLike,
+    *,
+    covariance: ArrayLike,
+    noise_std: float,
+    step_size: float,
+    sample_size: int,
+    decoder: ArrayLike | None = None,
+) -> float:
+    """Mean excess risk that shaped private noise adds to the average, gradients unclipped.
+
+    Infinite where the second moment overflows.
+
+    Parameters
+    ----------
+    eigenvalues, step_size, sample_size
+        As in `sgd_risk`.
+    covariance : array_like, shape (d,)
+        Σ_ii in the eigenbasis, at least 0; only the diagonal enters.
+    noise_std : float
+        σ, noise multiplier times clip norm; may be 0.
+    decoder : array_like, shape (steps,), optional
+        β of Toeplitz-correlated noise, as in `toeplitz_factor`. The tree by default.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    shape, std = _noise(lam, covariance, noise_std)
+    beta = None if decoder is None else _decoder(decoder, size - 1)
+    if std == 0:
+        return 0.0
+    if beta is not None:
+        total = float(np.sum(_finite_or_infinite(_impulse_risks(lam, shape, eta, beta))))
+    else:
+        total = 0.0
+        for height in range((size - 1).bit_length()):
+            span = 1 << height
+            entries = np.arange(span, size, 2 * span)
+            # Added on entry, taken back `span` steps later.
+            kicks = np.zeros(size - span)
+            kicks[:1], kicks[span : span + 1] = 1.0, -1.0
+            risks = _finite_or_infinite(_impulse_risks(lam, shape, eta, kicks))
+            total += float(np.sum(risks[size - entries - 1]))
+    return std**2 * total / size**2
+
+
+def _setting(
+    eigenvalues: ArrayLike, step_size: float, sample_size: int
+) -> tuple[FloatArray, float, int]:
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    return lam, require_scale("step_size", step_size), require_count("sample_size", sample_size)
+
+
+def _noise(lam: FloatArray, covariance: ArrayLike, noise_std: float) -> tuple[FloatArray, float]:
+    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=MOST)
+    return shape, require_scale("noise_std", noise_std, zero=True)
+
+
+def _decoder(decoder: ArrayLike, steps: int) -> FloatArray:
+    beta = require_array("decoder", decoder, shape=(None,), least=-MOST, most=MOST)
+    if beta.size < steps:
+        raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    return beta[:steps]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
+    """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
+
+    z of covariance diag(shape) is added -ηβ_l times in step l, where β are the kicks.
+    """
+    d = lam.size
+    risks = np.zeros(kicks.size)
+    # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
+    moments, with_kick, sum_with_kick = np.zeros(d), np.zeros(d), np.zeros(d)
+    cross, squares = np.zeros(d), np.zeros(d)
+    contraction, decay, coupling = np.empty(d), np.empty(d), np.empty(d)
+    for i in range(d):
+        rate = eta * lam[i]
+        contraction[i] = 1.0 - rate
+        decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
+        coupling[i] = eta * rate
+    for step in range(kicks.size):
+        moved = -eta * kicks[step]
+        total = 0.0
+        for i in range(d):
+            total += lam[i] * moments[i]
+        risk = 0.0
+        for i in range(d):
+            moment = decay[i] * moments[i] + coupling[i] * total
+            moment += 2.0 * moved * contraction[i] * with_kick[i] + moved**2 * shape[i]
+            moments[i] = moment
+            cross[i] = contraction[i] * cross[i] + moved * sum_with_kick[i] + moment
+            with_kick[i] = contraction[i] * with_kick[i] + moved * shape[i]
+            squares[i] += 2.0 * cross[i] - moment
+            sum_with_kick[i] += with_kick[i]
+            risk += lam[i] * squares[i]
+        risks[step] = 0.5 * risk
+    return risks
+
+
+def _finite_or_infinite(values: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(values), values, np.inf)
+
+
+def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
+    r"""V of tree aggregation, between 0 and about N² log₂ N, in O(log N) by sums of positive terms.
+
+    .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
+        \qquad \rho = 1 - \eta\lambda
+
+    where the left child of height j and number b is in use for the prefixes of
+    t ∈ [2^j (2b+1), 2^(j+1) (b+1) - 1] steps, as far as t < N.
+
+    Parameters
+    ----------
+    shrinkage : array_like, shape (...)
+        ηλ in [0, 1]; may be empty.
+    sample_size : int
+        N.
+
+    Examples
+    --------
+    >>> tree_factor(0.0, sample_size=16)
+    array(120.)
+
+    Source
+    ------
+    anon2024, Algorithm 3 (derived); N (N - 1) / 2 at ηλ = 0 for a power of two.
+    """
+    x, size = _shrinkage(shrinkage, sample_size)
+    total = np.zeros(x.shape)
+    for height in range((size - 1).bit_length()):
+        span = 1 << height
+        complete = size >> (height + 1)
+        left = size - complete * 2 * span
+        # The youngest complete pair of siblings ends `left` steps before N; older ones 2·span more.
+        weight = _power(x, left) * _geometric_sum(x, span)
+        total += weight**2 * _power_sum(x, complete, stride=4 * span)
+        if left > span:
+            total += _geometric_sum(x, left - span) ** 2
+    return total
+
+
+def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
+    r"""V of noise that is independent from step to step, as in DP-SGD.
+
+    .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
+
+    Found in O(log N) by doubling sums of positive terms: the closed form cancels where Nηλ is
+    small.
+
+    Parameters
+    ----------
+    shrinkage, sample_size
+        As in `tree_factor`.
+
+    Examples
+    --------
+    >>> independent_factor([0.0, 1.0], sample_size=4)
+    array([14.,  3.])
+    """
+    x, size = _shrinkage(shrinkage, sample_size)
+    # Of the first n terms g_k = (1 - ρ^k)/(1 - ρ): their sum and the sum of their squares. The
+    # last one and ρ^n are taken anew: products of a rounded ρ would drift over many steps.
+    first, second = np.zeros((2, *x.shape))
+    count = 0
+    for digit in f"{size - 1:b}":
+        last, power = _geometric_sum(x, count), _power(x, count)
+        second = second + count * last**2 + 2 * last * power * first + power**2 * second
+        first = first + count * last + power * first
+        count *= 2
+        if digit == "1":
+            count += 1
+            last = _geometric_sum(x, count)
+            first, second = first + last, second + last**2
+    return second
+
+
+def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: int) -> FloatArray:
+    r"""V of noise that a lower-triangular Toeplitz matrix correlates, in units of the white noise.
+
+    .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
+
+    The noise multiplier that keeps a budget grows with the encoder's sensitivity.
+
+    Parameters
+    ----------
+    shrinkage, sample_size
+        As in `tree_factor`.
+    decoder : array_like, shape (steps,)
+        β of `privreg.noise.toeplitz`, N - 1 coefficients or more; 1, 0, 0, ... is
+        `independent_factor`.
+
+    Source
+    ------
+    choquettechoo2024, equation (13), for the average of anon2024, Algorithm 1 (derived).
+    """
+    x, size = _shrinkage(shrinkage, sample_size)
+    total, current = np.zeros(x.shape), np.zeros(x.shape)
+    for prefix in np.cumsum(_decoder(decoder, size - 1)):
+        current = (1 - x) * current + prefix
+        total += current**2
+    return total
+
+
+def privacy_error(
+    factor: ArrayLike,
+    *,
+    eigenvalues: ArrayLike,
+    covariance: ArrayLike,
+    step_size: float,
+    sample_size: int,
+    noise_std: float,
+) -> float:
+    """Excess risk that the noise adds to the average iterate, the module's P.
+
+    Parameters
+    ----------
+    factor : array_like, shape (d,)
+        V(ηλ_i) of the noise's correlation in time.
+    eigenvalues, covariance, step_size, sample_size, noise_std
+        As in `private_risk`: λ, Σ_ii, η, N and σ.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    shape, std = _noise(lam, covariance, noise_std)
+    return 0.5 * (std * eta / size) ** 2 * float(np.sum(lam * shape * np.asarray(factor)))
+
+
+def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]:
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    return x, require_count("sample_size", sample_size)
+
+
+def _log_contraction(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log1p(-x)
+
+
+def _power(x: FloatArray, count: int) -> FloatArray:
+    """(1 - x)^count."""
+    return np.ones_like(x) if count == 0 else np.exp(count * _log_contraction(x))
+
+
+def _geometric_sum(x: FloatArray, count: int) -> FloatArray:
+    """Sum of (1 - x)^k over k < count, without cancellation at small x."""
+    if count == 0:
+        return np.zeros_like(x)
+    numerator = -np.expm1(count * _log_contraction(x))
+    return np.divide(numerator, x, out=np.full_like(x, count), where=x > 0)
+
+
+def _power_sum(x: FloatArray, count: int, *, stride: int) -> FloatArray:
+    """Sum of (1 - x)^(stride k) over k < count."""
+    if count == 0:
+        return np.zeros_like(x)
+    log = stride * _log_contraction(x)
+    return np.divide(np.expm1(count * log), np.expm1(log), out=np.full_like(x, count), where=x > 0)
+
+
+_MOST_TERMS = 20_000_000
+# Up to its exponential, powers of a horizon and the zeta function beside them are finite.
+_MOST_LOGARITHM = 600.0
+
+
+@dataclass(frozen=True)
+class PowerLawDecay:
+    r"""Infinitely many eigenvalues :math:`\lambda_i = i^{-r}`.
+
+    The `exponent` r is more than 1, so that the trace is finite, and at most 100.
+
+    Examples
+    --------
+    >>> round(PowerLawDecay(2.0).trace, 6)
+    1.644934
+    """
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        require_number("exponent", self.exponent, above=1, most=100)
+
+    @property
+    def trace(self) -> float:
+        """Sum of all eigenvalues."""
+        return float(zeta(self.exponent))
+
+    @property
+    def squared_trace(self) -> float:
+        """Sum of their squares."""
+        return float(zeta(2 * self.exponent))
+
+    def cutoff(self, horizon: FloatArray) -> FloatArray:
+        """k* = max{k : λ_k ≥ 1/a} for horizons a = N η, 0 if there is none."""
+        k = np.floor(horizon ** (1.0 / self.exponent))
+        # The root of a perfect power may round to just below a whole number, or just above.
+        return k + ((k + 1) ** self.exponent <= horizon) - (k**self.exponent > horizon)
+
+    def tail_sum(self, cutoff: FloatArray) -> FloatArray:
+        """Sum of λ_i over i > k."""
+        return np.asarray(zeta(self.exponent, cutoff + 1))
+
+    def shaped_trace(self, horizon: float) -> float:
+        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
+        a = require_scale("horizon", horizon)
+        # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
+        terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
+        if terms > _MOST_TERMS:
+            raise ValueError(
+                f"horizon must be at most {_MOST_TERMS**self.exponent / 8:.3g} at this decay, "
+                f"got {a:g}"
+            )
+        head = a * np.arange(1.0, terms + 1) ** -self.exponent
+        total = float(np.sum(head / (1 + head)))
+        for power in range(1, 24):
+            s = power * self.exponent
+            if max(power * np.log(a), s * np.log(terms + 1.0)) >= _MOST_LOGARITHM:
+                # What is left is less than a rounding error of the sum.
+                break
+            total -= (-1) ** power * (a**power * float(zeta(s, terms + 1.0)))
+        return total
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1, as `PowerLawDecay`.
+
+    Examples
+    --------
+    >>> ExponentialDecay().cutoff(np.array([10.0, 100.0]))
+    array([2., 4.])
+    """
+
+    @property
+    def trace(self) -> float:
+        return float(1 / np.expm1(1.0))
+
+    @property
+    def squared_trace(self) -> float:
+        return float(1 / np.expm1(2.0))
+
+    def cutoff(self, horizon: FloatArray) -> FloatArray:
+        return np.floor(np.maximum(np.log(horizon), 0.0))
+
+    def tail_sum(self, cutoff: FloatArray) -> FloatArray:
+        return np.exp(-cutoff) * self.trace
+
+    def shaped_trace(self, horizon: float) -> float:
+        a = require_scale("horizon", horizon)
+        values = a * np.exp(-np.arange(1.0, np.log(a) + 45 if a > 1 else 46))
+        return float(np.sum(values / (1 + values)))
+
+
+Decay = PowerLawDecay | ExponentialDecay
+
+
+def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
+    r"""Number D of directions that N steps of size η can learn.
+
+    .. math:: D(a) = k^* + a\sum_{i>k^*}\lambda_i = \sum_i\min(1, a\lambda_i),
+        \qquad a = N\eta,\ k^* = \max\{k : \lambda_k \ge 1/a\}
+
+    It lies between `decay.shaped_trace` and twice that.
+
+    Parameters
+    ----------
+    decay : Decay
+    horizon : array_like, shape (...)
+        a; may be empty.
+
+    Examples
+    --------
+    >>> effective_dimension(PowerLawDecay(2.0), [1.0, 10.0]).round(3)
+    array([1.645, 5.838])
+
+    Source
+    ------
+    anon2024, Corollary 4.3 and what follows it.
+    """
+    a = require_real("horizon", horizon, least=1e-100, most=1e112)
+    cutoff = decay.cutoff(a)
+    return cutoff + a * decay.tail_sum(cutoff)
+
+
+class BoundParts(NamedTuple):
+    """Summands of a bound, each of the shape of the step sizes, and their sum."""
+
+    bias: FloatArray
+    variance: FloatArray
+    private: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        return self.bias + self.variance + self.private
+
+
+def identity_bound(
+    decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
+) -> BoundParts:
+    r"""Bound for Σ = I where ‖w_0 - w*‖, the label noise and the residual estimates are at most 1.
+
+    .. math:: \frac1{N\eta} + \Big(\frac1N + \frac1{N^2\eta}\Big) D + \tau^2\eta D,
+        \qquad D = D(N\eta)
+
+    Parameters
+    ----------
+    decay : Decay
+        Eigenvalues of the features' covariance.
+    sample_size : float
+        N.
+    step_size : array_like, shape (...)
+        η; may be empty.
+    noise_multiplier : float
+        τ; 0 gives the bound without privacy.
+
+    Source
+    ------
+    anon2024, Corollary 4.3.
+    """
+    return _bound(decay, sample_size, step_size, noise_multiplier, designed=False)
+
+
+def designed_bound(
+    decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
+) -> BoundParts:
+    r"""Bound for Σ = H + I/(Nη), the population's version of the public-data design.
+
+    .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
+
+    with the parameters, the bias and the variance of `identity_bound`.
+
+    Source
+    ------
+    anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
+    """
+    return _bound(decay, sample_size, step_size, noise_multiplier, designed=True)
+
+
+def _bound(
+    decay: Decay,
+    sample_size: float,
+    step_size: ArrayLike,
+    noise_multiplier: float,
+    *,
+    designed: bool,
+) -> BoundParts:
+    """Either bound, with products in an order in which none rounds to 0."""
+    size = require_number("sample_size", sample_size, least=1, most=1e100)
+    eta = np.asarray(step_size, dtype=float)
+    tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
+    dimension = effective_dimension(decay, size * eta)
+    variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
+    if designed:
+        along, across = tau * eta * np.sqrt(decay.squared_trace), tau * dimension
+        private = along * (along * dimension) + across * (across * (dimension / size))
+    else:
+        private = (tau * eta) * (tau * dimension)
+    return BoundParts(1.0 / (size * eta), variance, private)
+
+
+def general_bound(
+    eigenvalues: ArrayLike,
+    *,
+    target: ArrayLike,
+    covariance: ArrayLike,
+    sample_size: int,
+    step_size: float,
+    noise_multiplier: float,
+    clip_norm: float,
+    label_noise_std: float,
+) -> BoundParts:
+    r"""Bound for any Σ that shares H's eigenvectors, at the cutoff k ≥ 1 with the least sum.
+
+    With Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞}, R = H_{0:k}^{-1} + N²η²H_{k:∞} and
+    Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ, and the scale σ_z of the features 1,
+
+    .. math::
+        \frac{\|w^*\|^2_{H_{0:k}^{-1}}}{\eta^2N^2} + \|w^*\|^2_{H_{k:\infty}}
+        + \frac{\|w^*\|_Q^2}{N\eta(1-\eta\operatorname{tr}H)}\Lambda
+        + \sigma_\zeta^2(1+\eta\langle Q, H\rangle)\Lambda
+        + \tau^2\eta\langle Q,\bar G\rangle\Lambda
+        + \frac{\tau^2}{N}\langle R,\bar G\rangle
+
+    Infinite where η tr H ≥ 1, for which the theorem says nothing.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ, non-increasing.
+    target : array_like, shape (d,)
+        w* in the eigenbasis; the start is 0.
+    covariance : array_like, shape (d,)
+        Diagonal of Σ in the eigenbasis.
+    sample_size : int
+        N.
+    step_size : float
+        η.
+    noise_multiplier, clip_norm, label_noise_std : float
+        τ, ψ_max and σ_ζ; may be 0.
+
+    Source
+    ------
+    anon2024, Theorem 4.2.
+    """
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
+    if np.any(np.diff(lam) > 0):
+        raise ValueError("eigenvalues must be non-increasing, got an increase")
+    start = require_array("target", target, shape=lam.shape, least=-MOST, most=MOST)
+    shape = require_array("covariance", covariance, shape=lam.shape, least=LEAST, most=MOST)
+    size = require_count("sample_size", sample_size)
+    eta = require_scale("step_size", step_size)
+    tau, psi, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
+    )
+    horizon = size * eta
+    margin = 1 - eta * np.sum(lam)
+    if margin <= 0:
+        infinite = np.asarray(np.inf)
+        return BoundParts(infinite, infinite, infinite)
+    weight = start**2
+    k = np.arange(1, lam.size + 1)
+    # Against Q and R: sums over head and tail for every cutoff at once.
+    q_of_q = k + horizon**2 * _tail(lam**2)
+    spread = q_of_q / size
+    bias = np.cumsum(weight / lam) / horizon**2 + _tail(lam * weight)
+    q_of_target = np.cumsum(weight) + horizon * _tail(lam * weight)
+    bias += q_of_target / (horizon * margin) * spread
+    q_of_h = np.cumsum(lam) + horizon * _tail(lam**2)
+    variance = zeta**2 * ((1 + eta * q_of_h) * spread)
+    along = eta * np.sum(lam * shape)
+    clipped = psi**2 + (psi**2) ** 2 + 1
+    q_of_g = along * q_of_q + clipped * (np.cumsum(shape) + horizon * _tail(lam * shape))
+    r_of_q = np.cumsum(1 / lam) + horizon**3 * _tail(lam**2)
+    r_of_g = along * r_of_q + clipped * (np.cumsum(shape / lam) + horizon**2 * _tail(lam * shape))
+    private = tau**2 * (eta * q_of_g * spread + r_of_g / size)
+    best = int(np.argmin(bias + variance + private))
+    return BoundParts(np.asarray(bias[best]), np.asarray(variance[best]), np.asarray(private[best]))
+
+
+def _tail(values: FloatArray) -> FloatArray:
+    """Sums of the entries after the first k, k from 1."""
+    sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
+    return sums

@@ -1,1 +1,0 @@
-"""Theory of private one-pass SGD whose noise has a shape: rates, bounds, and what they bound."""
