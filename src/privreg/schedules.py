@@ -84,7 +84,7 @@ class Polynomial(Immutable):
 
     def shape(self, times: ArrayLike) -> FloatArray:
         """(1 - t)^α at times in [0, 1]."""
-        t = require_real("times", times, least=0, most=1)
+        t = _unit(times)
         if self.exponent <= STEEP:
             return np.maximum(1.0 - t, 0.0) ** self.exponent
         with np.errstate(divide="ignore"):
@@ -125,10 +125,14 @@ class Harmonic(Immutable):
 
     def shape(self, times: ArrayLike) -> FloatArray:
         """1 / (t + τ) at times in [0, 1]."""
-        return 1.0 / (require_real("times", times, least=0, most=1) + self.offset)
+        return 1.0 / (_unit(times) + self.offset)
 
     def __str__(self) -> str:
         return f"{_amplitudes(self.numerator)}/(t + {self.offset:.3g})"
+
+
+def _unit(times: ArrayLike) -> FloatArray:
+    return require_real("times", times, least=0, most=1)
 
 
 def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
@@ -209,7 +213,6 @@ class InverseSquareRootRate:
 
 def rate(schedule: Schedule, times: ArrayLike) -> FloatArray:
     """Rates of a schedule at times in [0, 1], shape (*amplitude.shape, *times.shape)."""
-    require_schedule(schedule)
     return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
 
 
@@ -220,7 +223,6 @@ def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
     ------
     bombari2025, equation (4.4).
     """
-    require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
     return schedule.shape(np.arange(1, sample_size + 1) / sample_size) / sample_size
 

@@ -54,11 +54,11 @@ ROUNDING = 64 * np.finfo(float).eps
 
 
 def require_records(
-    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None, of: str = ""
 ) -> tuple[FloatArray, FloatArray]:
     """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
-    rows = require_array("features", features, shape=(None, dimension), **WITHIN)
-    return rows, require_array("labels", labels, shape=rows.shape[:1], **WITHIN)
+    rows = require_array(f"{of}features", features, shape=(None, dimension), **WITHIN)
+    return rows, require_array(f"{of}labels", labels, shape=rows.shape[:1], **WITHIN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,8 @@ class RidgeRegression(Immutable):
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
     def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[FloatArray, ...]:
-        centre = require_array("point", point, shape=(..., self.eigenvalues.size))
+        # In rows, so that sums have one order.
+        centre = np.ascontiguousarray(point, dtype=np.float64)
         return centre, np.asarray(variance, dtype=np.float64)
 
 
@@ -239,7 +240,7 @@ class HomogenisedSGD(Computed):
 
     def mean(self, time: ArrayLike) -> FloatArray:
         """Mean m(t), shape (..., m)."""
-        return self.problem.gradient_flow(self.schedule.integral(self._checked(time)))
+        return self.problem.gradient_flow(self.schedule.integral(self.checked(time)))
 
     def variance(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by coordinate, shape (..., m)."""
@@ -247,11 +248,11 @@ class HomogenisedSGD(Computed):
 
     def variance_by_eigenvalue(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by distinct eigenvalue, shape (..., number of distinct eigenvalues)."""
-        return interpolate(self._checked(time), self._edges, self._values)
+        return interpolate(self.checked(time), self._edges, self._values)
 
     def risk(self, time: ArrayLike) -> FloatArray:
         """Mean population risk P_t, shape (...)."""
-        integral = self.schedule.integral(self._checked(time))
+        integral = self.schedule.integral(self.checked(time))
         return self._flow_risk(integral) + 0.5 * (
             self.variance_by_eigenvalue(time) @ self._risk_weights
         )
@@ -262,7 +263,7 @@ class HomogenisedSGD(Computed):
 
     def transition(self, time: ArrayLike, start: ArrayLike) -> FloatArray:
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
-        begin, end = self._checked(start, "start"), self._checked(time)
+        begin, end = self.checked(start, "start"), self.checked(time)
         if np.any(end < begin):
             raise ValueError("time must be at least start, got one before it")
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
@@ -275,7 +276,8 @@ class HomogenisedSGD(Computed):
         excess = still.sum() + decay @ linear + decay**2 @ square
         return np.asarray(0.5 * (excess + self.problem.label_noise_std**2))
 
-    def _checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
+    def checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
+        """Times in [0, horizon]."""
         # A grid such as k/d may end one rounding error beyond the horizon.
         t = require_real(name, time, least=0, most=self.horizon * (1 + 1e-12))
         return np.minimum(t, self.horizon)

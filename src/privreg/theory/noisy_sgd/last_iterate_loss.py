@@ -16,7 +16,6 @@ from privreg.checks import (
     require_choice,
     require_count,
     require_counts,
-    require_number,
     require_scale,
     require_scales,
     short,
@@ -89,22 +88,21 @@ def fixed_order_divergence(
     count, dimension = rows.shape
     start = require_array("initial", initial, shape=(dimension,), **WITHIN)
     steps = require_array("step_sizes", step_sizes, shape=(count,), least=LEAST, most=MOST)
+    others, other_labels = require_records(
+        replacement_features, replacement_labels, dimension, of="replacement_"
+    )
     where = require_counts("positions", positions, least=0, most=count - 1)
-    if where.ndim != 1 or where.size == 0:
-        raise ValueError(f"positions must have shape (p,), got {where.shape}")
-    others = require_array(
-        "replacement_features", replacement_features, shape=(where.size, dimension), **WITHIN
-    )
-    other_labels = require_array(
-        "replacement_labels", replacement_labels, shape=where.shape, **WITHIN
-    )
+    if where.shape != other_labels.shape:
+        raise ValueError(f"positions must have shape {other_labels.shape}, got {where.shape}")
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
         raise ValueError(
             f"release_steps must be ascending within [1, {count}], got {short(releases)}"
         )
-    std, order = require_scales(gradient_noise_std=gradient_noise_std, order=order)
-    ridge = require_scale("ridge", ridge, zero=True)
+    # Without noise, or at order 0, there is no law to compare.
+    std, ridge, order = require_scales(
+        zero=True, gradient_noise_std=gradient_noise_std, ridge=ridge, order=order
+    )
     mean, covariance, image = start, np.zeros((dimension, dimension)), np.empty(dimension)
     moves, cores = np.zeros((where.size, 5, dimension)), np.zeros((where.size, 4, 4))
     active = np.zeros(where.size, dtype=np.bool_)
@@ -280,7 +278,6 @@ def shuffled_hidden_state_loss(
         clip_norm=clip_norm, gradient_noise_std=gradient_noise_std, step_size=step_size
     )
     strong_convexity = require_scale("strong_convexity", strong_convexity, zero=True)
-    order = require_number("order", order, above=1, most=MOST)
     require_choice("bound", bound, get_args(Bound))
     if not step_size * strong_convexity < 1:
         raise ValueError(

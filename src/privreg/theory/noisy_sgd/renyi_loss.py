@@ -27,7 +27,6 @@ from privreg.checks import (
     require_count,
     require_counts,
     require_flag,
-    require_instance,
     require_number,
     require_real,
     require_scale,
@@ -36,7 +35,6 @@ from privreg.checks import (
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
 from privreg.schedules import ConstantRate, RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import (
-    WITHIN,
     HomogenisedSGD,
     Population,
     estimated_population,
@@ -247,7 +245,7 @@ def average_divergence(
     ------
     lin2025, equations (18), (22), (23), Theorem 4.5.
     """
-    pair = _checked(law, first, second, order, variant)
+    pair = _checked(law, first, second, order)
     (geometry,) = release_geometries(law, times=times, position=[position], variant=variant)
     if geometry is None:
         return 0.0
@@ -296,15 +294,14 @@ def iterates_divergence(
     lin2025, Theorem 4.4 with equations (16)-(20). The suffix claim holds only if no iterate
     before the differing step is released.
     """
-    first, second = _checked(law, first, second, order, variant)
-    most = law.horizon * (1 + 1e-12)
-    released = _ascending(times, least=0, most=most)
-    position = require_number("position", position, least=0, most=most)
+    first, second = _checked(law, first, second, order)
+    released = _ascending(law.checked(times, "times"))
+    position = float(law.checked(position, "position"))
     following = int(np.searchsorted(released, position, side="left"))
     if following == released.size:
         return 0.0
     after = float(released[following])
-    if following == 0 or variant == "paper":
+    if following == 0 or variant != "exact":
         return last_iterate_divergence(
             law, first, second, time=after, position=position, order=order, variant=variant
         )
@@ -368,20 +365,12 @@ def _averaged_quadratic(
     return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
 
 
-def _checked(
-    law: HomogenisedSGD, first: Record, second: Record, order: float, variant: str
-) -> list[Record]:
+def _checked(law: HomogenisedSGD, first: Record, second: Record, order: float) -> list[Record]:
     """The two records, as numbers."""
     require_number("order", order, above=1, most=MOST)
-    require_choice("variant", variant, get_args(Variant))
-    shape = law.problem.eigenvalues.shape
-    return [
-        Record(
-            require_array(name, record.features, shape=shape, **WITHIN),
-            require_number(name, record.label, **WITHIN),
-        )
-        for name, record in (("first", first), ("second", second))
-    ]
+    features, labels = [first.features, second.features], [first.label, second.label]
+    rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
+    return [Record(*each) for each in zip(rows, targets.tolist(), strict=True)]
 
 
 class ReleaseGeometry(NamedTuple):
@@ -408,14 +397,13 @@ def release_geometries(
     None where every iterate is released before the position. Neighbours with the same iterates
     before them are computed together, in arrays of moderate size.
     """
+    require_choice("variant", variant, get_args(Variant))
     if law.gradient_noise_std == 0.0:
         raise ValueError("gradient_noise_std must be more than 0 for a privacy loss, got 0.0")
     if np.any(law.problem.multiplicities != 1.0):
         raise ValueError("law must have multiplicities of 1, since records have coordinates")
-    # A grid such as k/d may end one rounding error beyond the horizon.
-    most = law.horizon * (1 + 1e-12)
-    released = _ascending(times, least=0, most=most)
-    positions = require_array("position", position, shape=(None,), least=0, most=most)
+    released = _ascending(law.checked(times, "times"))
+    positions = law.checked(position, "position")
     before = np.searchsorted(released, positions)
     size = max(1, int(MOST_AT_ONCE / (released.size * law.problem.eigenvalues.size)))
     start = 0
@@ -608,23 +596,21 @@ def release_loss(
     n, d = rows.shape
     index = require_count("record", record, least=0, most=n - 1)
     try:
-        given, given_label = replacement
+        other, other_label = replacement
     except (TypeError, ValueError):
         raise ValueError("replacement must be features and a label, got another object") from None
-    other = require_array("replacement", given, shape=(d,), **WITHIN)
-    other_label = require_number("replacement", given_label, **WITHIN)
+    others, other_labels = require_records([other], [other_label], d, of="replacement ")
     require_flag("shuffled", shuffled)
     require_choice("release", release, RELEASES)
     times = _release_steps(steps, release=release, sample_size=n) / d
     if population is None:
         population = estimated_population(rows, targets)
-    require_instance("population", population, Population)
     if population.target.size != d:
         raise ValueError(f"population must have dimension {d}, got {population.target.size}")
     problem, basis = population.regression(start=start, ridge=ridge)
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=gradient_noise_std, horizon=n / d)
     given_record = Record(rows[index] @ basis, float(targets[index]))
-    pair = given_record, Record(other @ basis, other_label)
+    pair = given_record, Record(others[0] @ basis, float(other_labels[0]))
     if shuffled:
         width = 1.0 / d if finest is None else finest
         positions, weights = position_quadrature(times, finest=width, schedule=schedule)

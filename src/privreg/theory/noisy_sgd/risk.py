@@ -12,9 +12,8 @@ from privreg.checks import (
     FloatArray,
     require_answer,
     require_array,
-    require_count,
-    require_number,
     require_scale,
+    require_scales,
     warn_beyond,
 )
 from privreg.schedules import RateWithIntegral
@@ -63,7 +62,7 @@ def solve_volterra(
     schedule : RateWithIntegral
         Scaled rate, positive, so that Γ can be inverted.
     gradient_noise_std, horizon : float
-        Standard deviation σ of the gradient noise, which may be 0, and last time.
+        Standard deviation σ of the gradient noise, and last time; either may be 0.
     intervals : int
         Intervals of the coarsest grid, on which the answer is returned. It is halved three times:
         the error is of order 8 in the step, for a smooth rate.
@@ -80,10 +79,7 @@ def solve_volterra(
     ------
     lin2025, Theorem 4.2, equations (6) and (7).
     """
-    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
-    horizon = require_scale("horizon", horizon)
-    intervals = require_count("intervals", intervals)
-    rtol = require_number("rtol", rtol, above=0, below=1)
+    std, horizon = require_scales(zero=True, gradient_noise_std=gradient_noise_std, horizon=horizon)
     table: list[list[FloatArray]] = []
     # At too large a rate the risk grows exponentially.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -194,14 +190,14 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     ----------
     problem : RidgeRegression
     rate, gradient_noise_std : float
-        Scaled rate γ = d η and standard deviation σ of the gradient noise, which may be 0.
+        Scaled rate γ = d η, 0 for the limit of small ones, and standard deviation σ of the gradient
+        noise, which may be 0.
 
     Source
     ------
     The fixed point of lin2025, equation (6), which the paper does not print.
     """
-    rate = require_scale("rate", rate)
-    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+    rate, std = require_scales(zero=True, rate=rate, gradient_noise_std=gradient_noise_std)
     moving = problem.eigenvalues > 0
     share = problem.eigenvalues / np.where(moving, problem.curvatures, 1.0)
     share *= problem.multiplicities / problem.dimension

@@ -6,7 +6,7 @@ guarantee. A supremum over the observed pairs bounds nothing over records that w
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -18,10 +18,7 @@ from privreg.checks import (
     FloatArray,
     frozen,
     require_array,
-    require_broadcast,
-    require_choice,
     require_count,
-    require_instance,
     require_real,
     warn_beyond,
 )
@@ -67,9 +64,7 @@ def pair_gradient_gap(
     """
     a, b = require_records(features, labels)
     points = require_array("reference", reference, shape=(..., a.shape[1]), **WITHIN)
-    ridge = require_real("ridge", ridge, least=0, most=MOST)
-    if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
-        raise ValueError(f"ridge must broadcast to {points.shape[:-1]}, got {ridge.shape}")
+    ridge = np.broadcast_to(require_real("ridge", ridge, least=0, most=MOST), points.shape[:-1])
     factors, pulls, gram = b - points @ a.T, ridge[..., None] * points, a @ a.T
     result = np.empty((*factors.shape, b.size))
     for at in np.ndindex(factors.shape[:-1]):
@@ -194,7 +189,7 @@ class PairSearch(Computed):
     """
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
-        self.law = require_instance("law", law, HomogenisedSGD)
+        self.law = law
         rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
         self.features, self.labels = frozen(rows), frozen(targets)
         groups = law.distinct_eigenvalues.size
@@ -234,10 +229,9 @@ class PairSearch(Computed):
         AccuracyWarning
             If a divergence may be less accurate than that.
         """
-        require_choice("variant", variant, get_args(Variant))
-        places = require_real("position", position)
+        places = np.asarray(position, dtype=np.float64)
         orders = require_real("order", order, above=1, most=MOST)
-        shape = require_broadcast(position=places, order=orders)
+        shape = np.broadcast_shapes(places.shape, orders.shape)
         which = np.broadcast_to(np.arange(places.size).reshape(places.shape), shape)
         orders = np.broadcast_to(orders, shape)
         result = np.zeros((*shape, self.labels.size, self.labels.size))
