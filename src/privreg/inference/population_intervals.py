@@ -194,7 +194,7 @@ class TwoSided:
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
         """Whether each interval contains the finite target, of the shape of the centre."""
-        return np.abs(self.centre - require_real("target", target)) <= self.half_width
+        return np.abs(self.centre - np.asarray(target)) <= self.half_width
 
     @property
     def length(self) -> FloatArray:

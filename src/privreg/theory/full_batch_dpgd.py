@@ -96,7 +96,7 @@ class GradientDescentLaw(Immutable):
     def _transported(self, times: ArrayLike) -> FloatArray:
         """M^t (θ_0 - θ̂) in the eigenbasis, shape (*t.shape, p)."""
         offset = self.eigenvectors.T @ (self.start - self.minimiser)
-        return _power(self._pull, require_counts("times", times, least=0)[..., None]) * offset
+        return _power(self._pull, _steps("times", times)[..., None]) * offset
 
     @DIVERGING
     def mean(self, times: ArrayLike) -> FloatArray:
@@ -112,12 +112,7 @@ class GradientDescentLaw(Immutable):
             c_k(\tau, t) = \eta^2\lambda^2\, a_k^{|\tau - t|}\,
             \frac{1 - a_k^{2\min(\tau, t)}}{1 - a_k^2}
         """
-        first, second = np.broadcast_arrays(
-            *(
-                require_counts(name, times, least=0)
-                for name, times in (("later", later), ("earlier", earlier))
-            )
-        )
+        first, second = np.broadcast_arrays(_steps("later", later), _steps("earlier", earlier))
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
         variance = (self.step_size * self.gradient_noise_std) ** 2
@@ -254,8 +249,7 @@ def clipping_bound(
     from scipy.special import ndtr
 
     require_instance("law", law, GradientDescentLaw)
-    x = require_array("features", features, shape=(None, law.eigenvalues.size), **SIGNED)
-    y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+    x, y = _records(features, labels, law.eigenvalues.size)
     clip_norm = require_scale("clip_norm", clip_norm, infinite=True)
     steps = require_count("steps", steps)
     norms = np.linalg.norm(x, axis=1)
@@ -270,6 +264,17 @@ def clipping_bound(
         # Without noise a residual clips or does not.
         total += float(np.sum(np.where(spread > 0, tails, np.abs(centre) > widths)))
     return min(1.0, total), total / (steps * len(y))
+
+
+def _steps(name: str, times: ArrayLike) -> NDArray[np.int64]:
+    return require_counts(name, times, least=0)
+
+
+def _records(
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    x = require_array("features", features, shape=(None, dimension), **SIGNED)
+    return x, require_array("labels", labels, shape=x.shape[:1], **SIGNED)
 
 
 def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
@@ -360,8 +365,7 @@ def no_clipping_ratios(
     brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
     of 2 violate part (i) by sampling error although the descent contracts: both are reported.
     """
-    x = require_array("features", features, shape=(None, None), **SIGNED)
-    y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+    x, y = _records(features, labels)
     theta = require_array("target", target, shape=x.shape[1:], **SIGNED)
     label_noise_std, step_size = require_scales(
         label_noise_std=label_noise_std, step_size=step_size
@@ -449,7 +453,7 @@ def no_clipping_demand(
     """
     require_scales(constant=constant, step_size=step_size, rho=rho, label_noise_std=label_noise_std)
     failure = require_number("failure", failure, above=0, below=1)
-    features, steps = require_count("features", features), require_count("steps", steps)
+    features, steps = require_counts("features and steps", (features, steps)).tolist()
     scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
     sample_size = max(scale, 1.0)
     # From n = 1 on the logarithm is above ln 2 and a round shrinks the error to 3/4 at most.

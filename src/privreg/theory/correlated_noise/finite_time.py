@@ -19,7 +19,6 @@ from privreg.checks import (
     MOST,
     FloatArray,
     require_array,
-    require_callable,
     require_count,
     require_scale,
     require_scales,
@@ -100,13 +99,21 @@ def error_curve(
     choquettechoo2024, equation (83), with Gaussian fourth moments.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
-    eta, count = require_scale("step_size", step_size), require_count("steps", steps)
+    start = np.zeros(values.size) if initial_error is None else initial_error
+    count, error = _run(values, steps, start)
+    eta = require_scale("step_size", step_size)
     given = require_array("coefficients", coefficients, shape=(None,), least=-MOST, most=MOST)
     if given.size > count:
         raise ValueError(f"coefficients must be at most steps, {count}, got {given.size}")
-    start = np.zeros(values.size) if initial_error is None else initial_error
-    error = require_array("initial_error", start, shape=values.shape, least=-MOST, most=MOST)
     return _curve(values, eta, given, count, error)
+
+
+def _run(values: FloatArray, steps: int, initial_error: ArrayLike) -> tuple[int, FloatArray]:
+    """Number of steps and the start's error, checked."""
+    error = require_array(
+        "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
+    )
+    return require_count("steps", steps), error
 
 
 def _curve(
@@ -215,10 +222,9 @@ def damped_noise(damping_rate: float) -> Correlations:
     damping_rate : float
         r, at least 0; the paper takes λ_d.
     """
-    rate = require_scale("damping_rate", damping_rate, zero=True)
 
     def correlation(steps: int, step_size: float) -> Correlation:
-        damping = min(1.0, step_size * rate)
+        damping = min(step_size * damping_rate, 1.0)
         encoder = damped_square_root_encoder(steps, damping=damping)
         return Correlation(damped_square_root(steps, damping=damping), float(encoder @ encoder))
 
@@ -280,11 +286,7 @@ def tune_step_size(
     """
     highest = 0.999 * stability_limit(eigenvalues)
     values = np.ascontiguousarray(eigenvalues, dtype=float)
-    error = require_array(
-        "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
-    )
-    count = require_count("steps", steps)
-    require_callable("correlations", correlations)
+    count, error = _run(values, steps, initial_error)
     multiplier, norm, zeta = require_scales(
         zero=True,
         noise_multiplier=noise_multiplier,

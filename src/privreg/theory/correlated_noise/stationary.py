@@ -43,15 +43,15 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
-    r"""Squared modulus :math:`|1-c-e^{i\omega}|^2 = c^2 + 4(1-c)\sin^2(\omega/2)`, c in [0, 1]."""
-    angle, c = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
-    return c**2 + 4.0 * (1.0 - c) * np.sin(angle / 2.0) ** 2
+    r"""Squared modulus :math:`|1-b-e^{i\omega}|^2 = b^2 + 4(1-b)\sin^2(\omega/2)`, b in [0, 1]."""
+    angle, b = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
+    return b**2 + 4.0 * (1.0 - b) * np.sin(angle / 2.0) ** 2
 
 
 def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
-    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at c = 0.
+    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at b = 0.
 
-    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-c-e^{i\omega}|} = 4K(1-c),\qquad c\in[0,1]
+    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-b-e^{i\omega}|} = 4K(1-b),\qquad b\in[0,1]
 
     Examples
     --------
@@ -60,10 +60,10 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
 
     Source
     ------
-    choquettechoo2024, Lemma F.15, brought to the modulus 1 - c by Landen's transformation.
+    choquettechoo2024, Lemma F.15, brought to the modulus 1 - b by Landen's transformation.
     """
-    c = _rates("rate", rate, least=0)
-    return np.asarray(4.0 * ellipkm1(c * (2.0 - c)))
+    b = _rates("rate", rate, least=0)
+    return np.asarray(4.0 * ellipkm1(b * (2.0 - b)))
 
 
 def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
@@ -226,11 +226,16 @@ class StationaryNoise:
         )
 
 
+def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> FloatArray:
+    """Eigenvalues λ, shape (d,)."""
+    return require_array("eigenvalues", eigenvalues, shape=(None,), least=least, most=MOST)
+
+
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
     """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
+    values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)
 
@@ -319,17 +324,16 @@ def stationary_excess_risk(
     noise : StationaryNoise
         How the noise is correlated.
     gradient_noise_std : array_like, shape (...)
-        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget; at least 0.
+        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget.
     sample_std : array_like, shape (...)
-        Standard deviation of a sample z, at least 0.
+        Standard deviation of a sample z.
 
     Source
     ------
     choquettechoo2024, Appendix B, the unnumbered equation before (18), times ½.
     """
     eta = _rates("step_size", step_size)
-    sigma = require_real("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    spread = require_real("sample_std", sample_std, least=0, most=MOST)
+    sigma, spread = np.asarray(gradient_noise_std, float), np.asarray(sample_std, float)
     variance = sigma**2 * noise.relative_variance(eta) + spread**2
     return np.asarray(eta / (2.0 * (2.0 - eta)) * variance)
 
@@ -483,7 +487,7 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
     >>> round(stability_limit([1.0, 1.0]), 12)    # 2 / (d + 2) for the identity
     0.5
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
+    values = checked_eigenvalues(eigenvalues)
     largest = 1.0 / float(values.max())
     # The sum increases from 0 at 0 to infinity at 1/λ1; the ends bracket its crossing of 1.
     low, high = 0.5 / float(values.sum()), largest * (1.0 - 1e-12)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -595,6 +595,7 @@ def release_loss(
     rows, targets = require_records(features, labels)
     n, d = rows.shape
     index = require_count("record", record, least=0, most=n - 1)
+    other: Any
     try:
         other, other_label = replacement
     except (TypeError, ValueError):

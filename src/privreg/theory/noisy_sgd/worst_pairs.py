@@ -62,14 +62,21 @@ def pair_gradient_gap(
     ------
     lin2025, section 5, Figure 1(b).
     """
-    a, b = require_records(features, labels)
-    points = require_array("reference", reference, shape=(..., a.shape[1]), **WITHIN)
+    a, b, points = _at(features, labels, "reference", reference)
     ridge = np.broadcast_to(require_real("ridge", ridge, least=0, most=MOST), points.shape[:-1])
     factors, pulls, gram = b - points @ a.T, ridge[..., None] * points, a @ a.T
     result = np.empty((*factors.shape, b.size))
     for at in np.ndindex(factors.shape[:-1]):
         result[at] = _gap(a, gram, factors[at], pulls[at])
     return result
+
+
+def _at(
+    features: ArrayLike, labels: ArrayLike, name: str, points: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Records and points (..., d) at which their gradients are taken."""
+    rows, targets = require_records(features, labels)
+    return rows, targets, require_array(name, points, shape=(..., rows.shape[1]), **WITHIN)
 
 
 def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
@@ -140,8 +147,7 @@ def candidate_records(
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    a, b = require_records(features, labels)
-    points = require_array("references", references, shape=(..., a.shape[1]), **WITHIN)
+    a, b, points = _at(features, labels, "references", references)
     points = points.reshape(-1, a.shape[1])
     count = require_count("count", count, most=a.shape[0])
     norms = np.linalg.norm(a, axis=1)

@@ -28,12 +28,11 @@ from privreg.checks import (
     entry,
     require_answer,
     require_array,
-    require_number,
     require_real,
     short,
     warn_beyond,
 )
-from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
+from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 
 # The paper's powers of a logarithm need aspect ratios of 1e-30, and rates of its inverse.
@@ -80,6 +79,14 @@ def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]
             f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
         )
     return signals
+
+
+def checked_times(times: ArrayLike) -> NDArray[np.float64]:
+    """Times of a risk, increasing within [0, 1]."""
+    found = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(found) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {short(found)}")
+    return found
 
 
 def require_falling(rates: NDArray[np.float64]) -> None:
@@ -246,7 +253,6 @@ def solve(
     ------
     bombari2025, equations (4.7)-(4.8) and Proposition 4.4, equation (4.23).
     """
-    require_schedule(schedule)
     amplitude, gamma, rho, clip_constant = np.broadcast_arrays(
         *require_settings(
             schedule=schedule.amplitude,
@@ -258,7 +264,6 @@ def solve(
     if amplitude.size == 0:
         raise ValueError("aspect_ratio and schedule must have at least one setting, got none")
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
-    rtol = require_number("rtol", rtol, least=1e-14, below=1)
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
@@ -268,11 +273,7 @@ def solve(
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
         raise ValueError("signal must not be 0 where there is no label noise, got 0")
-    reported = geometric_ends(1e-9, 1e-9)
-    if times is not None:
-        reported = require_array("times", times, shape=(None,), least=0, most=1)
-    if np.any(np.diff(reported) <= 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {short(reported)}")
+    reported = geometric_ends(1e-9, 1e-9) if times is None else checked_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
     )

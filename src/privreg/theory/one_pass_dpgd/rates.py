@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.checks import (
-    LEAST,
     MOST,
     FloatArray,
     require_number,
@@ -30,6 +29,7 @@ from privreg.checks import (
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_factor,
     descent_of,
+    require_settings,
     variance_factor,
     variance_of,
 )
@@ -260,7 +260,6 @@ def term_exponents(
     sampling = rate / width + 1
     private = 2 - 2 * privacy_power + rate * max(2 / width, spectrum_power)
     if aspect_ratio is not None and math.isclose(spectrum_power * width, 2):
-        require_real("learning_rate", rate, below=0)
         logarithm = -math.log(require_number("aspect_ratio", aspect_ratio, above=0, below=1))
         private = private - np.log(np.abs(rate) * logarithm) / logarithm
     return np.stack([signal, sampling, private])
@@ -321,9 +320,12 @@ def private_bound(
     ------
     bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
     """
-    gamma = require_real("aspect_ratio", aspect_ratio, least=LEAST, most=MOST)
-    rho = require_real("zcdp_root", zcdp_root, least=LEAST, most=MOST)
-    noise, least = require_scales(label_noise_std=label_noise_std, smallest=smallest)
+    gamma, rho, noise, least = require_settings(
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        label_noise_std=label_noise_std,
+        smallest=smallest,
+    )
     # The root, since the square of an exponential that is too small may yet be none.
     root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
     return np.minimum(least / 80, root**2 / 8)
@@ -341,7 +343,7 @@ def statistical_bound(
     aspect_ratio : array_like, shape (...)
         gamma, in (0, 1).
     label_noise_std, largest : float
-        zeta and the largest eigenvalue, at least 1.
+        zeta and the largest eigenvalue.
 
     Source
     ------
@@ -349,6 +351,5 @@ def statistical_bound(
     twice this bound, which the Bayes risk of its own prior violates.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
-    noise = require_scale("label_noise_std", label_noise_std)
-    greatest = require_scale("largest", largest, least=1)
+    noise, greatest = require_scales(label_noise_std=label_noise_std, largest=largest)
     return np.asarray(noise**2 * gamma / (8 * greatest))

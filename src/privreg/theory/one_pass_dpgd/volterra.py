@@ -24,14 +24,8 @@ from scipy.special import gamma, gammainc
 from privreg.checks import (
     FloatArray,
     require_answer,
-    require_array,
-    require_choice,
-    require_count,
+    require_counts,
     require_number,
-    require_rng,
-    require_scale,
-    require_scales,
-    short,
     warn_beyond,
 )
 from privreg.kernels import inner_product
@@ -39,8 +33,10 @@ from privreg.models import LinearModel
 from privreg.schedules import Schedule
 from privreg.spectra import Spectrum, power_law_edge
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
+    checked_times,
     descent_of,
     require_falling,
+    require_scalars,
     require_signal,
     variance_of,
 )
@@ -161,17 +157,19 @@ def solve(
     ------
     bombari2025, equations (6.1)-(6.3).
     """
-    times = require_array("times", times, shape=(None,), least=0, most=1)
-    if times[0] != 0 or np.any(np.diff(times) <= 0):
-        raise ValueError(f"times must be increasing from 0, got {short(times)}")
-    aspect_ratio = require_scale("aspect_ratio", aspect_ratio)
-    zcdp_root, clip_constant = require_scales(
-        infinite=True, zcdp_root=zcdp_root, clip_constant=clip_constant
+    times = checked_times(times)
+    if times[0] != 0:
+        raise ValueError(f"times must be increasing from 0, got a start at {times[0]}")
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std, amplitude = require_scalars(
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+        schedule=schedule.amplitude,
     )
-    label_noise_std = require_scale("label_noise_std", label_noise_std, zero=True)
     if np.isinf(clip_constant) and np.isfinite(zcdp_root):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
-    rate = require_number("schedule", schedule.amplitude) * schedule.shape(times)
+    rate = amplitude * schedule.shape(times)
     taken = np.minimum(rate, 2 / aspect_ratio)
     energy = 0.0 if np.isinf(zcdp_root) else 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
     if energy > 0:
@@ -294,17 +292,13 @@ def risk_path(
     bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it agrees neither
     with its own equation (C.9) nor with (4.7).
     """
-    require_choice("form", form, DRIFTS)
-    require_rng("rng", rng)
-    sample_size = require_count("sample_size", sample_size)
-    count = sample_size if steps is None else require_count("steps", steps)
-    zcdp_root = require_scale("zcdp_root", zcdp_root, infinite=True)
-    clip_constant = require_scale("clip_constant", clip_constant)
-    wanted = require_array("times", times, shape=(None,), least=0, most=1)
-    if np.any(np.diff(wanted) < 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
-    shape = schedule.shape(np.linspace(0, 1, count + 1))
-    rates = require_number("schedule", schedule.amplitude) * shape
+    sizes = sample_size, sample_size if steps is None else steps
+    sample_size, count = require_counts("sample_size and steps", sizes).tolist()
+    zcdp_root, clip_constant, amplitude = require_scalars(
+        zcdp_root=zcdp_root, clip_constant=clip_constant, schedule=schedule.amplitude
+    )
+    wanted = checked_times(times)
+    rates = amplitude * schedule.shape(np.linspace(0, 1, count + 1))
     gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
     private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)
