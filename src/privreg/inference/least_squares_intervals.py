@@ -145,12 +145,13 @@ def least_squares_intervals(
     r"""Intervals for least-squares coefficients, or for linear functionals of them.
 
     .. math::
-        c^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
-        s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top c,\ a = \hat A^{-1}u
+        f^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
+        s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
-    with c(·) the quantile of `bias_aware_quantile`, b what the clip may move the coefficient by
-    (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and ν what noise
-    in s² is worth. Where nothing bounds a coefficient its interval is infinite, with the reason.
+    with a functional f, c(·) the quantile of `bias_aware_quantile`, b what the clip may move the
+    coefficient by (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and
+    ν what noise in s² is worth. Where nothing bounds a coefficient its interval is infinite, with
+    the reason.
 
     Notes
     -----
@@ -186,7 +187,7 @@ def least_squares_intervals(
         variance = sampling + private
         error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
         privacy[k] = np.sqrt(private)
-        # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
+        # s² changes by -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
         relative = float(np.hypot(noisy, share))

@@ -265,8 +265,8 @@ class CoefficientIntervals(TwoSided):
         centre, s, ν and b as in `half_widths`, p is the one solution of
 
         .. math::
-            \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
-            t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
+            \alpha = \Phi(r - q) + \Phi(-r - q), \qquad
+            r = \frac bs,\ q = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
 
         Examples
         --------
@@ -359,7 +359,7 @@ def population_intervals(
         What is to be covered: the minimiser in the population that the records are an independent
         sample of, or that on the same records, for which only the private noise counts.
     functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ + o, entries at most 1e36 in size; the coefficients by default.
+        Rows f of functionals fᵀθ + o, entries at most 1e36 in size; the coefficients by default.
     offset : array_like, shape (k,) or ()
         o, public.
 

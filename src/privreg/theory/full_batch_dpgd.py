@@ -121,7 +121,10 @@ class GradientDescentLaw(Immutable):
         return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
-        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); t is τ unless given."""
+        """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)), A^(t) = Σ_{s<t} M^2s, shape (..., p, p).
+
+        M is that of `mean`; t is τ unless given.
+        """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
 
@@ -131,7 +134,7 @@ class GradientDescentLaw(Immutable):
 
         .. math::
             \mathbb E\|\theta_t - \hat\theta\|^2
-            = \|M^t(\theta_0 - \hat\theta)\|^2 + \eta^2\lambda^2\,\mathrm{tr}\,\mathbf A^{(t)}
+            = \|M^t(\theta_0 - \hat\theta)\|^2 + \eta^2\lambda^2\,\mathrm{tr}\,A^{(t)}
         """
         bias = np.sum(self._transported(times) ** 2, axis=-1)
         error = bias + np.sum(self.mode_covariance(times, times), axis=-1)

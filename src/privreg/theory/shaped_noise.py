@@ -70,7 +70,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
-    Infinite where the second moment overflows because the step is too large.
+    with the second moments m of w_t - w* by direction, and ρ = 1 - ηλ. Infinite where m overflows
+    because the step is too large.
 
     Parameters
     ----------

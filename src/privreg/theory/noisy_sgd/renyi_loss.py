@@ -360,7 +360,7 @@ def _averaged_quadratic(
     if np.any(scale * gains >= 1.0):
         return np.inf
     image = axes.T @ root.T @ form @ mean
-    # (I - cHC)^{-1}H = H + cHL(I - cLᵀHL)^{-1}LᵀH with C = LLᵀ stays symmetric.
+    # (I - sHV)^{-1}H = H + sHL(I - sLᵀHL)^{-1}LᵀH with V = LLᵀ, s the scale, stays symmetric.
     quadratic = mean @ form @ mean + scale * np.sum(image**2 / (1.0 - scale * gains))
     return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
 

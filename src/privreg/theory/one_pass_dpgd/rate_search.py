@@ -18,6 +18,7 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     LARGEST,
     SMALLEST,
     require_scalars,
+    require_signal,
 )
 
 # A first look tells valleys apart; only the last zoom needs digits.
@@ -142,7 +143,7 @@ def _setting(spectrum: Spectrum, signal: ArrayLike, *values: float) -> dict[str,
     names = ("aspect_ratio", "zcdp_root", "clip_constant", "label_noise_std")
     given: dict[str, Any] = dict(zip(names, values, strict=True))
     given = dict(zip(names, require_scalars(**given), strict=True))
-    return given | {"signal": np.asarray(signal, dtype=np.float64)}
+    return given | {"signal": require_signal(signal, spectrum)}
 
 
 def _idle(spectrum: Spectrum, setting: dict[str, Any]) -> float:
