@@ -131,20 +131,6 @@ class Harmonic(Immutable):
         return f"{_amplitudes(self.numerator)}/(t + {self.offset:.3g})"
 
 
-def _unit(times: ArrayLike) -> FloatArray:
-    return require_real("times", times, least=0, most=1)
-
-
-def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
-    amplitudes = require_real(name, value, above=0, most=LARGEST)
-    return frozen(amplitudes) if amplitudes.ndim else value
-
-
-def _amplitudes(values: ArrayLike) -> str:
-    numbers = [f"{value:.3g}" for value in np.ravel(np.asarray(values, dtype=float))]
-    return numbers[0] if len(numbers) == 1 else f"[{', '.join(numbers)}]"
-
-
 class RateWithIntegral(Protocol):
     """A scaled learning rate γ(t) = d · η at step k = t d, with its integral from 0."""
 
@@ -227,20 +213,6 @@ def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
     return schedule.shape(np.arange(1, sample_size + 1) / sample_size) / sample_size
 
 
-def require_schedule(schedule: Schedule) -> Schedule:
-    """The schedule, or an error for what has no amplitude and shape."""
-    if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
-        raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
-    return schedule
-
-
-def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
-    """The schedule, or an error for what is no rate with integral."""
-    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
-        raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
-    return schedule
-
-
 def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
     r"""Private noise that spends the same budget on every sample of a one-pass run.
 
@@ -265,5 +237,33 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
     return np.where(steps < LEAST_SQUARED, steps, roots) / zcdp_root
 
 
+def require_schedule(schedule: Schedule) -> Schedule:
+    """The schedule, or an error for what has no amplitude and shape."""
+    if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
+        raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
+    return schedule
+
+
+def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
+    """The schedule, or an error for what is no rate with integral."""
+    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
+        raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
+    return schedule
+
+
+def _unit(times: ArrayLike) -> FloatArray:
+    return require_real("times", times, least=0, most=1)
+
+
 def _time(time: ArrayLike) -> FloatArray:
     return require_real("time", time, least=0, most=MOST)
+
+
+def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
+    amplitudes = require_real(name, value, above=0, most=LARGEST)
+    return frozen(amplitudes) if amplitudes.ndim else value
+
+
+def _amplitudes(values: ArrayLike) -> str:
+    numbers = [f"{value:.3g}" for value in np.ravel(np.asarray(values, dtype=float))]
+    return numbers[0] if len(numbers) == 1 else f"[{', '.join(numbers)}]"

@@ -38,146 +38,6 @@ FloatArray = NDArray[np.float64]
 # Deviations of a direction's own noise: what it must exceed to be seen, which noise alone does in
 # one of 20, and how far shrinkage may take it, a convention.
 VISIBLE, LIMIT = 1.645, 1.0
-
-
-@dataclass(frozen=True)
-class ShrunkMoments:
-    """A and B in whitened coordinates, and the noise that is left in them."""
-
-    curvature: FloatArray  # A
-    second_moment: FloatArray  # B
-    mean_curvature: float  # tr(A)/p
-    # Standard deviations in uᵀAu and uᵀBu for a unit vector u, where the two were released.
-    curvature_noise: float
-    second_moment_noise: float
-    # G, where A and B are multiples of the rows' second moment: uᵀGu is its deviation along u.
-    gram_noise: FloatArray
-
-    @property
-    def step_noise(self) -> float:
-        """Noise left in uᵀAu for a typical u, however A was found."""
-        typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
-        return max(self.curvature_noise, self.mean_curvature * typical)
-
-    def relative_noise(
-        self, direction: FloatArray, sampling: FloatArray, privacy: FloatArray, target: str
-    ) -> float:
-        r"""Standard deviation of the noise in the estimate of uᵀCu, relative to it.
-
-        .. math::
-            \delta(u^\top C u) = -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad
-            a = A^{-1}u,\ c = C u
-
-        with C the covariance about the target. Where A = πΣ and B = mΣ the sampling part is
-        proportional to Σ⁻¹ and the private one to its square.
-        """
-        direction = _unit(direction)
-        # In rows, so that sums have one order.
-        sampling, privacy = np.ascontiguousarray(sampling), np.ascontiguousarray(privacy)
-        population = target == "population"
-        covariance = sampling + privacy if population else privacy
-        a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
-        parts = np.array([direction @ sampling @ direction, direction @ privacy @ direction])
-        variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
-        shape = float(direction @ self.gram_noise @ direction)
-        shape *= float(population) * parts[0] + 2 * parts[1]
-        if population and self.second_moment_noise > 0:
-            middle = float(a @ self.second_moment @ a)
-            variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
-        thinness = self.mean_curvature * float(a @ direction)
-        return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
-
-    def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments along a direction, within a deviation of its own noisy value; None if unseen.
-
-        Shrinkage looks at all entries at once and can hide a single thin direction.
-        """
-        unit = _unit(direction)
-        shrunk = float(unit @ self.curvature @ unit)
-        if fit.curvature is not None:
-            found, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
-        else:
-            before = fit.last_root @ unit
-            found = self.mean_curvature * float(before @ fit.gram.value @ before)
-            std = self.mean_curvature * fit.gram.noise_std * float(before @ before)
-        if found <= VISIBLE * std:
-            return None
-        limited = found + LIMIT * std
-        if limited >= shrunk:
-            return self
-        lowered = self.curvature - (shrunk - limited) * np.outer(unit, unit)
-        seen = fit.curvature is not None
-        return replace(
-            self,
-            curvature=floored(lowered, 0.5 * limited),
-            second_moment=scaled_along(self.second_moment, unit, limited / shrunk),
-            curvature_noise=std if seen else self.curvature_noise,
-            gram_noise=self.gram_noise if seen else std / self.mean_curvature * np.eye(len(unit)),
-        )
-
-
-def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
-    r"""A and B from what a fit released, between the plug-in and the sandwich.
-
-    .. math::
-        \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
-        \hat B = \hat m\hat\Sigma + \omega_B(\tilde B - \hat m\hat\Sigma)
-
-    with the noisy Ã and B̃ of the fit, the weights of `shrink_to`, the private means π̂ and m̂ of
-    their diagonals, and the rows' second moment Σ̂ in whitened coordinates: the identity, but for
-    directions so thin that whitening stopped at the noise. At ω = 0 this is the plug-in for errors
-    that do not depend on the features, at ω = 1 the sandwich.
-    """
-    p = fit.parameters.size
-    # Below this weight the noise would hide a deviation from the identity.
-    hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
-    normal = 2 * float(ndtr(fit.settings.clip_width)) - 1
-    bound = fit.clip_norm**2 / p
-    mean = float(np.clip(mean_diagonal(fit.curvature, fit.mean_curvature), 0.1 * normal, 1.5))
-    square = float(np.clip(mean_diagonal(fit.second_moment, fit.mean_square), 1e-3 * bound, bound))
-    # Of mean diagonal 1: what the last root has made of the shrunk Gram matrix.
-    gram = shrink_to_identity(fit.gram.value, noise_std=fit.gram.noise_std).matrix
-    shape = floored(fit.last_root.T @ gram @ fit.last_root, 0.05)
-    shape = shape * (p / float(np.trace(shape)))
-    if fit.curvature is None or fit.second_moment is None:
-        left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
-        gram_noise = left * fit.last_root.T @ fit.last_root
-        return ShrunkMoments(mean * shape, square * shape, mean, 0.0, 0.0, gram_noise)
-    matrix = (fit.curvature.value + fit.curvature.value.T) / 2
-    a = shrink_to(mean * shape, matrix, noise_std=fit.curvature.noise_std)
-    b = shrink_to(square * shape, fit.second_moment.value, noise_std=fit.second_moment.noise_std)
-    return ShrunkMoments(
-        curvature=floored(a.matrix, 0.05 * mean),
-        second_moment=floored(b.matrix, 0.02 * square),
-        mean_curvature=mean,
-        curvature_noise=fit.curvature.noise_std * float(np.sqrt(max(a.weight, hidden))),
-        second_moment_noise=fit.second_moment.noise_std * float(np.sqrt(max(b.weight, hidden))),
-        gram_noise=np.zeros((p, p)),
-    )
-
-
-def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
-    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
-    if matrix is None:
-        return float(number.value)
-    p = len(matrix.value)
-    first, second = matrix.noise_std**2 / p, number.noise_std**2
-    weight = second / (first + second) if first + second > 0 else 0.5
-    return float(weight * np.trace(matrix.value) / p + (1 - weight) * float(number.value))
-
-
-def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
-    """The matrix with its form along a unit vector multiplied by the ratio."""
-    scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
-    scaled: FloatArray = scaling @ matrix @ scaling
-    return scaled
-
-
-def _unit(direction: FloatArray) -> FloatArray:
-    found = direction / float(np.max(np.abs(direction)))
-    return np.asarray(found / np.linalg.norm(found))
-
-
 Target = Literal["population", "empirical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 # With fewer degrees of freedom the noise hides the variance itself: no finite interval is honest.
@@ -305,36 +165,6 @@ class CoefficientIntervals(TwoSided):
         return found
 
 
-@dataclass(frozen=True)
-class LastIterateLaw:
-    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
-
-    sampling: FloatArray  # covariance of the empirical minimiser about the population's
-    privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
-
-    def total(self, target: Target) -> FloatArray:
-        """Covariance about the target, (p, p)."""
-        return self.sampling + self.privacy if target == "population" else self.privacy
-
-
-def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
-    """Law of the last iterate from private statistics, those of the fit by default.
-
-    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
-    """
-    moments = shrunk_moments(fit) if moments is None else moments
-    p = fit.parameters.size
-    n = max(fit.sample_size, p + 1.0)
-    mean = moments.mean_curvature
-    correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
-    return LastIterateLaw(
-        sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
-        privacy=privacy_of_moved(
-            fit, fit.parameters, moments.curvature, curvature_noise=moments.step_noise
-        ),
-    )
-
-
 def population_intervals(
     fit: HuberFit,
     *,
@@ -418,26 +248,59 @@ def require_question(
     return rows, shift
 
 
-def privacy_of_moved(
-    fit: HuberFit | LeastSquaresFit,
-    moved: FloatArray,
-    curvature: FloatArray,
+def half_widths(
+    standard_error: FloatArray,
+    degrees_of_freedom: FloatArray,
     *,
-    curvature_noise: float,
+    level: float,
+    bias: FloatArray | None = None,
 ) -> FloatArray:
-    """`privacy_covariance` from what the start was away, by how far the iterates have moved."""
-    # A share K of the start's error is left at the last iterate: they have covered I - K of it.
-    left = identity = np.eye(len(curvature))
-    for matrix in fit.step_matrices:
-        left = left - matrix @ (curvature @ left)
-    covered = np.linalg.solve(fit.whitening, moved)
-    whole = np.linalg.lstsq(identity - left, covered, rcond=1e-3)[0]
-    return privacy_covariance(
-        curvature,
-        fit.step_matrices,
-        fit.gradient_noise_stds,
-        start_covariance=np.outer(whole, whole),
-        curvature_noise=curvature_noise,
+    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
+
+    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
+
+    with Student's and the normal quantile t and z and `bias_aware_quantile` c; without bias t_ν s.
+    """
+    error, degrees = standard_error, degrees_of_freedom
+    known = np.isfinite(error) & (degrees > LEAST_DEGREES)
+    quantile = np.full(error.shape, np.inf)
+    quantile[known] = stdtrit(degrees[known], (1 + level) / 2)
+    if bias is not None:
+        normal = float(ndtri((1 + level) / 2))
+        # Below a level of 1e-16 both quantiles are 0.
+        student = quantile[known] / normal if normal > 0 else 1.0
+        ratio = np.divide(bias, error, out=np.zeros(error.shape), where=known & (error > 0))
+        quantile[known] = student * bias_aware_quantile(ratio[known], level=level)
+    return np.multiply(quantile, error, out=np.zeros(error.shape), where=error > 0)
+
+
+@dataclass(frozen=True)
+class LastIterateLaw:
+    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
+
+    sampling: FloatArray  # covariance of the empirical minimiser about the population's
+    privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
+
+    def total(self, target: Target) -> FloatArray:
+        """Covariance about the target, (p, p)."""
+        return self.sampling + self.privacy if target == "population" else self.privacy
+
+
+def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
+    """Law of the last iterate from private statistics, those of the fit by default.
+
+    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
+    """
+    moments = shrunk_moments(fit) if moments is None else moments
+    p = fit.parameters.size
+    n = max(fit.sample_size, p + 1.0)
+    mean = moments.mean_curvature
+    correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
+    return LastIterateLaw(
+        sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
+        privacy=privacy_of_moved(
+            fit, fit.parameters, moments.curvature, curvature_noise=moments.step_noise
+        ),
     )
 
 
@@ -490,27 +353,162 @@ def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
     return found
 
 
-def half_widths(
-    standard_error: FloatArray,
-    degrees_of_freedom: FloatArray,
-    *,
-    level: float,
-    bias: FloatArray | None = None,
-) -> FloatArray:
-    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
+@dataclass(frozen=True)
+class ShrunkMoments:
+    """A and B in whitened coordinates, and the noise that is left in them."""
 
-    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
+    curvature: FloatArray  # A
+    second_moment: FloatArray  # B
+    mean_curvature: float  # tr(A)/p
+    # Standard deviations in uᵀAu and uᵀBu for a unit vector u, where the two were released.
+    curvature_noise: float
+    second_moment_noise: float
+    # G, where A and B are multiples of the rows' second moment: uᵀGu is its deviation along u.
+    gram_noise: FloatArray
 
-    with Student's and the normal quantile t and z and `bias_aware_quantile` c; without bias t_ν s.
+    @property
+    def step_noise(self) -> float:
+        """Noise left in uᵀAu for a typical u, however A was found."""
+        typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
+        return max(self.curvature_noise, self.mean_curvature * typical)
+
+    def relative_noise(
+        self, direction: FloatArray, sampling: FloatArray, privacy: FloatArray, target: str
+    ) -> float:
+        r"""Standard deviation of the noise in the estimate of uᵀCu, relative to it.
+
+        .. math::
+            \delta(u^\top C u) = -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad
+            a = A^{-1}u,\ c = C u
+
+        with C the covariance about the target. Where A = πΣ and B = mΣ the sampling part is
+        proportional to Σ⁻¹ and the private one to its square.
+        """
+        direction = _unit(direction)
+        # In rows, so that sums have one order.
+        sampling, privacy = np.ascontiguousarray(sampling), np.ascontiguousarray(privacy)
+        population = target == "population"
+        covariance = sampling + privacy if population else privacy
+        a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
+        parts = np.array([direction @ sampling @ direction, direction @ privacy @ direction])
+        variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
+        shape = float(direction @ self.gram_noise @ direction)
+        shape *= float(population) * parts[0] + 2 * parts[1]
+        if population and self.second_moment_noise > 0:
+            middle = float(a @ self.second_moment @ a)
+            variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
+        thinness = self.mean_curvature * float(a @ direction)
+        return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
+
+    def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
+        """Moments along a direction, within a deviation of its own noisy value; None if unseen.
+
+        Shrinkage looks at all entries at once and can hide a single thin direction.
+        """
+        unit = _unit(direction)
+        shrunk = float(unit @ self.curvature @ unit)
+        if fit.curvature is not None:
+            found, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
+        else:
+            before = fit.last_root @ unit
+            found = self.mean_curvature * float(before @ fit.gram.value @ before)
+            std = self.mean_curvature * fit.gram.noise_std * float(before @ before)
+        if found <= VISIBLE * std:
+            return None
+        limited = found + LIMIT * std
+        if limited >= shrunk:
+            return self
+        lowered = self.curvature - (shrunk - limited) * np.outer(unit, unit)
+        seen = fit.curvature is not None
+        return replace(
+            self,
+            curvature=floored(lowered, 0.5 * limited),
+            second_moment=scaled_along(self.second_moment, unit, limited / shrunk),
+            curvature_noise=std if seen else self.curvature_noise,
+            gram_noise=self.gram_noise if seen else std / self.mean_curvature * np.eye(len(unit)),
+        )
+
+
+def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
+    r"""A and B from what a fit released, between the plug-in and the sandwich.
+
+    .. math::
+        \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
+        \hat B = \hat m\hat\Sigma + \omega_B(\tilde B - \hat m\hat\Sigma)
+
+    with the noisy Ã and B̃ of the fit, the weights of `shrink_to`, the private means π̂ and m̂ of
+    their diagonals, and the rows' second moment Σ̂ in whitened coordinates: the identity, but for
+    directions so thin that whitening stopped at the noise. At ω = 0 this is the plug-in for errors
+    that do not depend on the features, at ω = 1 the sandwich.
     """
-    error, degrees = standard_error, degrees_of_freedom
-    known = np.isfinite(error) & (degrees > LEAST_DEGREES)
-    quantile = np.full(error.shape, np.inf)
-    quantile[known] = stdtrit(degrees[known], (1 + level) / 2)
-    if bias is not None:
-        normal = float(ndtri((1 + level) / 2))
-        # Below a level of 1e-16 both quantiles are 0.
-        student = quantile[known] / normal if normal > 0 else 1.0
-        ratio = np.divide(bias, error, out=np.zeros(error.shape), where=known & (error > 0))
-        quantile[known] = student * bias_aware_quantile(ratio[known], level=level)
-    return np.multiply(quantile, error, out=np.zeros(error.shape), where=error > 0)
+    p = fit.parameters.size
+    # Below this weight the noise would hide a deviation from the identity.
+    hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
+    normal = 2 * float(ndtr(fit.settings.clip_width)) - 1
+    bound = fit.clip_norm**2 / p
+    mean = float(np.clip(mean_diagonal(fit.curvature, fit.mean_curvature), 0.1 * normal, 1.5))
+    square = float(np.clip(mean_diagonal(fit.second_moment, fit.mean_square), 1e-3 * bound, bound))
+    # Of mean diagonal 1: what the last root has made of the shrunk Gram matrix.
+    gram = shrink_to_identity(fit.gram.value, noise_std=fit.gram.noise_std).matrix
+    shape = floored(fit.last_root.T @ gram @ fit.last_root, 0.05)
+    shape = shape * (p / float(np.trace(shape)))
+    if fit.curvature is None or fit.second_moment is None:
+        left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
+        gram_noise = left * fit.last_root.T @ fit.last_root
+        return ShrunkMoments(mean * shape, square * shape, mean, 0.0, 0.0, gram_noise)
+    matrix = (fit.curvature.value + fit.curvature.value.T) / 2
+    a = shrink_to(mean * shape, matrix, noise_std=fit.curvature.noise_std)
+    b = shrink_to(square * shape, fit.second_moment.value, noise_std=fit.second_moment.noise_std)
+    return ShrunkMoments(
+        curvature=floored(a.matrix, 0.05 * mean),
+        second_moment=floored(b.matrix, 0.02 * square),
+        mean_curvature=mean,
+        curvature_noise=fit.curvature.noise_std * float(np.sqrt(max(a.weight, hidden))),
+        second_moment_noise=fit.second_moment.noise_std * float(np.sqrt(max(b.weight, hidden))),
+        gram_noise=np.zeros((p, p)),
+    )
+
+
+def privacy_of_moved(
+    fit: HuberFit | LeastSquaresFit,
+    moved: FloatArray,
+    curvature: FloatArray,
+    *,
+    curvature_noise: float,
+) -> FloatArray:
+    """`privacy_covariance` from what the start was away, by how far the iterates have moved."""
+    # A share K of the start's error is left at the last iterate: they have covered I - K of it.
+    left = identity = np.eye(len(curvature))
+    for matrix in fit.step_matrices:
+        left = left - matrix @ (curvature @ left)
+    covered = np.linalg.solve(fit.whitening, moved)
+    whole = np.linalg.lstsq(identity - left, covered, rcond=1e-3)[0]
+    return privacy_covariance(
+        curvature,
+        fit.step_matrices,
+        fit.gradient_noise_stds,
+        start_covariance=np.outer(whole, whole),
+        curvature_noise=curvature_noise,
+    )
+
+
+def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
+    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
+    if matrix is None:
+        return float(number.value)
+    p = len(matrix.value)
+    first, second = matrix.noise_std**2 / p, number.noise_std**2
+    weight = second / (first + second) if first + second > 0 else 0.5
+    return float(weight * np.trace(matrix.value) / p + (1 - weight) * float(number.value))
+
+
+def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
+    """The matrix with its form along a unit vector multiplied by the ratio."""
+    scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
+    scaled: FloatArray = scaling @ matrix @ scaling
+    return scaled
+
+
+def _unit(direction: FloatArray) -> FloatArray:
+    found = direction / float(np.max(np.abs(direction)))
+    return np.asarray(found / np.linalg.norm(found))

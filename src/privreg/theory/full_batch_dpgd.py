@@ -269,46 +269,6 @@ def clipping_bound(
     return min(1.0, total), total / (steps * len(y))
 
 
-def _steps(name: str, times: ArrayLike) -> NDArray[np.int64]:
-    return require_counts(name, times, least=0)
-
-
-def _records(
-    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
-) -> tuple[FloatArray, FloatArray]:
-    x = require_array("features", features, shape=(None, dimension), **SIGNED)
-    return x, require_array("labels", labels, shape=x.shape[:1], **SIGNED)
-
-
-def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
-    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
-    return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
-
-
-def _log_size(pull: FloatArray) -> FloatArray:
-    """log |1 - x|."""
-    below, above = np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
-    return np.where(pull < 1, below, above)
-
-
-def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
-    """(1 - x)^t."""
-    signs = np.where((pull > 1) & (times % 2 == 1), -1.0, 1.0)
-    precise = signs * np.exp(times * _log_size(np.where(_near_one(pull), pull, 0.5)))
-    return np.where(_near_one(pull), precise, (1 - pull) ** times)
-
-
-def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
-    """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
-    pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
-    ratios, near = (1 - pulls) ** 2, _near_one(pulls)
-    gap = np.where(near, pulls * (2 - pulls), 1 - (1 - pulls) ** 2)
-    logs = np.where(near, 2 * _log_size(pulls), np.log(ratios))
-    # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
-    sums = -np.expm1(counts * logs) / gap
-    return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))
-
-
 class NoClippingRatios(NamedTuple):
     """Margin of a data set in the No-Clipping Condition.
 
@@ -327,13 +287,6 @@ class NoClippingRatios(NamedTuple):
     def constant(self) -> float:
         """Least c_0 for all four ratios."""
         return max(self[:4])
-
-
-class NoClippingDemand(NamedTuple):
-    """Least clipping bound and number of samples at which the proof excludes clipping."""
-
-    clip_norm: float
-    sample_size: float
 
 
 @DIVERGING
@@ -421,6 +374,13 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     return 12 * (np.log(5 * rows * steps) - np.log(failure)) ** 1.5
 
 
+class NoClippingDemand(NamedTuple):
+    """Least clipping bound and number of samples at which the proof excludes clipping."""
+
+    clip_norm: float
+    sample_size: float
+
+
 def no_clipping_demand(
     constant: float,
     *,
@@ -467,3 +427,43 @@ def no_clipping_demand(
             break
     clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
     return NoClippingDemand(float(clip_norm), float(sample_size))
+
+
+def _steps(name: str, times: ArrayLike) -> NDArray[np.int64]:
+    return require_counts(name, times, least=0)
+
+
+def _records(
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    x = require_array("features", features, shape=(None, dimension), **SIGNED)
+    return x, require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+
+
+def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
+    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
+    return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
+
+
+def _log_size(pull: FloatArray) -> FloatArray:
+    """log |1 - x|."""
+    below, above = np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
+    return np.where(pull < 1, below, above)
+
+
+def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
+    """(1 - x)^t."""
+    signs = np.where((pull > 1) & (times % 2 == 1), -1.0, 1.0)
+    precise = signs * np.exp(times * _log_size(np.where(_near_one(pull), pull, 0.5)))
+    return np.where(_near_one(pull), precise, (1 - pull) ** times)
+
+
+def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
+    """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
+    pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
+    ratios, near = (1 - pulls) ** 2, _near_one(pulls)
+    gap = np.where(near, pulls * (2 - pulls), 1 - (1 - pulls) ** 2)
+    logs = np.where(near, 2 * _log_size(pulls), np.log(ratios))
+    # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
+    sums = -np.expm1(counts * logs) / gap
+    return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))

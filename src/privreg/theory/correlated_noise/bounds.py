@@ -36,6 +36,15 @@ from privreg.theory.correlated_noise.stationary import (
     squared_distance,
 )
 
+# Share of the bound that a better multiplier may save.
+TOLERANCE = 1e-3
+# Relative distance from the least cost at which to stop, growth of t, and steps at one t at most.
+TARGET, GROWTH, MOST_STEPS = 1e-8, 20.0, 100
+# What a step promises where it is the last, and where rounding lets it be the last.
+SETTLED, ENOUGH = 1e-8, 1e-2
+# Bound on λ_0, of which 4 satisfies all frequencies: for µ = L the optimum is at infinity.
+LARGEST = 1e8
+
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
     r"""Trace over the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
@@ -204,23 +213,6 @@ def transient_bound(
     # The root of the exponential, which may itself round to 0.
     start = sqrt(high / low * initial_risk) * np.exp(-0.5 * eta * low * times)
     return np.asarray((start + sqrt(stationary_risk)) ** 2)
-
-
-def _contracting(eigenvalues: ArrayLike, step_size: float) -> tuple[FloatArray, float, float]:
-    """Eigenvalues λ, step size η and R², with η less than 1/R²."""
-    values, eta = checked_spectrum(eigenvalues, step_size)
-    moment = fourth_moment_bound(values)
-    return values, require_number("step_size", eta, below=1.0 / moment), moment
-
-
-# Share of the bound that a better multiplier may save.
-TOLERANCE = 1e-3
-# Relative distance from the least cost at which to stop, growth of t, and steps at one t at most.
-TARGET, GROWTH, MOST_STEPS = 1e-8, 20.0, 100
-# What a step promises where it is the last, and where rounding lets it be the last.
-SETTLED, ENOUGH = 1e-8, 1e-2
-# Bound on λ_0, of which 4 satisfies all frequencies: for µ = L the optimum is at infinity.
-LARGEST = 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,6 +389,13 @@ def quadratic_envelope(
     angle = np.asarray(frequencies, dtype=float)
     worst = np.clip(2.0 * np.sin(angle / 2.0) ** 2, eta * mu, eta * smooth)
     return eta**2 / squared_distance(angle, worst)
+
+
+def _contracting(eigenvalues: ArrayLike, step_size: float) -> tuple[FloatArray, float, float]:
+    """Eigenvalues λ, step size η and R², with η less than 1/R²."""
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    moment = fourth_moment_bound(values)
+    return values, require_number("step_size", eta, below=1.0 / moment), moment
 
 
 def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, float]:

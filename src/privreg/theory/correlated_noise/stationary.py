@@ -42,110 +42,6 @@ LEAST_RATE = 1e-20
 _legendre = cache(np.polynomial.legendre.leggauss)
 
 
-def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
-    r"""Squared modulus :math:`|1-b-e^{i\omega}|^2 = b^2 + 4(1-b)\sin^2(\omega/2)`, b in [0, 1]."""
-    angle, b = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
-    return b**2 + 4.0 * (1.0 - b) * np.sin(angle / 2.0) ** 2
-
-
-def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
-    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at b = 0.
-
-    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-b-e^{i\omega}|} = 4K(1-b),\qquad b\in[0,1]
-
-    Examples
-    --------
-    >>> float(inverse_distance_integral(1.0)) == 2 * np.pi
-    True
-
-    Source
-    ------
-    choquettechoo2024, Lemma F.15, brought to the modulus 1 - b by Landen's transformation.
-    """
-    b = _rates("rate", rate, least=0)
-    return np.asarray(4.0 * ellipkm1(b * (2.0 - b)))
-
-
-def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
-    r"""Integral of a modulus over another's square, an elliptic integral of the third kind.
-
-    .. math::
-        I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
-        = \frac{2a^2}{b^2(1-a/2)}\,\Pi(n, k),\qquad k'=\frac a{2-a},\quad
-        1-n = p = \Big(\frac{a(1-b/2)}{b(1-a/2)}\Big)^2
-
-    Parameters
-    ----------
-    numerator_rate, denominator_rate : array_like, broadcast
-        Rates a and b, at least 1e-20 and at most 1; a may also be 0. May be empty.
-
-    Notes
-    -----
-    Π is evaluated by Carlson's forms from p itself, never from 1 - n; for p > 1 by way of
-    N = 1 - k'²/p, for which every term is positive. At a = 0 the integral is elementary.
-
-    Source
-    ------
-    choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
-    """
-    a = _rates("numerator_rate", numerator_rate, least=0)
-    _rates("numerator_rate", a[a > 0])
-    a, b = np.broadcast_arrays(a, _rates("denominator_rate", denominator_rate))
-    positive = np.where(a > 0, a, 0.5)
-    complement = (positive / (2.0 - positive)) ** 2
-    p = complement * ((2.0 - b) / b) ** 2
-    direct = np.minimum(p, 1.0)
-    below = elliprf(0.0, complement, 1.0) + (1.0 - direct) / 3.0 * elliprj(
-        0.0, complement, 1.0, direct
-    )
-    q = np.minimum(complement / np.maximum(p, 1.0), 1.0)
-    third = elliprf(0.0, complement, 1.0) + (1.0 - q) / 3.0 * elliprj(0.0, complement, 1.0, q)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = (
-            complement * (p - 1.0) * third / p + (1.0 - complement) * elliprf(0.0, complement, 1.0)
-        ) / (p - complement)
-    third_kind = np.where(p > 1.0, beyond, below)
-    scaled = 4.0 * (positive / b) ** 2 / (2.0 - positive) * third_kind
-    # I(0, b) = 4 artanh(x) / ((2-b)(1-b)^{1/2}), x = 2(1-b)^{1/2}/(2-b); 8 at b = 1.
-    root = np.sqrt(1.0 - b)
-    small = root < 1e-4
-    logarithm = 2.0 * np.log1p(root) - np.log(b)
-    # Near b = 1 the series artanh(x)/x = 1 + x²/3 + ... is exact to double precision.
-    x = 2.0 * root / (2.0 - b)
-    series = 2.0 * (1.0 + x**2 / 3.0) / (2.0 - b)
-    undamped = 4.0 / (2.0 - b) * np.where(small, series, logarithm / np.where(small, 0.5, root))
-    return np.where(a > 0, scaled, undamped)
-
-
-def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatArray:
-    return require_real(name, value, least=least, most=1)
-
-
-def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
-    r"""Quadrature over a period of even functions whose finest feature at 0 has a given width.
-
-    Gauss-Legendre panels, linear up to half the width and geometric from there to π.
-
-    Parameters
-    ----------
-    smallest : float
-        Width of the finest feature, at least 1e-20 and at most π.
-    nodes_per_panel : int
-
-    Returns
-    -------
-    frequencies, weights : ndarray, shape (nodes,)
-        In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
-        \sum_i w_if(\omega_i)`.
-    """
-    first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0
-    panels = int(np.ceil(np.log2(pi / first)))
-    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
-    points, weights = _legendre(nodes_per_panel)
-    half = np.diff(edges)[:, None] / 2.0
-    return (edges[:-1, None] + half * (1.0 + points)).ravel(), 2.0 * (half * weights).ravel()
-
-
 @dataclass(frozen=True, eq=False)
 class StationaryNoise:
     r"""Correlated noise of unit variance at the source; made by the class methods.
@@ -226,54 +122,109 @@ class StationaryNoise:
         )
 
 
-def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> FloatArray:
-    """Eigenvalues λ, shape (d,)."""
-    return require_array("eigenvalues", eigenvalues, shape=(None,), least=least, most=MOST)
+class StationaryError(NamedTuple):
+    """Error in the limit of many steps, and what causes it.
+
+    `excess_risk` is the sum of `private` (the noise w) and `label` (the label noise); `variances`,
+    shape (d,), are the squared errors along the eigenvectors. All are `inf` if the iteration is
+    unstable or the noise infinite.
+    """
+
+    excess_risk: float
+    private: float
+    label: float
+    variances: FloatArray
 
 
-def checked_spectrum(
-    eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
-) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
-    values = checked_eigenvalues(eigenvalues)
-    least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
-    return values, require_number("step_size", step_size, least=least, most=most)
+def stationary_error(
+    eigenvalues: ArrayLike,
+    *,
+    step_size: float,
+    noise: StationaryNoise,
+    gradient_noise_std: float,
+    label_noise_std: float = 0.0,
+) -> StationaryError:
+    r"""Excess risk in the limit of many steps, in closed form; infinite from `stability_limit` on.
 
+    .. math::
+        q = \frac{\frac\eta2\sum_j\frac{\zeta^2\lambda_j+\sigma^2c_j}{1-\eta\lambda_j}}
+        {1-\frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j}},\qquad
+        s_j = \frac{\eta\,(\lambda_jq+\zeta^2\lambda_j+\sigma^2c_j)}{2\lambda_j(1-\eta\lambda_j)},
+        \qquad c_j = c(\eta\lambda_j)
 
-def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
-    """Standard deviations σ and ζ, which may be 0 or infinite."""
-    sigma, zeta = require_scales(
-        zero=True,
-        infinite=True,
-        gradient_noise_std=gradient_noise_std,
-        label_noise_std=label_noise_std,
-    )
-    return sigma, zeta
-
-
-def regression_response(
-    frequency: ArrayLike, eigenvalues: ArrayLike, *, step_size: float
-) -> FloatArray:
-    r"""Response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2` of a quadratic.
+    where s_j is the squared error along eigenvector j, :math:`q=\sum_j\lambda_js_j` and F = q/2.
 
     Parameters
     ----------
-    frequency : array_like, shape (...)
-        ω; may be empty.
     eigenvalues : array_like, shape (d,)
-        λ.
+        Eigenvalues λ of the covariance.
     step_size : float
-        η, with every ηλ at least 1e-20 and at most 1.
+        η, with every ηλ at least 1e-20.
+    noise : StationaryNoise
+        How the noise is correlated; c is its `relative_variance`.
+    gradient_noise_std : float
+        Standard deviation σ of each coordinate of the white noise w; may be 0 or `inf`.
+        `calibrated_noise_std` for a budget.
+    label_noise_std : float
+        ζ; may be 0.
+
+    Notes
+    -----
+    The second moments S of the error obey, for Gaussian features,
+    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`. The noise that is correlated
+    with the iterate enters only through its conditional mean, which follows the averaged dynamics.
+    The formula is the fixed point of
+
+    .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
+        + \eta^2\lambda_j(q+\zeta^2) + \eta^2\sigma^2c_j.
+
+    Examples
+    --------
+    >>> noise = StationaryNoise.independent()
+    >>> error = stationary_error([1.0, 0.5], step_size=0.1, noise=noise, gradient_noise_std=1.0)
+    >>> round(error.excess_risk, 5)
+    0.05892
 
     Source
     ------
-    choquettechoo2024, equation (21).
+    The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments, which the
+    paper does not solve.
     """
-    values, eta = checked_spectrum(eigenvalues, step_size)
-    total = np.zeros(np.shape(frequency))
-    for value in values:
-        total += value / squared_distance(frequency, eta * value)
-    return total
+    values, eta = checked_spectrum(eigenvalues, step_size, overshoots=True)
+    sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
+    feedback = _feedback(eta, values)
+    if not feedback < 1 or sigma == inf:
+        return StationaryError(inf, inf, inf, np.full(values.size, inf))
+    rates = eta * values
+    moved = noise.relative_variance(rates)
+    gain = 0.5 * eta / (1.0 - rates)
+    private = float(gain @ (sigma**2 * moved)) / (1.0 - feedback)
+    label = float(gain @ (zeta**2 * values)) / (1.0 - feedback)
+    q = private + label
+    variances = gain * q + (zeta**2 * gain + sigma**2 * (gain * moved / values))
+    return StationaryError(0.5 * q, 0.5 * private, 0.5 * label, variances)
+
+
+def stability_limit(eigenvalues: ArrayLike) -> float:
+    r"""Step size from which on the squared error grows without bound, about 2/tr H.
+
+    .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
+        \eta\lambda_1 < 1
+
+    is exactly when the recursion of the second moments contracts.
+
+    Examples
+    --------
+    >>> round(stability_limit([1.0, 1.0]), 12)    # 2 / (d + 2) for the identity
+    0.5
+    """
+    values = checked_eigenvalues(eigenvalues)
+    largest = 1.0 / float(values.max())
+    # The sum increases from 0 at 0 to infinity at 1/λ1; the ends bracket its crossing of 1.
+    low, high = 0.5 / float(values.sum()), largest * (1.0 - 1e-12)
+    return float(
+        brentq(lambda eta: _feedback(eta, values) - 1.0, low, high, xtol=1e-300, rtol=1e-14)
+    )
 
 
 def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
@@ -391,109 +342,158 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     return np.asarray(eta * (2.0 - eta) * (inverse_distance_integral(eta) / (2.0 * pi)) ** 2)
 
 
-class StationaryError(NamedTuple):
-    """Error in the limit of many steps, and what causes it.
-
-    `excess_risk` is the sum of `private` (the noise w) and `label` (the label noise); `variances`,
-    shape (d,), are the squared errors along the eigenvectors. All are `inf` if the iteration is
-    unstable or the noise infinite.
-    """
-
-    excess_risk: float
-    private: float
-    label: float
-    variances: FloatArray
-
-
-def stationary_error(
-    eigenvalues: ArrayLike,
-    *,
-    step_size: float,
-    noise: StationaryNoise,
-    gradient_noise_std: float,
-    label_noise_std: float = 0.0,
-) -> StationaryError:
-    r"""Excess risk in the limit of many steps, in closed form; infinite from `stability_limit` on.
-
-    .. math::
-        q = \frac{\frac\eta2\sum_j\frac{\zeta^2\lambda_j+\sigma^2c_j}{1-\eta\lambda_j}}
-        {1-\frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j}},\qquad
-        s_j = \frac{\eta\,(\lambda_jq+\zeta^2\lambda_j+\sigma^2c_j)}{2\lambda_j(1-\eta\lambda_j)},
-        \qquad c_j = c(\eta\lambda_j)
-
-    where s_j is the squared error along eigenvector j, :math:`q=\sum_j\lambda_js_j` and F = q/2.
+def regression_response(
+    frequency: ArrayLike, eigenvalues: ArrayLike, *, step_size: float
+) -> FloatArray:
+    r"""Response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2` of a quadratic.
 
     Parameters
     ----------
+    frequency : array_like, shape (...)
+        ω; may be empty.
     eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of the covariance.
+        λ.
     step_size : float
-        η, with every ηλ at least 1e-20.
-    noise : StationaryNoise
-        How the noise is correlated; c is its `relative_variance`.
-    gradient_noise_std : float
-        Standard deviation σ of each coordinate of the white noise w; may be 0 or `inf`.
-        `calibrated_noise_std` for a budget.
-    label_noise_std : float
-        ζ; may be 0.
-
-    Notes
-    -----
-    The second moments S of the error obey, for Gaussian features,
-    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`. The noise that is correlated
-    with the iterate enters only through its conditional mean, which follows the averaged dynamics.
-    The formula is the fixed point of
-
-    .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
-        + \eta^2\lambda_j(q+\zeta^2) + \eta^2\sigma^2c_j.
-
-    Examples
-    --------
-    >>> noise = StationaryNoise.independent()
-    >>> error = stationary_error([1.0, 0.5], step_size=0.1, noise=noise, gradient_noise_std=1.0)
-    >>> round(error.excess_risk, 5)
-    0.05892
+        η, with every ηλ at least 1e-20 and at most 1.
 
     Source
     ------
-    The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments, which the
-    paper does not solve.
+    choquettechoo2024, equation (21).
     """
-    values, eta = checked_spectrum(eigenvalues, step_size, overshoots=True)
-    sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
-    feedback = _feedback(eta, values)
-    if not feedback < 1 or sigma == inf:
-        return StationaryError(inf, inf, inf, np.full(values.size, inf))
-    rates = eta * values
-    moved = noise.relative_variance(rates)
-    gain = 0.5 * eta / (1.0 - rates)
-    private = float(gain @ (sigma**2 * moved)) / (1.0 - feedback)
-    label = float(gain @ (zeta**2 * values)) / (1.0 - feedback)
-    q = private + label
-    variances = gain * q + (zeta**2 * gain + sigma**2 * (gain * moved / values))
-    return StationaryError(0.5 * q, 0.5 * private, 0.5 * label, variances)
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    total = np.zeros(np.shape(frequency))
+    for value in values:
+        total += value / squared_distance(frequency, eta * value)
+    return total
 
 
-def stability_limit(eigenvalues: ArrayLike) -> float:
-    r"""Step size from which on the squared error grows without bound, about 2/tr H.
+def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
+    r"""Squared modulus :math:`|1-b-e^{i\omega}|^2 = b^2 + 4(1-b)\sin^2(\omega/2)`, b in [0, 1]."""
+    angle, b = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
+    return b**2 + 4.0 * (1.0 - b) * np.sin(angle / 2.0) ** 2
 
-    .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
-        \eta\lambda_1 < 1
 
-    is exactly when the recursion of the second moments contracts.
+def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
+    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at b = 0.
+
+    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-b-e^{i\omega}|} = 4K(1-b),\qquad b\in[0,1]
 
     Examples
     --------
-    >>> round(stability_limit([1.0, 1.0]), 12)    # 2 / (d + 2) for the identity
-    0.5
+    >>> float(inverse_distance_integral(1.0)) == 2 * np.pi
+    True
+
+    Source
+    ------
+    choquettechoo2024, Lemma F.15, brought to the modulus 1 - b by Landen's transformation.
     """
-    values = checked_eigenvalues(eigenvalues)
-    largest = 1.0 / float(values.max())
-    # The sum increases from 0 at 0 to infinity at 1/λ1; the ends bracket its crossing of 1.
-    low, high = 0.5 / float(values.sum()), largest * (1.0 - 1e-12)
-    return float(
-        brentq(lambda eta: _feedback(eta, values) - 1.0, low, high, xtol=1e-300, rtol=1e-14)
+    b = _rates("rate", rate, least=0)
+    return np.asarray(4.0 * ellipkm1(b * (2.0 - b)))
+
+
+def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
+    r"""Integral of a modulus over another's square, an elliptic integral of the third kind.
+
+    .. math::
+        I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
+        = \frac{2a^2}{b^2(1-a/2)}\,\Pi(n, k),\qquad k'=\frac a{2-a},\quad
+        1-n = p = \Big(\frac{a(1-b/2)}{b(1-a/2)}\Big)^2
+
+    Parameters
+    ----------
+    numerator_rate, denominator_rate : array_like, broadcast
+        Rates a and b, at least 1e-20 and at most 1; a may also be 0. May be empty.
+
+    Notes
+    -----
+    Π is evaluated by Carlson's forms from p itself, never from 1 - n; for p > 1 by way of
+    N = 1 - k'²/p, for which every term is positive. At a = 0 the integral is elementary.
+
+    Source
+    ------
+    choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
+    """
+    a = _rates("numerator_rate", numerator_rate, least=0)
+    _rates("numerator_rate", a[a > 0])
+    a, b = np.broadcast_arrays(a, _rates("denominator_rate", denominator_rate))
+    positive = np.where(a > 0, a, 0.5)
+    complement = (positive / (2.0 - positive)) ** 2
+    p = complement * ((2.0 - b) / b) ** 2
+    direct = np.minimum(p, 1.0)
+    below = elliprf(0.0, complement, 1.0) + (1.0 - direct) / 3.0 * elliprj(
+        0.0, complement, 1.0, direct
     )
+    q = np.minimum(complement / np.maximum(p, 1.0), 1.0)
+    third = elliprf(0.0, complement, 1.0) + (1.0 - q) / 3.0 * elliprj(0.0, complement, 1.0, q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = (
+            complement * (p - 1.0) * third / p + (1.0 - complement) * elliprf(0.0, complement, 1.0)
+        ) / (p - complement)
+    third_kind = np.where(p > 1.0, beyond, below)
+    scaled = 4.0 * (positive / b) ** 2 / (2.0 - positive) * third_kind
+    # I(0, b) = 4 artanh(x) / ((2-b)(1-b)^{1/2}), x = 2(1-b)^{1/2}/(2-b); 8 at b = 1.
+    root = np.sqrt(1.0 - b)
+    small = root < 1e-4
+    logarithm = 2.0 * np.log1p(root) - np.log(b)
+    # Near b = 1 the series artanh(x)/x = 1 + x²/3 + ... is exact to double precision.
+    x = 2.0 * root / (2.0 - b)
+    series = 2.0 * (1.0 + x**2 / 3.0) / (2.0 - b)
+    undamped = 4.0 / (2.0 - b) * np.where(small, series, logarithm / np.where(small, 0.5, root))
+    return np.where(a > 0, scaled, undamped)
+
+
+def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
+    r"""Quadrature over a period of even functions whose finest feature at 0 has a given width.
+
+    Gauss-Legendre panels, linear up to half the width and geometric from there to π.
+
+    Parameters
+    ----------
+    smallest : float
+        Width of the finest feature, at least 1e-20 and at most π.
+    nodes_per_panel : int
+
+    Returns
+    -------
+    frequencies, weights : ndarray, shape (nodes,)
+        In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
+        \sum_i w_if(\omega_i)`.
+    """
+    first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0
+    panels = int(np.ceil(np.log2(pi / first)))
+    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
+    points, weights = _legendre(nodes_per_panel)
+    half = np.diff(edges)[:, None] / 2.0
+    return (edges[:-1, None] + half * (1.0 + points)).ravel(), 2.0 * (half * weights).ravel()
+
+
+def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> FloatArray:
+    """Eigenvalues λ, shape (d,)."""
+    return require_array("eigenvalues", eigenvalues, shape=(None,), least=least, most=MOST)
+
+
+def checked_spectrum(
+    eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
+) -> tuple[FloatArray, float]:
+    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
+    values = checked_eigenvalues(eigenvalues)
+    least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
+    return values, require_number("step_size", step_size, least=least, most=most)
+
+
+def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
+    """Standard deviations σ and ζ, which may be 0 or infinite."""
+    sigma, zeta = require_scales(
+        zero=True,
+        infinite=True,
+        gradient_noise_std=gradient_noise_std,
+        label_noise_std=label_noise_std,
+    )
+    return sigma, zeta
+
+
+def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatArray:
+    return require_real(name, value, least=least, most=1)
 
 
 def _feedback(eta: float, values: FloatArray) -> float:

@@ -26,6 +26,7 @@ from privreg.theory.noisy_sgd.diffusion import WITHIN, require_records
 from privreg.theory.noisy_sgd.renyi_loss import shuffled_loss
 
 EPS = float(np.finfo(float).eps)
+Bound = Literal["reconstruction", "contraction"]
 
 
 def fixed_order_divergence(
@@ -124,98 +125,6 @@ def fixed_order_divergence(
                 pairs = _compare(covariance, moves[active], cores[active], order)
                 result[np.searchsorted(releases, k + 1), active] = pairs
     return result
-
-
-def _replacement(
-    covariance: FloatArray,
-    mean: FloatArray,
-    given: tuple[FloatArray, float],
-    other: tuple[FloatArray, float],
-    step: float,
-    shrink: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Rows (mean shift, four factors) and core of the change that the replacement makes."""
-    moves = np.zeros((5, mean.size))
-    core = np.zeros((4, 4))
-    for slot, (sign, (row, label)) in enumerate(((-1.0, given), (1.0, other))):
-        image = covariance @ row
-        moves[0] -= sign * step * row * (row @ mean - label)
-        moves[1 + 2 * slot], moves[2 + 2 * slot] = row, image
-        corner, side = step**2 * (row @ image), -step * shrink
-        block = np.array([[corner, side], [side, 0.0]])
-        core[2 * slot : 2 * slot + 2, 2 * slot : 2 * slot + 2] = sign * block
-    return moves, core
-
-
-def _compare(
-    covariance: FloatArray, moves: FloatArray, cores: FloatArray, order: float
-) -> FloatArray:
-    """Both divergences of each change of a law with this covariance, (p, 2)."""
-    from scipy.linalg import solve_triangular
-
-    dimension = covariance.shape[0]
-    given = diagonal_matrix(np.ones(dimension))
-    pairs = []
-    try:
-        factor = np.linalg.cholesky(covariance)
-        # What of a variance the other coordinates do not tell must stand out of its rounding.
-        if np.min(np.diag(factor) ** 2 / np.diag(covariance)) < dimension * EPS / RELATIVE:
-            raise np.linalg.LinAlgError
-        # White coordinates make the given covariance the identity, the other a low-rank update.
-        white = solve_triangular(factor, moves.reshape(-1, dimension).T, lower=True)
-        for p, core in enumerate(cores):
-            shift, factors = white[:, 5 * p], white[:, 5 * p + 1 : 5 * p + 5]
-            other = LowRankUpdate(given.diagonal, factors, core)
-            both = (given, other), (other, given)
-            pairs.append([renyi_divergence(shift, *laws, order=order) for laws in both])
-    except (ValueError, np.linalg.LinAlgError):
-        raise ValueError(
-            "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws that "
-            "double precision can compute with, got others"
-        ) from None
-    return np.array(pairs)
-
-
-@nb.njit(cache=True, nogil=True)
-def _propagate(
-    moves: FloatArray, active: NDArray[np.bool_], row: FloatArray, step: float, shrink: float
-) -> None:
-    """Apply (shrink I - step a aᵀ) to every carried direction."""
-    for p in range(moves.shape[0]):
-        if not active[p]:
-            continue
-        for r in range(moves.shape[1]):
-            vector = moves[p, r]
-            total = step * inner_product(row, vector)
-            for i in range(row.size):
-                vector[i] = shrink * vector[i] - total * row[i]
-
-
-@nb.njit(cache=True, nogil=True)
-def _advance(
-    covariance: FloatArray,
-    image: FloatArray,
-    row: FloatArray,
-    step: float,
-    shrink: float,
-    noise: float,
-) -> None:
-    """V <- C V C + noise I in place; only products with one vector are formed."""
-    dimension = row.size
-    kappa = 0.0
-    for i in range(dimension):
-        image[i] = inner_product(covariance[i], row)
-        kappa += image[i] * row[i]
-    for i in range(dimension):
-        line = covariance[i]
-        own = step * step * kappa * row[i] - step * shrink * image[i]
-        other = -step * shrink * row[i]
-        for j in range(dimension):
-            line[j] = shrink * shrink * line[j] + own * row[j] + other * image[j]
-        line[i] += noise
-
-
-Bound = Literal["reconstruction", "contraction"]
 
 
 def shuffled_hidden_state_loss(
@@ -324,3 +233,92 @@ def hidden_state_divergence(
     # In two factors: the power alone may be too small for a double.
     root = np.exp(0.5 * log_square * later)
     return np.asarray(single_step * root * root * ratio)
+
+
+def _replacement(
+    covariance: FloatArray,
+    mean: FloatArray,
+    given: tuple[FloatArray, float],
+    other: tuple[FloatArray, float],
+    step: float,
+    shrink: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Rows (mean shift, four factors) and core of the change that the replacement makes."""
+    moves = np.zeros((5, mean.size))
+    core = np.zeros((4, 4))
+    for slot, (sign, (row, label)) in enumerate(((-1.0, given), (1.0, other))):
+        image = covariance @ row
+        moves[0] -= sign * step * row * (row @ mean - label)
+        moves[1 + 2 * slot], moves[2 + 2 * slot] = row, image
+        corner, side = step**2 * (row @ image), -step * shrink
+        block = np.array([[corner, side], [side, 0.0]])
+        core[2 * slot : 2 * slot + 2, 2 * slot : 2 * slot + 2] = sign * block
+    return moves, core
+
+
+def _compare(
+    covariance: FloatArray, moves: FloatArray, cores: FloatArray, order: float
+) -> FloatArray:
+    """Both divergences of each change of a law with this covariance, (p, 2)."""
+    from scipy.linalg import solve_triangular
+
+    dimension = covariance.shape[0]
+    given = diagonal_matrix(np.ones(dimension))
+    pairs = []
+    try:
+        factor = np.linalg.cholesky(covariance)
+        # What of a variance the other coordinates do not tell must stand out of its rounding.
+        if np.min(np.diag(factor) ** 2 / np.diag(covariance)) < dimension * EPS / RELATIVE:
+            raise np.linalg.LinAlgError
+        # White coordinates make the given covariance the identity, the other a low-rank update.
+        white = solve_triangular(factor, moves.reshape(-1, dimension).T, lower=True)
+        for p, core in enumerate(cores):
+            shift, factors = white[:, 5 * p], white[:, 5 * p + 1 : 5 * p + 5]
+            other = LowRankUpdate(given.diagonal, factors, core)
+            both = (given, other), (other, given)
+            pairs.append([renyi_divergence(shift, *laws, order=order) for laws in both])
+    except (ValueError, np.linalg.LinAlgError):
+        raise ValueError(
+            "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws that "
+            "double precision can compute with, got others"
+        ) from None
+    return np.array(pairs)
+
+
+@nb.njit(cache=True, nogil=True)
+def _propagate(
+    moves: FloatArray, active: NDArray[np.bool_], row: FloatArray, step: float, shrink: float
+) -> None:
+    """Apply (shrink I - step a aᵀ) to every carried direction."""
+    for p in range(moves.shape[0]):
+        if not active[p]:
+            continue
+        for r in range(moves.shape[1]):
+            vector = moves[p, r]
+            total = step * inner_product(row, vector)
+            for i in range(row.size):
+                vector[i] = shrink * vector[i] - total * row[i]
+
+
+@nb.njit(cache=True, nogil=True)
+def _advance(
+    covariance: FloatArray,
+    image: FloatArray,
+    row: FloatArray,
+    step: float,
+    shrink: float,
+    noise: float,
+) -> None:
+    """V <- C V C + noise I in place; only products with one vector are formed."""
+    dimension = row.size
+    kappa = 0.0
+    for i in range(dimension):
+        image[i] = inner_product(covariance[i], row)
+        kappa += image[i] * row[i]
+    for i in range(dimension):
+        line = covariance[i]
+        own = step * step * kappa * row[i] - step * shrink * image[i]
+        other = -step * shrink * row[i]
+        for j in range(dimension):
+            line[j] = shrink * shrink * line[j] + own * row[j] + other * image[j]
+        line[i] += noise

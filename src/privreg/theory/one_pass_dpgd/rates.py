@@ -116,23 +116,6 @@ def least_risk(
     return float(initial * math.exp(-(depth[at - 1] + inside * (depth[at] - depth[at - 1]))))
 
 
-def _descent_times(
-    initial: float, reach: float, clip_constant: float, label_noise_std: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
-    depth = np.linspace(0.0, reach, 20001)
-    risk = initial * np.exp(-depth)
-    ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))
-    density = variance_of(ratio) * (risk + label_noise_std**2 / 2)
-    density /= risk * descent_of(ratio) ** 2
-    # Log-linear pieces: the integrand grows like 1 / risk towards the end.
-    growth = np.log(density[1:] / density[:-1])
-    pieces = np.where(
-        np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
-    )
-    return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
-
-
 @dataclass(frozen=True)
 class OptimalExponent:
     r"""Scaling of the optimally tuned risk, :math:`\mathcal R \asymp \gamma^h`.
@@ -283,20 +266,6 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     return min(1.0, 2 * (1 - privacy_power) * decay / (decay + max(spectrum_power, 0.0)))
 
 
-def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
-    product = spectrum_power * (schedule_power + 1)
-    return product > 2 or math.isclose(product, 2)
-
-
-def _check(
-    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float = 0.0
-) -> None:
-    phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
-    require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
-    require_number("schedule_power", schedule_power, least=0, most=MOST)
-    require_number("privacy_power", privacy_power, least=-MOST, below=1)
-
-
 def private_bound(
     *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
 ) -> FloatArray:
@@ -353,3 +322,34 @@ def statistical_bound(
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
     noise, greatest = require_scales(label_noise_std=label_noise_std, largest=largest)
     return np.asarray(noise**2 * gamma / (8 * greatest))
+
+
+def _descent_times(
+    initial: float, reach: float, clip_constant: float, label_noise_std: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
+    depth = np.linspace(0.0, reach, 20001)
+    risk = initial * np.exp(-depth)
+    ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))
+    density = variance_of(ratio) * (risk + label_noise_std**2 / 2)
+    density /= risk * descent_of(ratio) ** 2
+    # Log-linear pieces: the integrand grows like 1 / risk towards the end.
+    growth = np.log(density[1:] / density[:-1])
+    pieces = np.where(
+        np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
+    )
+    return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
+
+
+def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
+    product = spectrum_power * (schedule_power + 1)
+    return product > 2 or math.isclose(product, 2)
+
+
+def _check(
+    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float = 0.0
+) -> None:
+    phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
+    require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
+    require_number("schedule_power", schedule_power, least=0, most=MOST)
+    require_number("privacy_power", privacy_power, least=-MOST, below=1)

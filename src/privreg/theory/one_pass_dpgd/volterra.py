@@ -53,6 +53,8 @@ _ENDS = np.append(0.0, 0.5 ** np.arange(140.0, -1.0, -1.0))
 GRADED_POINTS = (_ENDS[:-1, None] + np.diff(_ENDS)[:, None] * (_POINTS + 1) / 2).ravel()
 GRADED_WEIGHTS = (np.diff(_ENDS)[:, None] * _WEIGHTS / 2).ravel()
 Kernel = Callable[[ArrayLike], FloatArray]
+Form = Literal["corrected", "printed"]
+DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
 
 
 @dataclass(frozen=True)
@@ -213,41 +215,6 @@ def solve(
     return require_answer("kernels, schedule and times", risk)
 
 
-def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
-    """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
-    widths = ago[:-1] - ago[1:]
-    whole = antiderivative(ago)
-    lengths = np.where(widths > 0, widths, 1.0)
-    exact, middle = np.diff(whole) / (2 * lengths), kernel((ago[:-1] + ago[1:]) / 2)
-    # A difference of nearly equal values would lose the digits that the midpoint keeps.
-    narrow = widths < 1e-5 * (1 + ago[1:])
-    found = np.where(narrow, middle, exact)
-    larger = np.maximum(exact, middle)
-    apart = (np.abs(exact - middle) > AGREEMENT * larger) & (widths > 0)
-    if np.any(apart):
-        lost = 16 * np.finfo(float).eps * whole[1:] / (2 * lengths) > AGREEMENT * larger
-        found = np.where(apart, exact, found)
-        for at in np.flatnonzero(apart & lost):
-            mean = GRADED_WEIGHTS @ kernel(ago[at + 1] + widths[at] * GRADED_POINTS)
-            near = abs(mean - middle[at]) <= AGREEMENT * mean
-            found[at] = middle[at] if near else mean
-    return found
-
-
-def _scaled_incomplete_gamma(order: float, z: FloatArray) -> FloatArray:
-    """Lower incomplete gamma function over z^order, finite at 0."""
-    small = z < 1e-3
-    near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
-    series = 1 / order + near * (
-        -1 / (order + 1) + near * (1 / (2 * order + 4) + near * (-1 / (6 * order + 18)))
-    )
-    return np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
-
-
-Form = Literal["corrected", "printed"]
-DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
-
-
 def risk_path(
     model: LinearModel,
     schedule: Schedule,
@@ -319,6 +286,37 @@ def risk_path(
         found,
     )
     return require_answer("schedule and clip_constant", found)
+
+
+def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
+    """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
+    widths = ago[:-1] - ago[1:]
+    whole = antiderivative(ago)
+    lengths = np.where(widths > 0, widths, 1.0)
+    exact, middle = np.diff(whole) / (2 * lengths), kernel((ago[:-1] + ago[1:]) / 2)
+    # A difference of nearly equal values would lose the digits that the midpoint keeps.
+    narrow = widths < 1e-5 * (1 + ago[1:])
+    found = np.where(narrow, middle, exact)
+    larger = np.maximum(exact, middle)
+    apart = (np.abs(exact - middle) > AGREEMENT * larger) & (widths > 0)
+    if np.any(apart):
+        lost = 16 * np.finfo(float).eps * whole[1:] / (2 * lengths) > AGREEMENT * larger
+        found = np.where(apart, exact, found)
+        for at in np.flatnonzero(apart & lost):
+            mean = GRADED_WEIGHTS @ kernel(ago[at + 1] + widths[at] * GRADED_POINTS)
+            near = abs(mean - middle[at]) <= AGREEMENT * mean
+            found[at] = middle[at] if near else mean
+    return found
+
+
+def _scaled_incomplete_gamma(order: float, z: FloatArray) -> FloatArray:
+    """Lower incomplete gamma function over z^order, finite at 0."""
+    small = z < 1e-3
+    near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
+    series = 1 / order + near * (
+        -1 / (order + 1) + near * (1 / (2 * order + 4) + near * (-1 / (6 * order + 18)))
+    )
+    return np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
 
 
 @njit(cache=True, nogil=True)
