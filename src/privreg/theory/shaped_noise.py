@@ -92,7 +92,7 @@ def sgd_risk(
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     offset = _along("target", target, lam, least=-MOST)
-    zeta = require_scale("label_noise_std", label_noise_std, zero=True)
+    label_noise_std = require_scale("label_noise_std", label_noise_std, zero=True)
     moments = np.stack([offset**2, np.zeros_like(lam)])
     # Label noise of deviation 1.
     source = np.stack([np.zeros_like(lam), eta**2 * lam])
@@ -105,7 +105,7 @@ def sgd_risk(
             cross = (1 - eta * lam) * cross + moments
             squares += 2 * cross - moments
         bias, label = squares @ lam / (2 * size**2)
-        bias, label = _finite_or_infinite(np.array([bias, zeta**2 * float(label)]))
+        bias, label = _finite_or_infinite(np.array([bias, label_noise_std**2 * float(label)]))
     return RiskParts(float(bias), float(label))
 
 
@@ -497,7 +497,7 @@ def general_bound(
     if np.any(np.diff(lam) > 0) or lam[-1] < LEAST:
         raise ValueError(f"eigenvalues must be non-increasing, from {LEAST:g} on, got others")
     start, shape = _along("target", target, lam, least=-MOST), _along("covariance", covariance, lam)
-    tau, psi, zeta = require_scales(
+    tau, psi, label_noise_std = require_scales(
         zero=True,
         noise_multiplier=noise_multiplier,
         clip_norm=clip_norm,
@@ -517,7 +517,7 @@ def general_bound(
     q_of_target = np.cumsum(weight) + horizon * _tail(lam * weight)
     bias += q_of_target / (horizon * margin) * spread
     q_of_h = np.cumsum(lam) + horizon * _tail(lam**2)
-    variance = zeta**2 * ((1 + eta * q_of_h) * spread)
+    variance = label_noise_std**2 * ((1 + eta * q_of_h) * spread)
     along = eta * np.sum(lam * shape)
     clipped = psi**2 + (psi**2) ** 2 + 1
     q_of_g = along * q_of_q + clipped * (np.cumsum(shape) + horizon * _tail(lam * shape))
