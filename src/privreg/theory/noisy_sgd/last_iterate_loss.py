@@ -100,7 +100,7 @@ def fixed_order_divergence(
         raise ValueError(
             f"release_steps must be ascending within [1, {count}], got {short(releases)}"
         )
-    # Without noise, or at order 0, there is no law to compare.
+    # The comparison itself refuses no noise and order 0.
     std, ridge, order = require_scales(
         zero=True, gradient_noise_std=gradient_noise_std, ridge=ridge, order=order
     )
