@@ -11,13 +11,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from math import inf, isinf, prod
 from types import NoneType
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import Computed, require_callable, require_count, require_instance, short
+from privreg.checks import (
+    Computed,
+    instance_of,
+    require_count,
+    require_fields,
+    require_instance,
+    short,
+)
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -68,7 +76,7 @@ class Seeded:
     seed: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", require_count("seed", self.seed, least=0, most=inf))
+        require_fields(self, seed=partial(require_count, least=0, most=inf))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -187,9 +195,6 @@ class Diagnostic(Generic[T]):
     non_private: T
     what: str = "diagnostic"
 
-    def __post_init__(self) -> None:
-        require_instance("what", self.what, str)
-
     def __repr__(self) -> str:
         # The value stays out of logs and of notebooks that are shared.
         return f"<NOT PRIVATE: {self.what}>"
@@ -230,10 +235,9 @@ class Release(Generic[T]):
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_instance("budget", self.budget, Budget)
+        require_fields(self, budget=instance_of(Budget), assumptions=instance_of(tuple))
         if isinf(self.budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
-        require_instance("assumptions", self.assumptions, tuple)
         for text in self.assumptions:
             require_instance("assumptions", text, str)
         hidden = _diagnostic(self.value)
@@ -252,7 +256,6 @@ class Release(Generic[T]):
         ------
         Bun and Steinke (2016), Lemma 1.8.
         """
-        require_callable("function", function)
         return Release(function(self.value), self.budget, self.assumptions)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
