@@ -45,11 +45,8 @@ class LinearModel(Immutable):
 
     def __post_init__(self) -> None:
         vector = partial(require_frozen, most=MOST)
-        require_fields(
-            self,
-            eigenvalues=partial(vector, shape=(None,), least=0),
-            label_noise_std=scale_or_zero,
-        )
+        values = partial(vector, shape=(None,), least=0)
+        require_fields(self, eigenvalues=values, label_noise_std=scale_or_zero)
         require_fields(self, target=partial(vector, shape=self.eigenvalues.shape, least=-MOST))
 
     @classmethod

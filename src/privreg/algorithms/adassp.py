@@ -58,7 +58,6 @@ class ClippedSums(Immutable):
 
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums under bounds that are no smaller, which clip nothing more."""
-        # NaN is not at least anything.
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
         return made(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)

@@ -443,9 +443,7 @@ class Mechanism(Immutable):
         units of the residual. They are broadcast with the schedule's amplitudes, and flattened.
         """
         steps = step_shape(schedule, sample_size)
-        amplitude, constant = np.broadcast_arrays(
-            *(np.asarray(each, dtype=float) for each in (schedule.amplitude, clip_constant))
-        )
+        amplitude, constant = np.broadcast_arrays(schedule.amplitude, clip_constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)
         return cls(steps, noise, amplitude.ravel().copy(), norm, budget)

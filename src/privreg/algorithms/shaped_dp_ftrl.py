@@ -20,13 +20,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.algorithms.samples import Chunk, Samples, clippable_chunks, require_places, require_run
+from privreg.algorithms.samples import (
+    Chunk,
+    Samples,
+    checked_data,
+    clippable_chunks,
+    require_places,
+    require_run,
+)
 from privreg.checks import (
     MOST,
     FloatArray,
     Immutable,
     Rebuilt,
     instance_of,
+    require_array,
     require_count,
     require_each,
     require_fields,
@@ -567,9 +575,8 @@ def private_residual_scale(
     to 12 add noise only to shares below the threshold and drop those above, which would return an
     almost empty bin without privacy; here the noisy share is compared, as in the lemma.
     """
-    rows, values, point = (
-        np.asarray(each, dtype=np.float64) for each in (features, labels, parameters)
-    )
+    rows, values = checked_data(features, labels, shape=(None, None))
+    point = require_array("parameters", parameters, shape=(rows.shape[1],))
     require_rng("rng", rng)
     with np.errstate(over="ignore", invalid="ignore"):
         residuals = values - rows @ point

@@ -11,21 +11,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
 from math import inf, isinf, prod
 from types import NoneType
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import (
-    Computed,
-    instance_of,
-    require_count,
-    require_fields,
-    require_instance,
-    short,
-)
+from privreg.checks import Computed, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -76,7 +68,7 @@ class Seeded:
     seed: int
 
     def __post_init__(self) -> None:
-        require_fields(self, seed=partial(require_count, least=0, most=inf))
+        object.__setattr__(self, "seed", require_count("seed", self.seed, least=0, most=inf))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -235,7 +227,8 @@ class Release(Generic[T]):
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_fields(self, budget=instance_of(Budget), assumptions=instance_of(tuple))
+        require_instance("budget", self.budget, Budget)
+        require_instance("assumptions", self.assumptions, tuple)
         if isinf(self.budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
         for text in self.assumptions:
