@@ -27,7 +27,6 @@ from privreg.checks import (
     require_count,
     require_instance,
     require_number,
-    require_rng,
 )
 from privreg.privacy.budget import Budget, Neighbours
 
@@ -292,7 +291,6 @@ def audit_mechanism(
     >>> 0.9 < loss.mu < 1
     True
     """
-    require_rng("rng", rng)
     outputs, others = (mechanism(each, runs, rng) for each in (data, neighbour))
     loss = audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
     if loss.runs != runs:

@@ -33,6 +33,7 @@ from privreg.checks import (
     require_fields,
     require_frozen,
     require_instance,
+    require_real,
     require_rng,
     require_scales,
 )
@@ -443,6 +444,7 @@ class Mechanism(Immutable):
         units of the residual. They are broadcast with the schedule's amplitudes, and flattened.
         """
         steps = step_shape(schedule, sample_size)
+        clip_constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
         amplitude, constant = np.broadcast_arrays(schedule.amplitude, clip_constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)
