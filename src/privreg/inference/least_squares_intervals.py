@@ -169,7 +169,7 @@ def new_observations(
         grown = np.sqrt((n + p) / (n - p)) if n > p else np.inf
         half = np.where(counted > 0, quantile * grown * np.sqrt(p) / counted, np.inf)
     return NewObservations(
-        centre=points @ fit.start,
+        centre=points @ fit.robust_start,
         half_width=half,
         level=level,
         reason="" if np.isfinite(quantile) else UNSEEN,
@@ -301,9 +301,9 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=floored(shrunk.matrix, 0.02 * ratio * typical),
-        privacy=privacy_of_moved(fit, fit.parameters - fit.start, curvature, curvature_noise=noise),
+        privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
-        excess=fit.tail.excess(fit.clip_width),
+        excess=fit.tail.excess(fit.tail_clip),
         constant=constant,
         moved=moved,
         moved_noise=float(np.sqrt(moved_variance)),
@@ -316,14 +316,14 @@ def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
 
     The two fits share their rows: half of one's sampling variance stands for the difference's.
     """
-    moved = np.asarray(np.linalg.solve(fit.whitening, fit.parameters - fit.start), dtype=np.float64)
+    moved = np.asarray(np.linalg.solve(fit.whitening, fit.moved), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
-    return moved, fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
+    return moved, fit.robust_start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:
     """tr(B)/p. The scale after the warm-up is that of most rows: least squares' is no less."""
-    found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.clip_width**2
+    found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.tail_clip**2
     return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
 
 
@@ -346,7 +346,7 @@ def _along(
         law,
         curvature=curvature,
         second_moment=scaled_along(law.second_moment, unit, limited / shrunk),
-        privacy=privacy_of_moved(fit, fit.parameters - fit.start, curvature, curvature_noise=std),
+        privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=std),
         curvature_noise=std,
     )
 
