@@ -37,4 +37,4 @@ rule peers:
     message:
         "Peers: other libraries beside ours, 25 seeds"
     shell:
-        "python {input.program:q} --output {params.folder:q} > {log:q} 2>&1"
+        "python {input.program:q} {params.folder:q} > {log:q} 2>&1"
