@@ -84,10 +84,10 @@ def ratios(found: dict) -> str:
     """Squared error about the population's coefficients over that of least squares."""
     rows = []
     for _, size, epsilon, entries in cells(found, True):
-        least = min(entries[name]["ratio"][0] for name in PRIVATE)
-        shown = [plus_minus(entries[name]["ratio"]) for name in PRIVATE]
-        bold = [entries[name]["ratio"][0] == least for name in PRIVATE]
-        shown = [f"**{text}**" if best else text for text, best in zip(shown, bold, strict=True)]
+        pairs = [entries[name]["ratio"] for name in PRIVATE]
+        least = min(ratio for ratio, _ in pairs)
+        bold = ["**" if ratio == least else "" for ratio, _ in pairs]
+        shown = (f"{mark}{plus_minus(pair)}{mark}" for mark, pair in zip(bold, pairs, strict=True))
         rows.append([size, epsilon, *shown])
     return table([*FIRST, *PRIVATE], rows)
 

@@ -29,7 +29,7 @@ rule peers:
         runtime=lambda wildcards, attempt: 30 * attempt,
     params:
         code=code_of(
-            "reproduction.studies.compared_methods",
+            "privreg.estimators.linear_regression",
             "reproduction.studies.compared_tables",
             "privreg.data",
         ),
