@@ -1,9 +1,9 @@
 """Private linear regressions of other libraries beside ours: `make peers`.
 
 Environments of their own below build/peers, since versions conflict; the same tables, bounds and
-budgets for all; each fits in a process of its own that holds no held-out row. Writes
-build/peers/measured.json and comparison.png, and the marked parts of docs/comparison.md; or, into
-another folder that is named, the same with the parts as tables.md.
+budgets for all; each fits in a process of its own that holds no held-out row of a split table.
+Writes build/peers/measured.json and comparison.png, and the marked parts of docs/comparison.md; or,
+into another folder that is named, the same with the parts as tables.md.
 """
 
 from __future__ import annotations
