@@ -601,6 +601,7 @@ def identity_threshold(decay: Number) -> Number:
 
 def designed_threshold(decay: Number) -> Number:
     """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    require_number("decay", float(decay), above=1)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
 
 

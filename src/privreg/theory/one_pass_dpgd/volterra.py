@@ -24,6 +24,7 @@ from scipy.special import gamma, gammainc
 from privreg.checks import (
     FloatArray,
     require_answer,
+    require_choice,
     require_counts,
     require_number,
     warn_beyond,
@@ -259,6 +260,7 @@ def risk_path(
     bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it agrees neither
     with its own equation (C.9) nor with (4.7).
     """
+    require_choice("form", form, DRIFTS)
     sizes = sample_size, sample_size if steps is None else steps
     sample_size, count = require_counts("sample_size and steps", sizes).tolist()
     zcdp_root, clip_constant, amplitude = require_scalars(
