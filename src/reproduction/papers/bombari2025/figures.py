@@ -151,7 +151,7 @@ def fig8(mnist: Dataset, housing: Dataset) -> Figure:
         stability = f"at most {excluded} of {data.sizes['trial']} runs" if excluded else "no run"
         spread = f"{float(data.loss_spread.min()):.2g} to {float(data.loss_spread.max()):.2g}"
         panel.set(
-            title=f"{title}\n{stability} left out, sd of a run {spread}",
+            title=f"{title}\n{stability} left out, sd {spread}",
             xlabel="training samples $n$",
             xscale="log",
             yscale="log",
