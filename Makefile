@@ -78,8 +78,8 @@ peers: setup
 	python benchmarks/peers/run.py
 
 picture: setup
-	snakemake results/figures/brown2024/fig5.png
-	cp results/figures/brown2024/fig5.png docs/picture.png
+	snakemake results/figures/brown2024/fig1.png
+	cp results/figures/brown2024/fig1.png docs/picture.png
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)
