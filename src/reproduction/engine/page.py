@@ -188,6 +188,46 @@ def _cost(benchmarks: Path, paper: str) -> str:
     return f"{len(jobs)} jobs took {minutes:.2g} min one after the other, at most {memory:.0f} MB"
 
 
+# Index by place, from `Theorem 4, equations (6.4)-(6.6)`
+
+ORDER = (
+    "Theorem", "Corollary", "Proposition", "Lemma", "Claim", "Fact", "Property", "Conjecture",
+    "Remark", "Definition", "Condition", "Assumption", "Algorithm", "Figure", "Table", "Equation",
+    "Section", "Appendix",
+)  # fmt: skip
+COUNT = r"(?:[A-Z]\.)?\d+(?:\.\d+)*(?:\([a-z]\))?|[A-Z]\b(?:\.\d+)*"
+RANGE = re.compile(rf"({COUNT})(?:-({COUNT}))?")
+NAMED = re.compile(
+    rf"\b({'|'.join(name[:-1] for name in ORDER)})(?:[a-z]s?|ies|ces)\s"
+    rf"((?:{COUNT})(?:(?:, | and |, and |-)(?:{COUNT}))*)",
+    re.IGNORECASE,
+)
+EQUATIONS = re.compile(r"\(((?:[A-Z]\.)?\d[.\d]*)\)(?:(?:-| to )\(([A-Z\d.]+)\))?")
+
+
+def places(where: str) -> list[str]:
+    """Numbered places that a text names, each of a range by itself, or the text.
+
+    Examples
+    --------
+    >>> places("Lemmas 2 and A.1, proof of equations (6.4)-(6.6)")
+    ['Lemma 2', 'Lemma A.1', 'Equation (6.4)', 'Equation (6.5)', 'Equation (6.6)']
+    """
+    found = []
+    for word, listed in NAMED.findall(where):
+        name = next(each for each in ORDER if each.startswith(word.capitalize()))
+        found += [f"{name} {one}" for ends in RANGE.findall(listed) for one in _between(*ends)]
+    for ends in EQUATIONS.findall(where):
+        found += [f"Equation ({one})" for one in _between(*ends)]
+    return found or [where]
+
+
+def _between(first: str, last: str) -> list[str]:
+    head, dot, at = first.rpartition(".")
+    final = last.rpartition(".")[2]
+    return [f"{head}{dot}{i}" for i in range(int(at), int(final) + 1)] if last else [first]
+
+
 # A check as a picture
 
 WIDTH = 340

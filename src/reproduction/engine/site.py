@@ -13,9 +13,8 @@ from typing import Any
 
 from privreg.data import NAMES
 from reproduction.engine.config import read_configuration
-from reproduction.engine.ledger import read_ledger
 from reproduction.engine.recipe import Variables, structure
-from reproduction.engine.registry import STAGE_OF, Recipe, citation
+from reproduction.engine.registry import STAGE_OF, Recipe
 
 FORMULA = re.compile(r"^\.\. math::(.*)\n+((?: {4}.*\n?|\n)*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
@@ -26,16 +25,11 @@ ABOUT = """The variables of each artifact and their coordinates. A
 name in the last column is the variable that holds the standard error. Experiments of the same
 variables share a table. The shards of a simulation, `<experiment>/<shard>.nc`, hold what its trials
 found before they are summarised."""
+DATA = """Real tables that experiments use; all other data are synthetic. A file is taken from the
+folder that `PRIVREG_DATA` names or from a mirror ([configuration](configuration.md)), and only if
+it has this SHA-256; in text files, line ends do not count. Without it, a [bundled
+table](workflow.md#data) stands in."""
 HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|---|---|"
-
-
-def coverage_page(paper: str, config: Path = Path("config")) -> str:
-    """What of a paper is judged, with the verdicts that its ledger expects, as Markdown."""
-    from reproduction.engine.ledger import load_coverage, render_coverage
-
-    ledger = read_ledger(config / "claims" / paper, paper)
-    items = load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
-    return render_coverage(items, ledger, title=citation(paper).title)
 
 
 def parameters_page(config: Path = Path("config")) -> str:
@@ -118,21 +112,24 @@ def _table(coordinates: Variables, held: Variables) -> str:
     return "\n".join(rows)
 
 
-def data_page() -> str:
-    """Every data set: what it is, its rows, and the version of each file as its SHA-256."""
-    parts = [
-        "# Data sets",
-        "A file is taken from the folder that `PRIVREG_DATA` names or from a mirror "
-        "([configuration](configuration.md)), and only if it has this SHA-256. A file of text is "
-        "compared with its line ends made alike.",
-    ]
+def data_page(config: Path = Path("config")) -> str:
+    """Every data set: what it is, who uses it, and the version of each file as its SHA-256."""
+    parts = ["# Data sets", DATA]
+    blocks = read_configuration(config).blocks.items()
     for name in NAMES:
         source = import_module(f"privreg.data.{name}")
         train, test = source.ROWS
+        used = [
+            f"`{key}/{experiment}`"
+            for key, block in blocks
+            for experiment, about in block.experiments.items()
+            if about.parameters.get("dataset") == name
+        ]
         rows = [f"| `{file.path}` | `{file.sha256}` |" for file in source.FILES]
         parts += [
             f"## {name}",
-            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing.",
+            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing. "
+            f"Used by {', '.join(used) or 'no experiment as configured'}.",
             "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
         ]
     return "\n\n".join(parts) + "\n"
