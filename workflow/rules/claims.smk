@@ -1,9 +1,9 @@
 # Needs   config/claims/<paper>/<topic>.yaml and the artifacts that its entries name.
 # Makes   verdicts/<paper>.json; claims/<paper>/<entry>.json on demand;
-#         claims.csv and .json, findings.csv; index.html; entries/<paper>/<entry>.html; gate.txt;
+#         claims.csv and .json, findings.csv; index.html, gallery.html, entries/<paper>/<entry>.html; gate.txt;
 #         the studies' own in studies/; falsified/<paper>/<version>.json and falsified.txt
 # Steps   judge the entries, one job for all of a paper, which always succeeds; join the verdicts of
-#         the papers; show them beside the figures; fail on a verdict that is not the expected one.
+#         the papers; show them and the figures; fail on a verdict that is not the expected one.
 
 
 rule judge:
@@ -78,7 +78,7 @@ rule ledger:
 
 
 rule page:
-    """Show the ledger beside the figures, with the costs that this run measured."""
+    """Show the ledger and the figures, with the costs that this run measured."""
     input:
         ledger=f"{ROOT}/{{book}}claims.json",
         images=lambda w: [
@@ -90,6 +90,7 @@ rule page:
             caption="../report/claims.rst",
             category="Ledger",
         ),
+        gallery=f"{ROOT}/{{book}}gallery.html",
         entries=directory(f"{ROOT}/{{book}}entries"),
     log:
         f"{ROOT}/logs/{{book}}page.log",
@@ -105,6 +106,7 @@ rule page:
         code=code_of("reproduction.engine.page"),
         templates=digest_of_folder(HERE / "src/reproduction/engine/templates"),
         drawings=lambda w: plan.described(*plan.keys(w.book)),
+        coverage=lambda w: plan.coverage(*plan.keys(w.book)),
         benchmarks=f"{ROOT}/benchmarks",
     message:
         "Page of the ledger"

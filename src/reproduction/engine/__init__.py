@@ -1,1 +1,1 @@
-"""What a recipe is written with: Datasets, typed parameters, trials, summaries, figures."""
+"""Tools for writing recipes: Datasets, typed parameters, trials, summaries, figures."""

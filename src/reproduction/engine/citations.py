@@ -1,4 +1,4 @@
-"""What a paper is called and where it is found."""
+"""Citation: a paper's title, authors, year, address and subject."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Citation:
-    """A paper's bibliographic data."""
+    """A paper's bibliographic data, and what it is about in a plain sentence."""
 
     title: str
     authors: str
     year: int
     arxiv: str | None = None
+    about: str = ""
 
     @property
     def url(self) -> str:

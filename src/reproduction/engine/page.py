@@ -1,4 +1,7 @@
-"""The ledger's page and a page for each entry and finding: HTML files that need no network."""
+"""HTML pages of the ledger: results, gallery, index by place, and one for each entry and finding.
+
+They need no network. Pages of entries and findings hold their pictures, to be sent alone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ import html
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +34,20 @@ from reproduction.engine.verdicts import (
 FloatArray = NDArray[np.float64]
 
 TEMPLATES = Path(__file__).parent / "templates"
+LARGEST = 640, 2000  # width and height of an image in pixels
 SIGNS = {
     "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
     "untested": "–", "passed": "✓", "failed": "✕",
 }  # fmt: skip
 MEANINGS = {
-    "reproduced": "the evidence bears it out",
+    "reproduced": "the evidence supports it",
     "contradicted": "the evidence refutes it",
-    "depends on our choice": "the paper leaves something open with which the verdict turns",
-    "inconclusive": "too noisy to say",
-    "untested": "no evidence of the paper's own kind",
+    "depends on our choice": "the paper leaves a choice open, and the verdict changes with it",
+    "inconclusive": "the noise is too large to decide",
+    "untested": "the data that it needs are not available",
 }
 SEVERITY_MEANINGS = {
-    "conclusion": "what is concluded is not so",
+    "conclusion": "the conclusion does not hold as stated",
     "hypothesis": "a hypothesis must be added or replaced",
     "constant": "a number changes, no rate does",
     "typo": "no argument changes",
@@ -54,16 +57,18 @@ SEVERITY_MEANINGS = {
 def render(
     book: Book,
     *,
-    papers: Mapping[str, Mapping[str, str]],
+    papers: Mapping[str, Mapping[str, Any]],
     drawings: Mapping[str, Mapping[str, Any]],
     images: Mapping[tuple[str, str], bytes],
-    benchmarks: Path | None = None,
+    coverage: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    results: Path = Path("results"),
     made_by: str = "",
 ) -> Iterator[tuple[str, str]]:
-    """Addresses and HTML: `index.html`, then `entries/<paper>/<id>.html` of entries and findings.
+    """Addresses and HTML: `index.html`, `gallery.html`, and what is below `entries/`.
 
-    `papers` has titles, authors and addresses by citation key; `drawings` captions, artifacts and
-    parameters by key and name; `images` PNGs by both; `benchmarks` is Snakemake's folder of them.
+    `papers` has bibliographic data by citation key; `drawings` captions, artifacts and parameters
+    by key and name; `images` PNGs by both; `coverage` what no entry's place says of a paper's;
+    `results` is the folder of all results, for the commands that rebuild them and their costs.
     """
     is_studies = book.papers == ["studies"]
     by_key = {record.key: record for record in book.records}
@@ -72,32 +77,35 @@ def render(
         "by_key": by_key,
         "papers": papers,
         "drawings": drawings,
+        "images": {name: _embedded(image) for name, image in images.items()},
+        "results": results.as_posix(),
         "made_by": made_by,
         "is_studies": is_studies,
-        "heading": "The studies" if is_studies else "The ledger",
+        "heading": "Tests of the library" if is_studies else "Results of the papers",
+        "is_small": any(record.scale == "quick" for record in book.records),
         "summary": summary(book),
-        "chapters": [_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
-        "costs": {paper: benchmarks and _cost(benchmarks, paper) for paper in book.papers},
-        "css": _source("page.css"),
-        "script": _source("page.js"),
+        "costs": {paper: _cost(results / "benchmarks", paper) for paper in book.papers},
+        "indices": {p: _by_place(book, p, (coverage or {}).get(p, ())) for p in book.papers},
     }
-    page, entry = (
-        _templates(
-            shared
-            | {"images": _embedded(images, width=width), "home": home}
-            | {"root": f"{home}../" if is_studies else home}
-        ).get_template(name)
-        for name, width, home in (("page.html", 1100, ""), ("entry.html", 640, "../../"))
-    )
-    yield "index.html", page.render()
-    for record in book.records:
-        yield _address(record), entry.render(entry=record, finding=None, records=[record])
-    for finding in book.findings:
-        records = [by_key[f"{finding.paper}-{name}"] for name in finding.shown_by]
-        yield _address(finding), entry.render(entry=finding, finding=finding, records=records)
+
+    def template(name: str, home: str = "") -> jinja2.Template:
+        root = f"{home}../" if is_studies else home
+        return _environment(shared | {"home": home, "root": root}).get_template(name)
+
+    yield "index.html", template("page.html").render()
+    yield "gallery.html", template("gallery.html").render()
+    if book.statements:
+        yield "entries/index.html", template("places.html", "../").render()
+    entry = template("entry.html", "../../")
+    entries: list[Record | FindingRecord] = [*book.records, *book.findings]
+    for each in entries:
+        finding = each if isinstance(each, FindingRecord) else None
+        shown = [by_key[f"{each.paper}-{name}"] for name in finding.shown_by] if finding else [each]
+        text = entry.render(entry=each, finding=finding, records=shown)
+        yield f"entries/{each.paper}/{each.id}.html", text
 
 
-def _templates(shared: dict[str, Any]) -> jinja2.Environment:
+def _environment(shared: dict[str, Any]) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -109,6 +117,7 @@ def _templates(shared: dict[str, Any]) -> jinja2.Environment:
         "number": number,
         "series": series,
         "typeset": typeset,
+        "first_sentence": lambda text: re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0],
         # A name for a class, and an address that is none of javascript.
         "slug": lambda text: text.replace(" ", "-"),
         "web_address": lambda text: text if re.match("https?://", text) else "",
@@ -125,52 +134,18 @@ def _templates(shared: dict[str, Any]) -> jinja2.Environment:
     return environment
 
 
-def _source(name: str) -> Markup:
-    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-def _address(entry: Record | FindingRecord) -> str:
-    return f"entries/{entry.paper}/{entry.id}.html"
-
-
-def _chapter(book: Book, paper: str, drawings: Mapping[str, Any]) -> dict[str, Any]:
-    """A paper's topics, each with its entries by the figure that they look at."""
-    drawn: set[str | None] = set()
-    topics = []
-    for topic in book.topics:
-        if topic.paper == paper:
-            by_figure: dict[str | None, list[Record]] = {}
-            for record in book.records:
-                if (record.paper, record.topic) == (paper, topic.name):
-                    by_figure.setdefault(record.figure, []).append(record)
-            groups = [(name, name not in drawn, found) for name, found in by_figure.items()]
-            topics.append((topic, groups))
-            drawn |= by_figure.keys()
-    rest = [name for name in drawings if name not in drawn]
-    return {"paper": paper, "topics": topics, "rest": rest}
-
-
-def _embedded(
-    images: Mapping[tuple[str, str], bytes], *, width: int
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """Images that are at most this wide, with a palette, as addresses that hold them."""
+def _embedded(image: bytes) -> dict[str, Any]:
+    """A PNG of a limited width, with a palette, as an address that holds it."""
     from PIL import Image
 
-    def embedded(image: bytes) -> dict[str, Any]:
-        picture = Image.open(io.BytesIO(image)).convert("RGB")
-        if picture.width > width:
-            height = round(picture.height * width / picture.width)
-            picture = picture.resize((width, height), Image.Resampling.LANCZOS)
-        stream = io.BytesIO()
-        # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
-        drawn = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        drawn.save(stream, "PNG", optimize=True)
-        address = "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
-        return {"address": address, "width": picture.width, "height": picture.height}
-
-    # The page comes last and alone, and encoding is half of its work.
-    with ThreadPoolExecutor(2) as threads:
-        return dict(zip(images, threads.map(embedded, images.values()), strict=True))
+    picture = Image.open(io.BytesIO(image)).convert("RGB")
+    picture.thumbnail(LARGEST, Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
+    drawn = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    drawn.save(stream, "PNG", optimize=True)
+    address = "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
+    return {"address": address, "width": picture.width, "height": picture.height}
 
 
 def _cost(benchmarks: Path, paper: str) -> str:
@@ -219,13 +194,36 @@ def places(where: str) -> list[str]:
         found += [f"{name} {one}" for ends in RANGE.findall(listed) for one in _between(*ends)]
     for ends in EQUATIONS.findall(where):
         found += [f"Equation ({one})" for one in _between(*ends)]
-    return found or [where]
+    return [*dict.fromkeys(found)] or [where]
 
 
 def _between(first: str, last: str) -> list[str]:
     head, dot, at = first.rpartition(".")
     final = last.rpartition(".")[2]
     return [f"{head}{dot}{i}" for i in range(int(at), int(final) + 1)] if last else [first]
+
+
+def _by_place(
+    book: Book, paper: str, items: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, list[Any]]]:
+    """Entries, findings and what coverage says of each place, in the order of their numbers."""
+    listed = [
+        *(("records", each.where or "", each) for each in book.statements if each.paper == paper),
+        *(("findings", "; ".join(f.places), f) for f in book.findings if f.paper == paper),
+        *(("notes", item["item"], item) for item in items),
+    ]
+    found: dict[str, dict[str, list[Any]]] = {}
+    for kind, where, each in listed:
+        for place in places(where):
+            found.setdefault(place, {"records": [], "findings": [], "notes": []})[kind].append(each)
+
+    def order(place: str) -> tuple[Any, ...]:
+        name, _, numbers = place.partition(" ")
+        parts = re.findall(r"\d+|[A-Za-z]", numbers)
+        rank = ORDER.index(name) if name in ORDER else len(ORDER)
+        return rank, [(not part.isdigit(), part.zfill(9)) for part in parts]
+
+    return {place: found[place] for place in sorted(found, key=order)}
 
 
 # A check as a picture

@@ -16,7 +16,7 @@ from privreg import data
 from reproduction.engine.code import code_of
 from reproduction.engine.config import Drawing, Experiment, read_configuration
 from reproduction.engine.falsify import touched, wrong_versions
-from reproduction.engine.ledger import Ledger, read_ledger, topic_files
+from reproduction.engine.ledger import Ledger, load_coverage, read_ledger, topic_files
 from reproduction.engine.parameters import ConfigError, Strict, choose, validate
 from reproduction.engine.recipe import structure
 from reproduction.engine.registry import STAGE_OF, STUDIES, Recipe, drawings, package
@@ -183,6 +183,14 @@ class Plan:
                         },
                     }
         return found
+
+    def coverage(self, *keys: str) -> dict[str, list[dict[str, Any]]]:
+        """What no entry's place says of the coverage of papers, for the page."""
+        return {
+            key: [item.model_dump() for item in load_coverage(path, self.ledgers[key])]
+            for key in keys
+            for path in self.folder.glob(f"coverage/{key}.yaml")
+        }
 
     def ledger_files(self, *keys: str) -> list[str]:
         """Files of the ledgers of papers or of the studies.

@@ -1,4 +1,4 @@
-"""What the parameters of a recipe may be, each by its meaning and stated once.
+"""Types of a recipe's parameters, each with its meaning and bounds, stated once.
 
 A recipe says `orders: Some[RenyiOrder]`; the bounds, the words of a refusal and the JSON schema
 follow. A type is narrowed where it is used: `dimension: Annotated[Dimension, Field(ge=2)]`. No

@@ -52,13 +52,10 @@ def citation(paper: str) -> Citation:
     return found
 
 
-def bibliography(papers: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Titles, authors and addresses by citation key."""
-    return {
-        paper: {"title": about.title, "authors": about.authors, "url": about.url}
-        for paper in papers
-        for about in [citation(paper)]
-    }
+def bibliography(papers: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Titles, authors, years, addresses and subjects by citation key."""
+    found = {paper: citation(paper) for paper in papers}
+    return {paper: {**vars(about), "url": about.url} for paper, about in found.items()}
 
 
 def seed_key(path: str) -> str:

@@ -171,7 +171,7 @@ def ledger(job: Job) -> None:
 
 
 def page(job: Job) -> None:
-    """Show the ledger beside the figures, and each entry on a page of its own."""
+    """Show the ledger, the figures, and each entry on a page of its own."""
     from reproduction.engine.page import render
 
     book = _book(job.input.ledger)
@@ -181,7 +181,8 @@ def page(job: Job) -> None:
         papers=bibliography(book.papers),
         drawings=job.params.drawings,
         images={(path.parent.name, path.stem): path.read_bytes() for path in images},
-        benchmarks=Path(job.params.benchmarks),
+        coverage=job.params.coverage,
+        results=Path(job.params.benchmarks).parent,
         made_by=_version(),
     )
     for address, text in pages:

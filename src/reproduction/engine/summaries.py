@@ -1,4 +1,4 @@
-"""What simulations are summarised by: means with errors, log-log slopes, the jackknife."""
+"""Summaries of simulations: means with errors, log-log slopes, the jackknife."""
 
 from __future__ import annotations
 

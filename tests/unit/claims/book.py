@@ -16,6 +16,8 @@ PAPERS = {
     "bombari2025": {
         "title": "Rates & regression",
         "authors": "Bombari et al.",
+        "year": 2025,
+        "about": "Rates of descent.",
         "url": "https://arxiv.org/abs/2505.16329",
     }
 }

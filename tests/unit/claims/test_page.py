@@ -1,8 +1,11 @@
 """The pages: each entry is there, nothing of it is markup, nothing comes from elsewhere."""
 
+import posixpath
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 from xml.etree import ElementTree
 
 import numpy as np
@@ -30,7 +33,7 @@ def drawn(found: Book | None = None, **changes: Any) -> str:
 class Page(HTMLParser):
     """Collects entries, identifiers and addresses."""
 
-    void = ("meta", "br", "img", "input")
+    void = ("meta", "br", "img", "input", "wbr")
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -50,7 +53,7 @@ class Page(HTMLParser):
         found = dict(attrs)
         if tag not in self.void:
             self.open.append(tag)
-        if tag == "details" and found.get("id"):
+        if tag == "li" and found.get("data-kind"):
             self.entries[str(found["id"])] = found
         if found.get("id"):
             self.identifiers.append(str(found["id"]))
@@ -64,21 +67,37 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_every_entry_is_there_once_and_every_link_has_a_target() -> None:
-    page = Page(drawn())
-    assert list(page.entries) == [record.key for record in book().records]
-    assert len(set(page.identifiers)) == len(page.identifiers)
-    inner = [link[1:] for link in page.links if link.startswith("#") and link[1:2] != "?"]
-    assert set(inner) <= set(page.identifiers)
-    assert "bombari2025-slip" in page.identifiers
-    assert "bombari2025-figure-fig2" in page.identifiers  # the figure that no entry looks at
+def test_every_entry_is_there_once() -> None:
+    found, page = book(), Page(drawn())
+    keys = sorted(each.key for each in (*found.records, *found.findings))
+    assert sorted(page.entries) == keys
+
+
+def test_the_gallery_shows_every_figure_with_its_experiments_and_command() -> None:
+    page = Page(pages()["gallery.html"])
+    assert {"bombari2025-fig1", "bombari2025-fig2"} <= set(page.identifiers)
+    assert {f"figures/bombari2025/fig1.{ending}" for ending in ("pdf", "png")} <= set(page.links)
+    for asked in ("Risk along the pass.", "snakemake results/figures/bombari2025/fig1.pdf",
+                  "<dt>experiments</dt><dd>numbers</dd>"):  # fmt: skip
+        assert asked in pages()["gallery.html"]
+
+
+def test_the_index_has_entries_findings_and_coverage_by_place_in_natural_order() -> None:
+    item = {"item": "Lemmas 10 and 2", "says": "A bound.", "entries": ["route"]}
+    coverage = {"bombari2025": [item | {"narrower": None, "reason": "Not needed."}]}
+    text = pages(coverage=coverage)["entries/index.html"]
+    rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</tr>', text, re.DOTALL)
+    assert [place for place, _ in rows[:4]] == ["Theorem 1", "Lemma 2", "Lemma 10", "Equation (1)"]
+    for (_, found), asked in zip(rows, ("surprise", "route", "Not needed.", "slip"), strict=False):
+        assert asked in found
 
 
 def test_counts_are_of_statements_by_paper() -> None:
     text = drawn()
     row = text[text.index('<th scope="row"><a href="#bombari2025">') :]
     cells = re.findall(r"<td>(?:<a[^>]*>)?([^<]*)", row[: row.index("</tr>")])
-    assert cells == ["2", "2", "1", "1", "0", "1 of 1"]
+    assert cells == ["2", "2", "1 depend"]
+    assert 'href="#?paper=bombari2025&amp;verdict=inconclusive">1 inconclusive</a>' in row
 
 
 def test_what_a_reader_needs_is_on_the_page_and_on_that_of_the_entry() -> None:
@@ -89,25 +108,28 @@ def test_what_a_reader_needs_is_on_the_page_and_on_that_of_the_entry() -> None:
             "Rates &amp; regression", "1.0, commit abc", "data:image/png"]  # fmt: skip
     told = ["Equation (1)", "Two.", "One.", "Derived.", "Nothing.",
             "results/claims/bombari2025/printed-wrong.json"]  # fmt: skip
-    whole = [*seen, *told, "the window", "would decide", "What they share.", "Few trials."]
+    whole = ["What they share.", "Rates of descent.", "2025", "Two.", "One.", "the verdict changes"]
     for text, asked in ((made["index.html"], whole), (entry, seen), (finding, told)):
         assert [said for said in asked if said not in text] == []
     assert "<script" not in entry + finding
 
 
-def test_every_entry_and_finding_has_a_page_whose_links_lead_somewhere() -> None:
-    found, made = book(), pages()
-    whole = Page(made.pop("index.html"))
-    assert {link for link in whole.links if link.startswith("entries/")} == set(made)
-    assert len(made) == len(found.records) + len(found.findings)
-    for address, text in made.items():
-        links = Page(text).links
-        assert any(link.startswith("../../index.html#") for link in links)
-        for link in links:
-            back = link.removeprefix("../../index.html#")
-            assert back == link or back in whole.identifiers
-            if re.fullmatch(r"[a-z-]+\.html", link):
-                assert f"{address.rpartition('/')[0]}/{link}" in made
+def test_every_link_of_every_page_leads_somewhere() -> None:
+    found, made = book(), {address: Page(text) for address, text in pages().items()}
+    assert len(made) == 3 + len(found.records) + len(found.findings)
+    for address, page in made.items():
+        assert len(set(page.identifiers)) == len(page.identifiers)
+        for link in page.links:
+            path, _, part = posixpath.normpath(urljoin(address, link)).partition("#")
+            if not re.match("https?:|data:image/png|(figures|studies)/", path):
+                assert not part or part[0] == "?" or part in made[path].identifiers, link
+                assert path in made
+
+
+def test_commands_name_the_folder_and_scale_of_the_results() -> None:
+    text = pages(book(scale="quick"), results=Path("out"))["entries/bombari2025/holds.html"]
+    command = "snakemake out/claims/bombari2025/holds.json --configfile config/quick.yaml"
+    assert command in text
 
 
 def test_minutes_and_memory_are_of_a_papers_own_jobs(tmp_path: Any) -> None:
@@ -115,11 +137,11 @@ def test_minutes_and_memory_are_of_a_papers_own_jobs(tmp_path: Any) -> None:
         "theory/bombari2025/a": "60.0\t250.4", "simulation/bombari2025/a/1": "120.0\tNA",
         "theory/lin2025/a": "600.0\t9999",
     }.items():  # fmt: skip
-        path = tmp_path / f"{name}.tsv"
+        path = tmp_path / f"benchmarks/{name}.tsv"
         path.parent.mkdir(parents=True)
         path.write_text(f"s\tmax_rss\n{row}\n")
-    assert "2 jobs took 3 min one after the other, at most 250 MB" in drawn(benchmarks=tmp_path)
-    assert " jobs took " not in drawn(benchmarks=tmp_path / "none")
+    assert "2 jobs took 3 min one after the other, at most 250 MB" in drawn(results=tmp_path)
+    assert " jobs took " not in drawn(results=tmp_path / "none")
 
 
 def test_what_comes_from_outside_is_escaped() -> None:
@@ -128,7 +150,10 @@ def test_what_comes_from_outside_is_escaped() -> None:
     finding = topics()["findings"][0] | {"printed": nasty, "shown_by": ["holds"]}
     made = pages(
         book(topic=nasty, about=nasty, statements=[entry], cross_checks=[], findings=[finding]),
-        papers={"bombari2025": {"title": nasty, "authors": nasty, "url": "javascript:alert(1)"}},
+        papers={
+            "bombari2025": dict.fromkeys(PAPERS["bombari2025"], nasty)
+            | {"url": "javascript:alert(1)"}
+        },
         drawings={"bombari2025": {"fig1": DRAWINGS["bombari2025"]["fig1"] | {"caption": nasty}}},
     )
     assert made["index.html"].count("&lt;script&gt;") >= 8
@@ -137,22 +162,16 @@ def test_what_comes_from_outside_is_escaped() -> None:
         assert not any(link.startswith("javascript") for link in Page(text).links)
 
 
-def test_the_page_is_self_contained_and_deterministic() -> None:
-    text = drawn()
-    page = Page(text)
-    assert not page.tags & {"link", "iframe", "object"}
-    assert not re.search(r"url\(|@import|fetch\(", text)
-    outside = [
-        link for link in page.links if not link.startswith(("#", "data:image/png", "entries/"))
-    ]
-    assert sorted(outside) == [
-        "figures/bombari2025/fig1.pdf",
-        "https://arxiv.org/abs/2505.16329",
-        "studies/index.html",
-    ]
-    assert drawn() == text
-    # An image is there once, wherever its figure is looked at.
-    assert text.count("data:image/png") == 1
+def test_the_pages_are_self_contained_and_deterministic() -> None:
+    made = pages()
+    assert pages() == made
+    for text in made.values():
+        page = Page(text)
+        assert not page.tags & {"link", "iframe", "object"}
+        assert not re.search(r"url\(|@import|fetch\(", text)
+    entry = made["entries/bombari2025/holds.html"]
+    assert entry.count("data:image/png") == 1
+    assert "data:image/png" not in made["index.html"] + made["gallery.html"]
 
 
 RESULT = {
@@ -218,5 +237,5 @@ def test_a_check_in_words(check: dict[str, Any], said: str) -> None:
 def test_a_page_that_decides_nothing_says_so_first() -> None:
     assert "banner" not in drawn().partition("<body>")[2]
     text = drawn(book(scale="quick"))
-    assert text.index('class="banner"') < text.index("What the papers state")
+    assert text.index('class="banner"') < text.index("Statements of the papers")
     assert "<title>Made small: " in text

@@ -1,4 +1,4 @@
-"""What the recipes of anon2024 share: the paper names no problem, so it is chosen here."""
+"""Shared setting of anon2024: the paper names no problem, so one is chosen here."""
 
 from __future__ import annotations
 

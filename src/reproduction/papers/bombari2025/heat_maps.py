@@ -1,4 +1,4 @@
-"""What the text reads off the heat-maps over clipping constants and initial rates."""
+"""Statistics that the text reads off the heat-maps over clipping constants and initial rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the experiments of bombari2025 share: noise, clipping, and covariances of mean 1."""
+"""Shared setting of bombari2025: noise, clipping, and covariances of mean 1."""
 
 from __future__ import annotations
 

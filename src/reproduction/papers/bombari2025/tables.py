@@ -1,4 +1,4 @@
-"""What the experiments on real tables share: rows, schedules, privacy and unstable runs."""
+"""Shared setting of the experiments on real tables: rows, schedules, privacy, unstable runs."""
 
 from __future__ import annotations
 

@@ -7,4 +7,6 @@ CITATION = Citation(
     "Squares",
     authors="Lin, S., Kolaczyk, E. D., Smith, A. and Paquette, E.",
     year=2025,
+    about="Noisy stochastic gradient descent on least squares: equations for its error, and "
+    "the privacy that its iterates lose.",
 )

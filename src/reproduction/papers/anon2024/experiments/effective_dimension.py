@@ -1,4 +1,4 @@
-"""How the price of a designed covariance follows the effective dimension, and the corollaries."""
+"""Price of a designed covariance against the effective dimension, and the corollaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the noise alone costs the average iterate: simulated, exactly, and with mean gradients."""
+"""Error of the average iterate from noise alone: simulated, exact, and with mean gradients."""
 
 from __future__ import annotations
 

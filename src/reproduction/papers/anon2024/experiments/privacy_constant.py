@@ -1,4 +1,4 @@
-"""What the noise of Theorem 4.1 guarantees, in three readings of its proof, and what would do."""
+"""Guarantee of the noise of Theorem 4.1 in three readings of its proof, and sufficient noise."""
 
 from __future__ import annotations
 

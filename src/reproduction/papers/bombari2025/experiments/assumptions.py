@@ -1,4 +1,4 @@
-"""What the assumptions and definitions ask for, and whether the experiments' designs keep it."""
+"""Assumptions and definitions, and whether the experiments' designs meet them."""
 
 from __future__ import annotations
 

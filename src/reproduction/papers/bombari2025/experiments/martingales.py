@@ -1,4 +1,4 @@
-"""How fast the martingales and errors in the proof of Theorem 5 fall with the sample size."""
+"""Decay of the martingales and errors in the proof of Theorem 5 with the sample size."""
 
 from __future__ import annotations
 

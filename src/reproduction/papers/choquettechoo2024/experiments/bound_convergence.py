@@ -1,4 +1,4 @@
-"""How the bound of equation (10) settles with the number of frequencies, and with the rounds."""
+"""Convergence of the bound of equation (10) in the numbers of frequencies and rounds."""
 
 from __future__ import annotations
 

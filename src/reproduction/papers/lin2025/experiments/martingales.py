@@ -1,4 +1,4 @@
-"""How fast the martingales of the proofs fall, and with them the distance to the diffusion."""
+"""Decay of the proofs' martingales, and of the distance to the diffusion."""
 
 from __future__ import annotations
 

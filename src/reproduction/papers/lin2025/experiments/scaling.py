@@ -1,4 +1,4 @@
-"""How fast noisy SGD's risk, in the mean and in one run, approaches the theory as d grows."""
+"""Convergence of noisy SGD's risk to the theory as d grows, in the mean and in one run."""
 
 from __future__ import annotations
 
