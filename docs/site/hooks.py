@@ -27,7 +27,7 @@ PICTURES = {
 LEDGER = ROOT / "results"
 SHOWN = ("*.html", "entries", "figures", "studies/*.html", "studies/entries")
 # Guides for users come first in a search; lists made from sources come last.
-BOOST = dict.fromkeys(("your-own-table.md", "private-intervals.md", "index.md"), 3)
+BOOST: dict[str, float] = {"your-own-table.md": 2}
 BOOST |= dict.fromkeys(("variables.md", "parameters.md", "reference.md", "notation.md"), 0.3)
 BOOST |= {"results": 0.2, "coverage": 0.5}
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
@@ -39,7 +39,7 @@ def on_config(config: Any) -> Any:
     """Show the repository's address, which `pyproject.toml` states."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.repo_url = project.get("urls", {}).get("Repository", "").rstrip("/")
-    config.repo_name = "Repository"
+    config.repo_name = config.repo_url.partition("://")[2].partition("/")[2]
     return config
 
 

@@ -44,14 +44,13 @@ def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
         for place in places(where):
             if (word := place.partition(" ")[0]) in index:
                 index[word].setdefault(place, []).append(each)
-    index = {word: dict(sorted(found.items(), key=_number)) for word, found in index.items()}
+    index = {word: dict(sorted(found.items(), key=_padded)) for word, found in index.items()}
     return _written("coverage.md", ledger=ledger, index=index, items=items)
 
 
-def _number(place: tuple[str, Any]) -> list[tuple[bool, str]]:
+def _padded(place: tuple[str, Any]) -> str:
     """Sorts 2 before 10, and both before A."""
-    parts = re.findall(r"\d+|[A-Za-z]\b", place[0])
-    return [(not part.isdigit(), part.zfill(9)) for part in parts]
+    return re.sub(r"\d+", lambda found: found[0].zfill(9), place[0])
 
 
 def counts_table(ledgers: Sequence[Ledger]) -> str:
@@ -61,14 +60,8 @@ def counts_table(ledgers: Sequence[Ledger]) -> str:
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
     """A page with pictures from a folder in place of the words that say what is seen on them."""
-
-    def picture(found: re.Match[str]) -> str:
-        name, caption, seen = found.groups()
-        if name not in drawn:
-            return found[0]
-        return f"![{seen}]({folder}/{name}.png)\n\n**{name}.** {caption}"
-
-    return FIGURE.sub(picture, text)
+    picture = rf"![\3]({folder}/\1.png)\n\n**\1.** \2"
+    return FIGURE.sub(lambda found: found.expand(picture) if found[1] in drawn else found[0], text)
 
 
 def _written(template: str, **given: Any) -> str:
