@@ -34,7 +34,6 @@ from reproduction.engine.verdicts import (
 FloatArray = NDArray[np.float64]
 
 TEMPLATES = Path(__file__).parent / "templates"
-LARGEST = 640, 2000  # width and height of an image in pixels
 SIGNS = {
     "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
     "untested": "–", "passed": "✓", "failed": "✕",
@@ -139,7 +138,7 @@ def _embedded(image: bytes) -> dict[str, Any]:
     from PIL import Image
 
     picture = Image.open(io.BytesIO(image)).convert("RGB")
-    picture.thumbnail(LARGEST, Image.Resampling.LANCZOS)
+    picture.thumbnail((640, 2000), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
     # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
     drawn = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
