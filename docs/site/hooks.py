@@ -71,7 +71,7 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Show pictures; link to results, and to the repository for files that the site lacks."""
     from reproduction.engine.results_docs import with_pictures
 
@@ -79,8 +79,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     boost = BOOST.get(source) or BOOST.get(source.partition("/")[0])
     page.meta |= {"search": {"boost": boost}} if boost else {}
     markdown = with_pictures(markdown, PICTURES, "../figures" if "/" in source else "figures")
-    results = "|".join(Path(name).stem for name in files.src_uris if name.startswith("results/"))
-    markdown = re.sub(rf"(?m)^\| ({results}) \|", r"| [\1](results/\1.md) |", markdown)
+    markdown = re.sub(r"\]\((?:\.\./)?config/claims/(\w+)\)", r"](results/\1.md)", markdown)
     markdown = markdown.replace("](../config/README.md", "](configuration.md")
     if "/" in source:
         return markdown
@@ -100,7 +99,7 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     if folder == "coverage":
         entries = f"entries/{Path(name).stem}"
         for path in (LEDGER / entries).glob("*.html"):
-            link = f'<a href="../../ledger-page/{entries}/{path.name}">evidence</a>'
+            link = f'<a href="../../ledger-page/{entries}/{path.name}">{path.stem}</a>'
             content = content.replace(f"<code>{path.stem}</code>", link)
     return FORMULA.sub(_mathml, content)
 

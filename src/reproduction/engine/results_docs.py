@@ -54,8 +54,9 @@ def _padded(place: tuple[str, Any]) -> str:
 
 
 def counts_table(ledgers: Sequence[Ledger]) -> str:
-    """Statements of each paper by verdict, as a Markdown table."""
-    return _counts_by("paper", {each.paper: _statements(each) for each in ledgers})
+    """Statements of each paper by verdict, as a Markdown table for the README."""
+    found = {f"[{each.paper}](config/claims/{each.paper})": _statements(each) for each in ledgers}
+    return _counts_by("paper", found)
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
