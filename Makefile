@@ -10,6 +10,7 @@
 # make peers    other libraries' private regressions beside ours, in environments of their own:
 #               docs/comparison.md and its figure; six minutes of one core, and downloads;
 #               `snakemake peers` writes the same to results/peers and leaves the page alone
+# make picture  README's picture, docs/picture.png
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
@@ -29,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive peers twice setup lint lock benchmarks clean
+.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive peers picture twice setup lint lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -75,6 +76,10 @@ archive: setup
 
 peers: setup
 	python benchmarks/peers/run.py
+
+picture: setup
+	snakemake results/figures/brown2024/fig5.png
+	cp results/figures/brown2024/fig5.png docs/picture.png
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

@@ -40,7 +40,7 @@ CHOICES: list[tuple[ModuleType, str, tuple[float, ...], bool]] = [
 
 
 def fits(law: Callable[..., np.ndarray]) -> list[tuple[LeastSquaresFit, np.ndarray]]:
-    """Fits, and the standard errors of least squares (HC1) on the same rows."""
+    """Fits, and the standard errors of least squares (HC0) on the same rows."""
     found = []
     for seed in range(SAMPLES):
         rng = np.random.default_rng(seed)

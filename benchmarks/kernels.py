@@ -16,13 +16,17 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+import privreg
+
 TURNS = 9
 # Of one search on the deterministic equivalent.
 RATES = np.geomspace(0.5, 1000.0, 41)
+BUDGET = privreg.Budget.approximate(1.0, 1e-6)
 Call = Callable[[], object]
 rng = np.random.Generator(np.random.SFC64(1))
 
@@ -32,28 +36,25 @@ def table(rows: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     return features, features @ np.linspace(1, -1, dimension) + 0.3 * rng.standard_normal(rows)
 
 
-def private_fit(rows: int, dimension: int) -> Call:
-    from privreg import Budget, PrivateLinearRegression
+def samples(rows: int, dimension: int) -> privreg.ArraySamples:
+    return privreg.ArraySamples(*table(rows, dimension))
 
-    features, labels = table(rows, dimension)
+
+def private_fit(rows: int, dimension: int) -> Call:
     bounds = {"feature_bounds": (-1, 1), "label_bounds": (-5, 5)}
-    model = PrivateLinearRegression(Budget.approximate(1.0, 1e-6), random_state=1, **bounds)
-    return lambda: model.fit(features, labels)
+    model = privreg.PrivateLinearRegression(BUDGET, random_state=1, **bounds)
+    return partial(model.fit, *table(rows, dimension))
 
 
 def scikit_learn_fit(rows: int, dimension: int) -> Call:
     from sklearn.linear_model import LinearRegression
 
-    features, labels = table(rows, dimension)
-    return lambda: LinearRegression().fit(features, labels)
+    return partial(LinearRegression().fit, *table(rows, dimension))
 
 
 def full_batch() -> Call:
-    from privreg import ArraySamples, full_batch_dpgd
-
-    data = ArraySamples(*table(10_000, 10))
     settings = {"clip_norm": 2.0, "step_size": 0.25, "gradient_noise_std": 0.01, "steps": 50}
-    return lambda: full_batch_dpgd(data, **settings, runs=10, rng=rng)
+    return partial(privreg.full_batch_dpgd, samples(10_000, 10), **settings, runs=10, rng=rng)
 
 
 def full_batch_loop() -> Call:
@@ -72,13 +73,9 @@ def full_batch_loop() -> Call:
 
 
 def one_pass() -> Call:
-    from privreg import ArraySamples, Budget, Declared, Harmonic, OnePassDPGD
-    from privreg.algorithms.adassp import Bounds
-
-    data = ArraySamples(*table(20_000, 500))
-    method = OnePassDPGD(Harmonic(5.0, 0.1), clip_constant=0.2)
-    declared = Declared(Bounds(23.0, 30.0), sample_size=20_000)
-    return lambda: method.run(data, Budget.approximate(1.0, 1e-6), declared=declared)
+    method = privreg.OnePassDPGD(privreg.Harmonic(5.0, 0.1), clip_constant=0.2)
+    declared = privreg.Declared(privreg.Bounds(23.0, 30.0), sample_size=20_000)
+    return partial(method.run, samples(20_000, 500), BUDGET, declared=declared)
 
 
 def one_pass_loop() -> Call:
@@ -95,22 +92,18 @@ def one_pass_loop() -> Call:
 
 
 def equivalent() -> Call:
-    from privreg import Polynomial, deterministic_equivalent, spectra
-
-    spectrum = spectra.power_law(0.25)
+    spectrum = privreg.spectra.power_law(0.25)
     settings = {"aspect_ratio": 1e-3, "zcdp_root": 1.0, "clip_constant": 0.1, "times": [1.0]}
     settings |= {"signal": 0.5 * spectrum.eigenvalues**-0.5, "label_noise_std": 0.3, "rtol": 1e-4}
-    schedule = Polynomial(RATES, 1.0)
-    return lambda: deterministic_equivalent.solve(spectrum, schedule, **settings)
+    schedule = privreg.Polynomial(RATES, 1.0)
+    return partial(privreg.deterministic_equivalent.solve, spectrum, schedule, **settings)
 
 
 def equivalent_by_scipy() -> Call:
     from scipy.integrate import solve_ivp
     from scipy.special import erf
 
-    from privreg import spectra
-
-    spectrum = spectra.power_law(0.25)
+    spectrum = privreg.spectra.power_law(0.25)
     values, share = spectrum.eigenvalues, spectrum.weights * spectrum.eigenvalues
 
     def slope(t: float, state: np.ndarray, rate: float) -> np.ndarray:
@@ -130,57 +123,45 @@ def equivalent_by_scipy() -> Call:
 
 
 def noisy_sgd() -> Call:
-    from privreg import LinearRecords, run_noisy_sgd
-
-    features, labels = table(20_000, 20)
-    records = LinearRecords("uniform", mean=np.zeros(20), std=np.full(20, 0.5), target=np.ones(20))
+    law = {"mean": np.zeros(20), "std": np.full(20, 0.5), "target": np.ones(20)}
     settings = {"initial": np.zeros(20), "step_sizes": np.full(20_000, 0.01), "rng": rng}
-    return lambda: run_noisy_sgd(
-        features, labels, records=records, gradient_noise_stds=[0.1], clip_norms=[1.0], **settings
-    )
+    settings |= {"gradient_noise_stds": [0.1], "clip_norms": [1.0]}
+    records = privreg.LinearRecords("uniform", **law)
+    return partial(privreg.run_noisy_sgd, *table(20_000, 20), records=records, **settings)
 
 
 def correlated() -> Call:
-    from privreg import ArraySamples, Budget, FTRLMechanism, dp_ftrl
-
-    data, budget = ArraySamples(*table(20_000, 20)), Budget.approximate(1.0, 1e-6)
     sizes = {"sample_size": 20_000, "batch_size": 100}
-    mechanism = FTRLMechanism.for_budget(np.eye(1, 200)[0], clip_norm=1.0, budget=budget, **sizes)
-    return lambda: dp_ftrl(data, mechanism=mechanism, step_size=0.1, rng=rng)
+    mechanism = privreg.FTRLMechanism.for_budget(
+        np.eye(1, 200)[0], clip_norm=1.0, budget=BUDGET, **sizes
+    )
+    settings = {"mechanism": mechanism, "step_size": 0.1, "rng": rng}
+    return partial(privreg.dp_ftrl, samples(20_000, 20), **settings)
 
 
 def adaptive() -> Call:
-    from privreg import ArraySamples, Bounds, adassp
+    settings = {"bounds": privreg.Bounds(8.0, 5.0), "epsilon": 1.0, "delta": 1e-6, "rng": rng}
+    return partial(privreg.adassp, samples(20_000, 50), **settings)
 
-    data, bounds = ArraySamples(*table(20_000, 50)), Bounds(8.0, 5.0)
-    return lambda: adassp(data, bounds=bounds, epsilon=1.0, delta=1e-6, rng=rng)
+
+DESCENT = {"clip_norm": 6.0, "step_size": 0.25, "steps": 50}
 
 
 def sound_descent() -> Call:
-    from privreg import ArraySamples, Budget, sound_full_batch_dpgd
-
-    data, budget = ArraySamples(*table(1000, 10)), Budget.zcdp(0.5)
-    settings = {"clip_norm": 6.0, "step_size": 0.25, "steps": 50}
-    return lambda: sound_full_batch_dpgd(data, **settings, budget=budget)
+    data, budget = samples(1000, 10), privreg.Budget.zcdp(0.5)
+    return partial(privreg.sound_full_batch_dpgd, data, **DESCENT, budget=budget)
 
 
 def plain_descent() -> Call:
-    from privreg import ArraySamples, full_batch_dpgd
-
-    data = ArraySamples(*table(1000, 10))
-    settings = {"clip_norm": 6.0, "step_size": 0.25, "steps": 50, "gradient_noise_std": 0.1}
-    return lambda: full_batch_dpgd(data, **settings, rng=rng)
+    data = samples(1000, 10)
+    return partial(privreg.full_batch_dpgd, data, **DESCENT, gradient_noise_std=0.1, rng=rng)
 
 
 def plan() -> Call:
-    from privreg import Budget, Problem, plan_run
-
-    budget = Budget.approximate(1.0, 1e-6)
-
     def search() -> object:
         # Another problem each time, since the searches of one are kept.
-        problem = Problem(5000, rng.uniform(0.3, 0.4, 3), signal=1.5, label_noise_std=0.1)
-        return plan_run(problem, budget, methods=["full_batch", "adassp"])
+        problem = privreg.Problem(5000, rng.uniform(0.3, 0.4, 3), signal=1.5, label_noise_std=0.1)
+        return privreg.plan_run(problem, BUDGET, methods=["full_batch", "adassp"])
 
     return search
 
@@ -188,8 +169,8 @@ def plan() -> Call:
 # A case, and its peer where there is one.
 CASES: dict[str, tuple[Callable[[], Call], Callable[[], Call] | None]] = {
     f"fit of {rows:,} x {dimension}": (
-        lambda n=rows, p=dimension: private_fit(n, p),
-        lambda n=rows, p=dimension: scikit_learn_fit(n, p),
+        partial(private_fit, rows, dimension),
+        partial(scikit_learn_fit, rows, dimension),
     )
     for rows, dimension in ((10_000, 10), (100_000, 50), (1_000_000, 20))
 } | {
@@ -211,9 +192,7 @@ def work(side: int) -> None:
     for line in sys.stdin:
         name = line.strip()
         if name not in ready:
-            make = CASES[name][side]
-            assert make is not None
-            call = make()
+            call = CASES[name][side]()
             call()
             before = time.process_time()
             call()
@@ -227,10 +206,9 @@ def work(side: int) -> None:
 
 
 def main() -> None:
-    other = sys.argv[1] if len(sys.argv) > 1 else None
     here = Path(__file__).parents[1] / "src"
     # A peer is the second side of a case; another checkout runs the first.
-    sides = [(here, "0"), (Path(other), "0") if other else (here, "1")]
+    sides = [(here, "0"), (sys.argv[1], "0") if sys.argv[1:] else (here, "1")]
     workers = [
         subprocess.Popen(
             [sys.executable, __file__, "work", side],
@@ -243,23 +221,18 @@ def main() -> None:
     ]
 
     def ask(which: int, name: str) -> float:
-        worker = workers[which]
-        assert worker.stdin
-        assert worker.stdout
-        print(name, file=worker.stdin, flush=True)
-        return float(worker.stdout.readline())
+        print(name, file=workers[which].stdin, flush=True)
+        return float(workers[which].stdout.readline())
 
     for name, (_, peer) in CASES.items():
-        if other is None and peer is None:
-            continue
-        pairs = []
-        for turn in range(TURNS):
-            first = turn % 2
-            times = {which: ask(which, name) for which in (first, 1 - first)}
-            pairs.append((times[0], times[1]))
-        ours, theirs = np.array(pairs).T
-        ratio = np.median(ours / theirs)
-        print(f"{name}: {ours.min() * 1e3:.2f} ms, {theirs.min() * 1e3:.2f} ms, ratio {ratio:.3f}")
+        if sys.argv[1:] or peer:
+            times = np.empty((TURNS, 2))
+            for turn in range(TURNS):
+                for which in (turn % 2, 1 - turn % 2):
+                    times[turn, which] = ask(which, name)
+            ours, theirs = 1e3 * times.min(axis=0)
+            ratio = np.median(times[:, 0] / times[:, 1])
+            print(f"{name}: {ours:.2f} ms, {theirs:.2f} ms, ratio {ratio:.3f}")
     for worker in workers:
         worker.communicate()
 

@@ -16,6 +16,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
+from privreg import Budget, PrivateLinearRegression
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 PARTS = ("src/privreg", "src/reproduction", "tests", "config", "benchmarks", "docs", "workflow")
@@ -29,35 +33,26 @@ TASKS = {
 }
 
 
-def file_of(module: str) -> Path | None:
-    """The file of a module; None for packages, which hold a docstring alone, and for names."""
-    path = SOURCE.joinpath(*module.split(".")).with_suffix(".py")
-    return path if path.is_file() else None
-
-
 def reading_list(module: str) -> dict[str, int]:
     """Modules that are reached by imports, with their lines."""
     found: dict[str, int] = {}
     left = [module]
     while left:
         name = left.pop()
-        path = file_of(name)
-        if path is None or name in found:
-            continue
-        text = path.read_text()
-        found[name] = text.count("\n")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("privreg"):
-                left += [f"{node.module}", *(f"{node.module}.{each.name}" for each in node.names)]
+        # Packages, which hold a docstring alone, and names of functions have no such file.
+        path = SOURCE.joinpath(*name.split(".")).with_suffix(".py")
+        if name not in found and path.is_file():
+            text = path.read_text()
+            found[name] = text.count("\n")
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("privreg"):
+                    left += [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
     return found
 
 
 def calls_of_a_fit() -> Counter[str]:
     """Calls by file and, under "checks", of what refuses a wrong value."""
-    import numpy as np
-
-    from privreg import Budget, PrivateLinearRegression
-
+    warnings.simplefilter("ignore")
     rng = np.random.default_rng(1)
     features = rng.uniform(-1, 1, (5000, 3))
     labels = features @ [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal(5000)
@@ -72,25 +67,20 @@ def calls_of_a_fit() -> Counter[str]:
             counted[code.co_filename] += 1
             counted["checks"] += code.co_name.startswith("require_")
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(features, labels)
-        sys.setprofile(count)
-        model.fit(features, labels)
-        sys.setprofile(None)
+    model.fit(features, labels)
+    sys.setprofile(count)
+    model.fit(features, labels)
+    sys.setprofile(None)
     return counted
 
 
 def main() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", *PARTS], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    files = [Path(line) for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
     print("| part | files | lines |\n|---|---:|---:|")
     for part in PARTS:
-        inside = [file for file in files if file.is_relative_to(part)]
-        lines = sum((ROOT / file).read_bytes().count(b"\n") for file in inside)
-        print(f"| {part} | {len(inside)} | {lines:,} |")
+        listed = subprocess.check_output(["git", "ls-files", part], cwd=ROOT, text=True)
+        files = [path for path in map(ROOT.joinpath, listed.splitlines()) if path.is_file()]
+        lines = sum(path.read_bytes().count(b"\n") for path in files)
+        print(f"| {part} | {len(files)} | {lines:,} |")
     print("\n| to read for | files | lines |\n|---|---:|---:|")
     for task, module in TASKS.items():
         found = reading_list(module)

@@ -26,7 +26,5 @@ def fit(rows, labels, promise, rng, bound):
     return protocol.Fit(np.append(np.ravel(model.coef_), np.ravel(model.intercept_)))
 
 
-protocol.run(
-    {"diffprivlib": protocol.Method(fit, (1.0, 0.5, 0.25, 0.1))},
-    ("diffprivlib", "numpy", "scikit-learn", "scipy"),
-)
+METHODS = {"diffprivlib": (fit, (1.0, 0.5, 0.25, 0.1))}
+protocol.run(METHODS, ("diffprivlib", "numpy", "scikit-learn", "scipy"))

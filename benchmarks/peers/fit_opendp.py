@@ -10,6 +10,8 @@ noise's size.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import opendp.prelude as dp
 import protocol
@@ -24,11 +26,8 @@ def noisy_moments(records, square_length, rho):
     vector = np.concatenate([np.diag(sums), np.sqrt(2) * sums[upper]])
     sensitivity = np.sqrt(2) * square_length
     scale = sensitivity / np.sqrt(2 * rho)
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=vector.size),
-        dp.l2_distance(T=float),
-    )
-    measurement = dp.m.make_gaussian(*space, scale=scale)
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=vector.size)
+    measurement = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
     if measurement.map(sensitivity) > rho * (1 + 1e-9):
         raise ValueError(f"OpenDP grants {measurement.map(sensitivity)} and not {rho}")
     released = np.array(measurement(vector.tolist()))
@@ -47,5 +46,5 @@ def fit(rows, labels, promise, rng, setting):
     return promise.fit_of(protocol.solved(moments[:-1, :-1], moments[:-1, -1], least))
 
 
-SETTINGS = [(bound, times) for bound in (1.0, 0.3, 0.1) for times in (0.0, 0.5, 1.0, 3.0)]
-protocol.run({"OpenDP": protocol.Method(fit, SETTINGS)}, ("opendp", "numpy"))
+SETTINGS = [*product((1.0, 0.3, 0.1), (0.0, 0.5, 1.0, 3.0))]
+protocol.run({"OpenDP": (fit, SETTINGS)}, ("opendp", "numpy"))

@@ -2,106 +2,63 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
+from functools import partial
+from itertools import product
 
 import numpy as np
 import protocol
 import recipes
-from protocol import Fit, Method, Promise
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.adassp import Bounds, adassp_zcdp
 from privreg.algorithms.samples import ArraySamples
 from privreg.version import __version__
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "least_squares"))
-from populations import least_squares as hc1
 
-
-def ours(target: str) -> Method:
+def ours(rows, labels, promise, rng, setting, target):
     """The estimator with nothing but bounds, budget and target."""
-
-    def fit(
-        rows: np.ndarray,
-        labels: np.ndarray,
-        promise: Promise,
-        rng: np.random.Generator,
-        setting: None,
-    ) -> Fit:
-        model = PrivateLinearRegression(
-            Budget.zcdp(promise.rho),
-            feature_bounds=(-1.0, 1.0),
-            label_bounds=(-1.0, 1.0),
-            target=target,
-            random_state=int(rng.integers(2**31)),
-        ).fit(rows, labels)
-        lengths = model.confidence_intervals().half_width[:-1]
-        return Fit(np.append(model.coef_, model.intercept_), lengths)
-
-    return Method(fit)
+    model = PrivateLinearRegression(
+        Budget.zcdp(promise.rho),
+        feature_bounds=(-1.0, 1.0),
+        label_bounds=(-1.0, 1.0),
+        target=target,
+        random_state=int(rng.integers(2**31)),
+    ).fit(rows, labels)
+    lengths = model.confidence_intervals().half_width[:-1]
+    return protocol.Fit(np.append(model.coef_, model.intercept_), lengths)
 
 
-def adassp(
-    rows: np.ndarray,
-    labels: np.ndarray,
-    promise: Promise,
-    rng: np.random.Generator,
-    bound: float,
-) -> Fit:
+def adassp(rows, labels, promise, rng, bound):
     """AdaSSP with a bound on the label that is told to it."""
-    found = adassp_zcdp(
-        ArraySamples(promise.short(rows), labels),
-        bounds=Bounds(promise.short_norm, bound),
-        budget=Budget.zcdp(promise.rho),
-        rng=rng,
-    )
-    return promise.fit_of(found)
+    samples = ArraySamples(promise.short(rows), labels)
+    bounds, budget = Bounds(promise.short_norm, bound), Budget.zcdp(promise.rho)
+    return promise.fit_of(adassp_zcdp(samples, bounds=bounds, budget=budget, rng=rng))
 
 
-def least_squares(
-    rows: np.ndarray, labels: np.ndarray, promise: Promise, rng: np.random.Generator, setting: None
-) -> Fit:
+def least_squares(rows, labels, promise, rng, setting):
     """Ordinary least squares with HC1 intervals, infinite where rows determine nothing."""
     design = np.column_stack([np.clip(rows, -1, 1), np.ones(len(rows))])
-    theta, errors = hc1(design, np.clip(labels, -1, 1))
-    constant = np.ptp(rows, axis=0) == 0
-    return Fit(theta, np.where(constant, np.inf, 1.96 * errors[:-1]))
+    labels = np.clip(labels, -1, 1)
+    inverse = np.linalg.pinv(design.T @ design)
+    theta = inverse @ (design.T @ labels)
+    scores = design * (labels - design @ theta)[:, None]
+    n, p = design.shape
+    variances = np.diag(inverse @ (scores.T @ scores) @ inverse * n / (n - p))[:-1]
+    widths = 1.96 * np.sqrt(np.maximum(variances, 1e-300))
+    return protocol.Fit(theta, np.where(np.ptp(rows, axis=0) == 0, np.inf, widths))
 
 
 METHODS = {
-    "ours": ours("least_squares"),
-    "ours, robust": ours("huber"),
-    "AdaSSP": Method(adassp, (1.0, 0.5, 0.25, 0.1, 0.05)),
-    "AdaSSP, boosted": Method(
-        recipes.boosted_adassp,
-        [
-            recipes.Boosting(bound, rounds)
-            for bound in (1.0, 0.3, 0.1)
-            for rounds in (3, 10, 30, 100)
-        ],
-    ),
-    "standardised": Method(
-        recipes.standardised,
-        [
-            recipes.Standardising(length, clip)
-            for length in (0.7, 1.0, 1.5)
-            for clip in (1.0, 3.0, 8.0)
-        ],
-    ),
-    "bins": Method(
-        recipes.bins,
-        [
-            recipes.Binning(least, levels)
-            for least in (20.0, 100.0, 400.0)
-            for levels in (6, 12, 20)
-        ],
-    ),
-    "not private": Method(least_squares),
+    "ours": (partial(ours, target="least_squares"), [None]),
+    "ours, robust": (partial(ours, target="huber"), [None]),
+    "AdaSSP": (adassp, [1.0, 0.5, 0.25, 0.1, 0.05]),
+    "AdaSSP, boosted": (recipes.boosted_adassp, [*product((1.0, 0.3, 0.1), (3, 10, 30, 100))]),
+    "standardised": (recipes.standardised, [*product((0.7, 1.0, 1.5), (1.0, 3.0, 8.0))]),
+    "bins": (recipes.bins, [*product((20.0, 100.0, 400.0), (6, 12, 20))]),
+    "not private": (least_squares, [None]),
 }
 
-if __name__ == "__main__":
-    # A fit that will not beat the mean says so, each of many seeds alike.
-    warnings.simplefilter("ignore", UserWarning)
-    protocol.run(METHODS, ("numpy", "scikit-learn", "scipy"), {"privreg": __version__})
+# A fit that will not beat the mean says so, each of many seeds alike.
+warnings.simplefilter("ignore", UserWarning)
+protocol.run(METHODS, ("numpy", "scikit-learn", "scipy"), privreg=__version__)

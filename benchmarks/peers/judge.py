@@ -10,57 +10,51 @@ from protocol import squared_error
 
 OURS, ROBUST, PLAIN = "ours", "ours, robust", "not private"
 PRIVATE_PEERS = ("AdaSSP", "AdaSSP, boosted", "standardised", "OpenDP", "diffprivlib", "bins")
-PEERS = (OURS, ROBUST, *PRIVATE_PEERS, PLAIN)
+PRIVATE = (OURS, ROBUST, *PRIVATE_PEERS)
+PEERS = (*PRIVATE, PLAIN)
 WITH_INTERVALS = (OURS, ROBUST, "bins", PLAIN)
 
 
 def summary(folder: Path) -> dict:
     """Means and standard errors over seeds of everything that was fitted below `folder`."""
-    versions, fits = {}, {}
+    versions, fits, tables = {}, {}, {}
     for path in sorted((folder / "fits").glob("*.json")):
         result = json.loads(path.read_text())
         versions[path.stem] = result["versions"]
         fits |= result["peers"]
-    tables = {}
     for path in sorted((folder / "held_out").glob("*.npz")):
-        with np.load(path) as stored, np.load(folder / "tables" / path.name) as table:
-            held_out = dict(stored)
-            sampled = bool(held_out["coefficients"].size)
-            name = str(held_out["name"]) if sampled else path.stem
-            tables[name] = {
-                "sampled": sampled,
-                "training_rows": int(table["train"].shape[1]),
-                "features": int(table["rows"].shape[1]),
-                "seeds": len(table["train"]),
-                "budgets": {
-                    f"{epsilon:.3g}": {"rho": rounded(float(rho))}
-                    | judged({who: fits[who][path.stem][f"{rho:g}"] for who in PEERS}, held_out)
-                    for rho, epsilon in zip(table["rhos"], table["epsilons"], strict=True)
-                },
-            }
+        held_out, table = dict(np.load(path)), dict(np.load(folder / "tables" / path.name))
+        tables[str(table["name"])] = {
+            "sampled": "gram" in held_out,
+            "training_rows": table["train"].shape[1],
+            "features": table["rows"].shape[1],
+            "seeds": len(table["train"]),
+            "budgets": {
+                f"{epsilon:.3g}": {"rho": rounded(rho)}
+                | judged({who: fits[who][path.stem][f"{rho:g}"] for who in PEERS}, held_out)
+                for rho, epsilon in zip(table["rhos"], table["epsilons"], strict=True)
+            },
+        }
     return {"measured_by": "make peers", "versions": versions, "tables": tables}
 
 
 def judged(fits: dict[str, dict], held_out: dict[str, np.ndarray]) -> dict[str, dict]:
     """Errors, times, and lengths and coverage where there are intervals, of each peer."""
     errors = {name: held_out_errors(fit["coefficients"], held_out) for name, fit in fits.items()}
-    found = {}
+    found: dict[str, dict] = {}
     for name, fit in fits.items():
-        error = errors[name]
-        entry = {
-            "error": mean_with_error(error),
+        found[name] = {
+            "error": mean_with_error(errors[name]),
             # The same rows in each seed: the difference is what tells two methods apart.
-            "less_ours": mean_with_error(error - errors[OURS]),
+            "less_ours": mean_with_error(errors[name] - errors[OURS]),
             "seconds": rounded(np.median(fit["seconds"])),
             "setting": fit["setting"],
         }
-        if held_out["coefficients"].size:
-            entry["ratio"] = ratio_with_error(
-                *(distances(each["coefficients"], held_out) for each in (fit, fits[PLAIN]))
-            )
+        if "gram" in held_out:
+            both = (distances(each["coefficients"], held_out) for each in (fit, fits[PLAIN]))
+            found[name]["ratio"] = ratio_with_error(*both)
         if fit["half_widths"]:
-            entry |= intervals(fit, fits[PLAIN], held_out["slopes"])
-        found[name] = entry
+            found[name] |= intervals(fit, fits[PLAIN], held_out.get("slopes"))
     return found
 
 
@@ -87,19 +81,17 @@ def ratio_with_error(values: np.ndarray, others: np.ndarray) -> list[float]:
     return [rounded(np.median(values) / np.median(others)), rounded(ratios.std(ddof=1))]
 
 
-def intervals(fit: dict, plain: dict, slopes: np.ndarray) -> dict:
+def intervals(fit: dict, plain: dict, slopes: np.ndarray | None) -> dict:
     """Length over least squares', share that is infinite, and coverage where slopes are known."""
-    # An infinite interval is written as -1; a slope that the rows do not determine is left out.
+    # A slope that the rows do not determine is left out.
     widths, others = (np.array(each["half_widths"]) for each in (fit, plain))
-    widths[widths < 0] = np.inf
-    known = others > 0
+    known = np.isfinite(others)
+    length = rounded(np.median(widths[known] / others[known]))
     entry: dict = {
-        "length_ratio": rounded(np.median(widths[known] / others[known])),
-        "infinite": rounded(np.mean(~np.isfinite(widths[known]))),
+        "length_ratio": length if np.isfinite(length) else None,
+        "infinite": rounded(np.mean(np.isinf(widths[known]))),
     }
-    if not np.isfinite(entry["length_ratio"]):
-        entry["length_ratio"] = None
-    if slopes.size:
+    if slopes is not None:
         covered = np.abs(np.array(fit["coefficients"])[:, :-1] - slopes) <= widths
         entry["coverage"] = mean_with_error(covered.mean(axis=1))
     return entry

@@ -8,7 +8,6 @@ peer its settings. A file of `held_out/` has what judges.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,85 +16,66 @@ import numpy as np
 from privreg import Budget, data
 from privreg.estimators.columns import Frame
 from privreg.privacy.budget import to_approximate
-from reproduction.studies.compared_tables import (
-    ComparedTable,
-    Synthetic,
-    diabetes,
-    real_table,
-)
+from reproduction.studies.compared_tables import ComparedTable, Synthetic, diabetes, real_table
 
 RHOS = (0.005, 0.015, 0.05, 0.125, 0.5)
 EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-6
 ROWS = 10_000
-TUNING = range(1000, 1003)
+# Settings are chosen on draws of their own.
+SEEDS, TUNING = 25, (1000, 1001, 1002)
 # Rows of a population that judge, at most.
 JUDGES = 20_000
 
 
-def compared_tables() -> list[ComparedTable]:
-    """Three that are drawn, and three that are real; a stand-in is refused."""
-    folder = os.environ.get("PRIVREG_DATA")
-    real = [
-        real_table(data.load(name, directory=folder, allow_stand_in=False))
-        for name in ("california_housing", "mnist")
-    ]
-    return [
-        *(Synthetic(name, ROWS, ROWS) for name in ("normal", "correlated", "flats")),
-        *real,
-        diabetes(),
-    ]
+def write_tables(folder: Path) -> None:
+    """All tables, the populations from their files; a stand-in for a real one is refused."""
+    (folder / "tables").mkdir(exist_ok=True)
+    (folder / "held_out").mkdir(exist_ok=True)
+    for path in sorted((folder / "populations").glob("*.npz")):
+        _write_population(path, folder)
+    for name in ("normal", "correlated", "flats"):
+        _write_table(Synthetic(name, ROWS, ROWS), folder)
+    for name in ("california_housing", "mnist"):
+        source = os.environ.get("PRIVREG_DATA")
+        _write_table(real_table(data.load(name, directory=source, allow_stand_in=False)), folder)
+    _write_table(diabetes(), folder)
 
 
-def generators(seeds: range) -> Iterator[np.random.Generator]:
-    return (np.random.Generator(np.random.SFC64(seed)) for seed in seeds)
+def _generators() -> list[np.random.Generator]:
+    return [np.random.Generator(np.random.SFC64(seed)) for seed in (*range(SEEDS), *TUNING)]
 
 
-def write_table(table: ComparedTable, folder: Path, *, seeds: int) -> None:
+def _write_table(table: ComparedTable, folder: Path) -> None:
     """One that is split or drawn anew by each seed; held-out labels are not clipped."""
-    frame = table.declared.frame
-    centre, half = table.declared.label_bounds.mean(), np.ptp(table.declared.label_bounds) / 2
-    drawn = [table.draw(rng) for rng in generators(range(seeds))]
-    if all(np.array_equal(each.features, drawn[0].features) for each in drawn[1:]):
-        # Official test rows: every seed has the same split.
-        kept, owner = drawn[:1], np.zeros(seeds, dtype=np.intp)
-    else:
-        kept, owner = drawn, np.arange(seeds)
-    n = len(drawn[0].labels)
-    train, held = (
-        owner[:, None] * len(labels) + np.arange(len(labels))
-        for labels in (drawn[0].labels, drawn[0].held_out_labels)
-    )
-    # Settings are chosen within the training rows of other draws, four in five against the fifth.
-    others = [table.draw(rng) for rng in generators(TUNING)]
-    tuning = (len(kept) + np.arange(len(others)))[:, None] * n + np.arange(n)
-    truth = np.zeros(0)
+    declared, frame = table.declared, table.declared.frame
+    centre, half = declared.label_bounds.mean(), np.ptp(declared.label_bounds) / 2
+    drawn = [table.draw(rng) for rng in _generators()]
+    n, judges = len(drawn[0].labels), len(drawn[0].held_out_labels)
+    places = np.arange(len(drawn) * n).reshape(-1, n)
+    held_out = {
+        "rows": np.concatenate([frame.rows(x.held_out_features)[:, 1:] for x in drawn[:SEEDS]]),
+        "labels": np.concatenate([(x.held_out_labels - centre) / half for x in drawn[:SEEDS]]),
+        "held": np.arange(SEEDS * judges).reshape(-1, judges),
+    }
     if table.coefficients is not None:
-        slopes = np.ptp(table.declared.feature_bounds, axis=1) / 2 / half
-        truth = table.coefficients[:-1] * slopes
-    _save(
-        folder,
-        table.name,
-        {
-            "rows": np.concatenate([frame.rows(each.features)[:, 1:] for each in [*kept, *others]]),
-            "labels": np.concatenate([frame.labels(each.labels) for each in [*kept, *others]]),
-            "train": train,
-            "tuning": tuning[:, : 4 * n // 5],
-            "tuning_held": tuning[:, 4 * n // 5 :],
-            "rhos": np.array(RHOS),
-            "epsilons": np.array([to_approximate(rho, delta=DELTA) for rho in RHOS]),
-            "categories": table.declared.categories,
-        },
-        {
-            "rows": np.concatenate([frame.rows(each.held_out_features)[:, 1:] for each in kept]),
-            "labels": np.concatenate([(each.held_out_labels - centre) / half for each in kept]),
-            "held": held,
-            "slopes": truth,
-            "coefficients": np.zeros(0),
-        },
-    )
+        slopes = np.ptp(declared.feature_bounds, axis=1) / 2 / half
+        held_out["slopes"] = table.coefficients[:-1] * slopes
+    arrays = {
+        "name": table.name,
+        "rows": np.concatenate([frame.rows(each.features)[:, 1:] for each in drawn]),
+        "labels": np.concatenate([frame.labels(each.labels) for each in drawn]),
+        "train": places[:SEEDS],
+        # Within the training rows: four in five against the fifth.
+        "tuning": places[SEEDS:, : 4 * n // 5],
+        "tuning_held": places[SEEDS:, 4 * n // 5 :],
+        "rhos": RHOS,
+        "epsilons": [to_approximate(rho, delta=DELTA) for rho in RHOS],
+        "categories": declared.categories,
+    }
+    _save(folder, table.name, arrays, held_out)
 
 
-def write_population(path: Path, folder: Path, *, seeds: int) -> None:
+def _write_population(path: Path, folder: Path) -> None:
     """A judged table or law, from which samples are drawn with replacement."""
     with np.load(path) as stored:
         features, labels = stored["features"], stored["labels"]
@@ -106,47 +86,34 @@ def write_population(path: Path, folder: Path, *, seeds: int) -> None:
     size = len(rows)
     design = np.column_stack([rows, np.ones(size)])
     truth = np.linalg.lstsq(design, labels, rcond=None)[0]
-    train, tuning = (
-        np.array([rng.integers(size, size=n) for rng in generators(which)])
-        for which in (range(seeds), TUNING)
-    )
-    judges = np.arange(min(size, JUDGES))
-    if judges.size < size:
+    draws = np.array([rng.integers(size, size=n) for rng in _generators()])
+    judges = np.arange(size)
+    if size > JUDGES:
         # A table's rows may be sorted.
-        judges = np.random.Generator(np.random.SFC64(0)).permutation(size)[: judges.size]
-    # An exact trade-off: what (ε, δ) grants a Gaussian mechanism.
-    rhos = [Budget.approximate(epsilon, DELTA).gaussian().rho for epsilon in EPSILONS]
-    used, where = np.unique(
-        np.concatenate([train.ravel(), tuning.ravel(), judges]), return_inverse=True
-    )
-    draws = where[: train.size + tuning.size].reshape(-1, n)
-    places = np.broadcast_to(where[-judges.size :], (len(TUNING), judges.size))
-    _save(
-        folder,
-        f"{path.stem} {name.replace('/', ' of ')}",
-        {
-            "rows": rows[used],
-            "labels": labels[used],
-            "train": draws[:seeds],
-            "tuning": draws[seeds:],
-            "tuning_held": places,
-            "rhos": np.array(rhos),
-            "epsilons": np.array(EPSILONS),
-            "categories": np.zeros(rows.shape[1], dtype=bool),
-        },
-        {
-            "rows": rows[judges],
-            "labels": labels[judges],
-            "held": np.broadcast_to(np.arange(judges.size), (seeds, judges.size)),
-            "slopes": truth[:-1],
-            "coefficients": truth,
-            "name": np.array(name),
-            "gram": design.T @ design / size,
-        },
-    )
+        judges = np.random.Generator(np.random.SFC64(0)).permutation(size)[:JUDGES]
+    arrays = {
+        "name": name,
+        "rows": rows,
+        "labels": labels,
+        "train": draws[:SEEDS],
+        "tuning": draws[SEEDS:],
+        "tuning_held": [judges] * len(TUNING),
+        # An exact trade-off: what (ε, δ) grants a Gaussian mechanism.
+        "rhos": [Budget.approximate(epsilon, DELTA).gaussian().rho for epsilon in EPSILONS],
+        "epsilons": EPSILONS,
+        "categories": np.zeros(rows.shape[1], dtype=bool),
+    }
+    held_out = {
+        "rows": rows[judges],
+        "labels": labels[judges],
+        "held": [np.arange(judges.size)] * SEEDS,
+        "slopes": truth[:-1],
+        "coefficients": truth,
+        "gram": design.T @ design / size,
+    }
+    _save(folder, path.stem, arrays, held_out)
 
 
 def _save(folder: Path, name: str, table: dict[str, Any], held_out: dict[str, Any]) -> None:
-    for place, arrays in (("tables", table), ("held_out", held_out)):
-        (folder / place).mkdir(parents=True, exist_ok=True)
-        np.savez(folder / place / f"{name}.npz", **arrays)
+    np.savez(folder / "tables" / f"{name}.npz", **table)
+    np.savez(folder / "held_out" / f"{name}.npz", **held_out)

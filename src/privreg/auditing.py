@@ -19,15 +19,14 @@ from scipy.linalg import solve_triangular
 from scipy.special import betaincinv, ndtri
 
 from privreg.algorithms.records import require_names
+from privreg.algorithms.samples import checked_data
 from privreg.checks import (
     FloatArray,
+    plain_array,
     require_array,
     require_count,
     require_instance,
     require_number,
-    require_rng,
-    require_rows,
-    require_unmasked,
 )
 from privreg.privacy.budget import Budget, Neighbours
 
@@ -76,8 +75,7 @@ def neighbouring_tables(
     (3, [1.0, 3.0])
     """
     relation = Neighbours(neighbours)
-    rows = require_rows("features", features).copy()
-    values = require_array("labels", labels, shape=rows.shape[:1]).copy()
+    rows, values = map(np.array, checked_data(features, labels))
     at = require_count("record", record, least=0, most=len(rows) - 1)
     if (replacement is not None) != (relation is Neighbours.REPLACE_ONE):
         raise ValueError("replacement must be given for replace-one, and for no other relation")
@@ -293,7 +291,6 @@ def audit_mechanism(
     >>> 0.9 < loss.mu < 1
     True
     """
-    require_rng("rng", rng)
     outputs, others = (mechanism(each, runs, rng) for each in (data, neighbour))
     loss = audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
     if loss.runs != runs:
@@ -302,11 +299,7 @@ def audit_mechanism(
 
 
 def _outputs(name: str, value: ArrayLike) -> FloatArray:
-    require_unmasked(name, value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be an array, got rows of unequal length") from None
+    array = plain_array(name, value)
     shape = array.shape
     numbers = array.dtype.kind in "biuf" and array.ndim in (1, 2)
     if not numbers or shape[0] < LEAST_RUNS or 0 in shape:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import partial
 from math import inf
 from types import EllipsisType
 from typing import Any, NoReturn, TypeVar
@@ -246,11 +247,13 @@ def require_scale(
     )
 
 
+scale_or_zero = partial(require_scale, zero=True)
+scale_or_infinity = partial(require_scale, infinite=True)
+
+
 def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
     """Several numbers of the domain, by name."""
-    return tuple(
-        require_scale(name, value, zero=zero, infinite=infinite) for name, value in values.items()
-    )
+    return require_each(partial(require_scale, zero=zero, infinite=infinite), **values)
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
@@ -299,15 +302,20 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
-def require_rows(name: str, value: ArrayLike) -> FloatArray:
-    """As `require_array` of shape (n, p); n may be 0, as of a neighbour in add-remove."""
-    rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
-    return require_array(name, value, shape=(rows, None))
-
-
 def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
     """As `require_array`, in read-only memory: what was checked stays true."""
     return frozen(require_array(name, value, shape=shape, **bounds))
+
+
+def require_each(check: Callable[[str, Any], T], **values: Any) -> tuple[T, ...]:
+    """Several values of one kind, by name."""
+    return tuple(check(name, value) for name, value in values.items())
+
+
+def require_fields(thing: Any, **checks: Callable[[str, Any], Any]) -> None:
+    """Check fields of a frozen dataclass, and keep what their checks return."""
+    for name, check in checks.items():
+        object.__setattr__(thing, name, check(name, getattr(thing, name)))
 
 
 def require_unmasked(name: str, value: T) -> T:
@@ -315,6 +323,15 @@ def require_unmasked(name: str, value: T) -> T:
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got a masked one")
     return value
+
+
+def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """An array of any type, without a mask."""
+    require_unmasked(name, value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, got rows of unequal length") from None
 
 
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
@@ -329,6 +346,11 @@ def require_rng(name: str, value: Any) -> np.random.Generator:
     if type(value) is not np.random.Generator:
         raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
+
+
+def instance_of(kind: type[Any]) -> Callable[[str, Any], Any]:
+    """The check `require_instance` of a kind, for `require_fields`."""
+    return partial(require_instance, kind=kind)
 
 
 def require_flag(name: str, value: Any) -> bool:
@@ -386,11 +408,7 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
 def _floats(name: str, value: ArrayLike) -> FloatArray:
     if type(value) is np.ndarray and value.dtype is _DOUBLE:
         return value
-    require_unmasked(name, value)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be an array, got rows of unequal length") from None
+    array = plain_array(name, value)
     if array.dtype is _DOUBLE:
         return array
     if array.dtype.kind not in "iuf":

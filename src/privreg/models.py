@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +14,10 @@ from privreg.checks import (
     Immutable,
     require_array,
     require_count,
+    require_fields,
     require_frozen,
     require_rng,
-    require_scale,
+    scale_or_zero,
 )
 from privreg.kernels import standard_normal
 
@@ -42,18 +44,16 @@ class LinearModel(Immutable):
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=MOST)
-        target = require_frozen("target", self.target, shape=values.shape, least=-MOST, most=MOST)
-        object.__setattr__(self, "eigenvalues", values)
-        object.__setattr__(self, "target", target)
-        noise = require_scale("label_noise_std", self.label_noise_std, zero=True)
-        object.__setattr__(self, "label_noise_std", noise)
+        vector = partial(require_frozen, most=MOST)
+        values = partial(vector, shape=(None,), least=0)
+        require_fields(self, eigenvalues=values, label_noise_std=scale_or_zero)
+        require_fields(self, target=partial(vector, shape=self.eigenvalues.shape, least=-MOST))
 
     @classmethod
     def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
         """A target of norm 1 spread evenly over the eigenvectors; arguments as for the class."""
-        values = require_array("eigenvalues", eigenvalues, shape=(None,))
-        return cls(values, np.full(values.shape, len(values) ** -0.5), label_noise_std)
+        values = np.asarray(eigenvalues, dtype=float)
+        return cls(values, np.full(values.shape, max(values.size, 1) ** -0.5), label_noise_std)
 
     @property
     def dimension(self) -> int:

@@ -84,7 +84,7 @@ class Polynomial(Immutable):
 
     def shape(self, times: ArrayLike) -> FloatArray:
         """(1 - t)^α at times in [0, 1]."""
-        t = require_real("times", times, least=0, most=1)
+        t = _unit(times)
         if self.exponent <= STEEP:
             return np.maximum(1.0 - t, 0.0) ** self.exponent
         with np.errstate(divide="ignore"):
@@ -125,20 +125,10 @@ class Harmonic(Immutable):
 
     def shape(self, times: ArrayLike) -> FloatArray:
         """1 / (t + τ) at times in [0, 1]."""
-        return 1.0 / (require_real("times", times, least=0, most=1) + self.offset)
+        return 1.0 / (_unit(times) + self.offset)
 
     def __str__(self) -> str:
         return f"{_amplitudes(self.numerator)}/(t + {self.offset:.3g})"
-
-
-def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
-    amplitudes = require_real(name, value, above=0, most=LARGEST)
-    return frozen(amplitudes) if amplitudes.ndim else value
-
-
-def _amplitudes(values: ArrayLike) -> str:
-    numbers = [f"{value:.3g}" for value in np.ravel(np.asarray(values, dtype=float))]
-    return numbers[0] if len(numbers) == 1 else f"[{', '.join(numbers)}]"
 
 
 class RateWithIntegral(Protocol):
@@ -209,7 +199,6 @@ class InverseSquareRootRate:
 
 def rate(schedule: Schedule, times: ArrayLike) -> FloatArray:
     """Rates of a schedule at times in [0, 1], shape (*amplitude.shape, *times.shape)."""
-    require_schedule(schedule)
     return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
 
 
@@ -220,23 +209,8 @@ def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
     ------
     bombari2025, equation (4.4).
     """
-    require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
     return schedule.shape(np.arange(1, sample_size + 1) / sample_size) / sample_size
-
-
-def require_schedule(schedule: Schedule) -> Schedule:
-    """The schedule, or an error for what has no amplitude and shape."""
-    if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
-        raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
-    return schedule
-
-
-def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
-    """The schedule, or an error for what is no rate with integral."""
-    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
-        raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
-    return schedule
 
 
 def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
@@ -263,5 +237,33 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
     return np.where(steps < LEAST_SQUARED, steps, roots) / zcdp_root
 
 
+def require_schedule(schedule: Schedule) -> Schedule:
+    """The schedule, or an error for what has no amplitude and shape."""
+    if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
+        raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
+    return schedule
+
+
+def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
+    """The schedule, or an error for what is no rate with integral."""
+    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
+        raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
+    return schedule
+
+
+def _unit(times: ArrayLike) -> FloatArray:
+    return require_real("times", times, least=0, most=1)
+
+
 def _time(time: ArrayLike) -> FloatArray:
     return require_real("time", time, least=0, most=MOST)
+
+
+def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:
+    amplitudes = require_real(name, value, above=0, most=LARGEST)
+    return frozen(amplitudes) if amplitudes.ndim else value
+
+
+def _amplitudes(values: ArrayLike) -> str:
+    numbers = [f"{value:.3g}" for value in np.ravel(np.asarray(values, dtype=float))]
+    return numbers[0] if len(numbers) == 1 else f"[{', '.join(numbers)}]"

@@ -17,7 +17,6 @@ from privreg.checks import (
     require_count,
     require_frozen,
     require_number,
-    require_scale,
 )
 
 # Growth of the logarithm of the mass over a panel that five nodes resolve to 1e-5.
@@ -74,15 +73,14 @@ def isotropic() -> Spectrum:
 
 def explicit(eigenvalues: ArrayLike) -> Spectrum:
     """The spectrum of a finite covariance's eigenvalues, equal ones grouped into one mode."""
-    listed = require_array("eigenvalues", eigenvalues, shape=(None,))
-    values, counts = np.unique(listed, return_counts=True)
+    values, counts = np.unique(eigenvalues, return_counts=True)
     return Spectrum(values, counts / counts.sum())
 
 
 def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum:
     """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes."""
     low, high = _range(low, high)
-    points, weights = np.polynomial.legendre.leggauss(require_count("nodes", nodes))
+    points, weights = np.polynomial.legendre.leggauss(nodes)
     return Spectrum(low + (high - low) * (points + 1) / 2, weights / 2)
 
 
@@ -95,7 +93,7 @@ def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> Fl
 
 def power_law_edge(exponent: float) -> float:
     r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean 1 (φ < 1)."""
-    exponent = require_number("exponent", exponent, below=1)
+    require_number("exponent", exponent, below=1)
     return (2 - exponent) / (1 - exponent)
 
 
@@ -132,8 +130,6 @@ def power_law(
     """
     exponent = require_number("exponent", exponent, least=-20, most=0.95)
     edge = power_law_edge(exponent)
-    require_count("panels", panels)
-    require_count("nodes", nodes)
     smallest = require_number("smallest", smallest, least=LEAST, below=1)
     points, weights = np.polynomial.legendre.leggauss(nodes)
     steepness = (exponent - 1) * np.log(smallest) / panels
@@ -189,8 +185,7 @@ def power_law_with_signal(
     """
     spectrum = power_law(exponent)
     psi = require_number("signal_power", signal_power, least=-3, below=1 - exponent)
-    scale = require_scale("signal_scale", signal_scale)
-    return SpectrumWithSignal(spectrum, scale * spectrum.eigenvalues**-psi)
+    return SpectrumWithSignal(spectrum, signal_scale * spectrum.eigenvalues**-psi)
 
 
 def _range(low: float, high: float) -> tuple[float, float]:

@@ -29,7 +29,7 @@ rule peers:
         runtime=lambda wildcards, attempt: 30 * attempt,
     params:
         code=code_of(
-            "reproduction.studies.compared_methods",
+            "privreg.estimators.linear_regression",
             "reproduction.studies.compared_tables",
             "privreg.data",
         ),
@@ -37,4 +37,4 @@ rule peers:
     message:
         "Peers: other libraries beside ours, 25 seeds"
     shell:
-        "python {input.program:q} --output {params.folder:q} > {log:q} 2>&1"
+        "python {input.program:q} {params.folder:q} > {log:q} 2>&1"

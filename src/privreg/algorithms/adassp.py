@@ -58,8 +58,7 @@ class ClippedSums(Immutable):
 
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums under bounds that are no smaller, which clip nothing more."""
-        bounds = require_bounds(bounds)
-        if any(wide < own for wide, own in zip(bounds, self.bounds, strict=True)):
+        if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
         return made(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
@@ -208,7 +207,7 @@ def adassp(
     delta = require_number("delta", delta, above=0, below=1)
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
-    if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
+    if not to_approximate(RELEASES / (2 * multiplier**2), delta=delta) <= epsilon:
         raise ValueError(
             f"epsilon must be at most {largest_epsilon(delta):.3g}, got {epsilon}: "
             "beyond it this noise scale does not give the budget"
@@ -247,7 +246,6 @@ def adassp_zcdp(
     ------
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
-    require_instance("budget", budget, Budget)
     return _fit(
         samples,
         bounds,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, inf, isinf
 
 import numpy as np
@@ -34,11 +35,13 @@ from privreg.checks import (
     FloatArray,
     Immutable,
     require_count,
+    require_fields,
     require_frozen,
     require_instance,
     require_number,
     require_real,
     require_scale,
+    scale_or_infinity,
     short,
 )
 from privreg.kernels import standard_normal
@@ -49,7 +52,7 @@ from privreg.noise.sensitivity import (
     single_participation_sensitivity,
 )
 from privreg.noise.streams import ToeplitzNoise, correlate_noise
-from privreg.noise.toeplitz import require_inverse
+from privreg.noise.toeplitz import bounded_inverse
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 from privreg.privacy.release import USUAL, Diagnostic, Release
 
@@ -73,8 +76,8 @@ class FTRLMechanism(Immutable):
         size, those of the diagonal at least 1e-12. A decoder is refused if its inverse cannot be
         computed in double precision (entries above about 1e15 times the first, or cancellation).
     gradient_noise_std : float
-        Standard deviation σ of each coordinate of the white noise w, before B correlates it, in
-        units of the mean gradient; from 0 to 1e12.
+        σ, the standard deviation of a coordinate of the white noise w, in units of the mean
+        gradient; from 0 to 1e12. The noise in a gradient is Bw, of another deviation.
     clip_norm : float
         G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
     sample_size : int
@@ -118,17 +121,17 @@ class FTRLMechanism(Immutable):
     sensitivity: float = field(init=False)
 
     def __post_init__(self) -> None:
-        size = require_count("sample_size", self.sample_size)
-        batch = require_count("batch_size", self.batch_size)
-        steps = require_count("epochs", self.epochs) * ceil(size / batch)
-        # The sensitivity below is that of these numbers for as long as they are used.
-        decoder = require_frozen("decoder", self.decoder, shape=(..., steps))
-        std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=MOST)
-        clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
-        object.__setattr__(self, "gradient_noise_std", std)
-        object.__setattr__(self, "clip_norm", clip_norm)
-        object.__setattr__(self, "decoder", decoder)
-        gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
+        require_fields(
+            self,
+            sample_size=require_count,
+            epochs=require_count,
+            batch_size=require_count,
+            gradient_noise_std=partial(require_number, least=0, most=MOST),
+            clip_norm=scale_or_infinity,
+        )
+        # The sensitivity is that of these numbers for as long as they are used.
+        require_fields(self, decoder=partial(require_frozen, shape=(..., self.steps)))
+        gamma = _sensitivity(self.decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "sensitivity", gamma)
 
     @classmethod
@@ -360,14 +363,13 @@ def _noise_source(
 ) -> Callable[[int], FloatArray]:
     """A function that returns the correlated noise of the next `count` steps, maybe none."""
     if decoder.ndim == 1:
-        stream = ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std)
-        return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
+        return ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std).draw
     rows = iter(decoder @ (std * standard_normal(rng, (len(decoder), dimension))))
     return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
-    encoder, column_error = require_inverse("decoder", decoder)
+    encoder, column_error = bounded_inverse("decoder", decoder)
     diagonal = np.diag(decoder) if decoder.ndim == 2 else decoder[:1]
     if np.min(np.abs(diagonal)) < LEAST:
         raise ValueError(f"decoder must have a diagonal of at least {LEAST:g}, got smaller entries")

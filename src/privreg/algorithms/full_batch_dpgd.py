@@ -32,6 +32,7 @@ from privreg.checks import (
     frozen,
     require_array,
     require_count,
+    require_each,
     require_number,
     require_real,
     require_rng,
@@ -388,7 +389,7 @@ def full_batch_dpgd(
     )
     bounds = require_clip_norm(clip_norm)
     bounds, noise = map(frozen, np.broadcast_arrays(bounds, noise))
-    steps, runs = require_count("steps", steps), require_count("runs", runs)
+    steps, runs = require_each(require_count, steps=steps, runs=runs)
     step_size = require_scale("step_size", step_size)
     require_rng("rng", rng)
     screened = screening if isinstance(screening, ScreenedSamples) else None

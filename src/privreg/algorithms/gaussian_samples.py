@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ from privreg.checks import (
     MOST,
     FloatArray,
     Rebuilt,
+    instance_of,
     require_count,
+    require_fields,
     require_frozen,
-    require_instance,
     require_number,
-    require_scale,
+    scale_or_zero,
 )
 from privreg.kernels import standard_normal
 
@@ -61,17 +63,17 @@ class GaussianSamples(Rebuilt):
     label_noise_mean: float = 0.0
 
     def __post_init__(self) -> None:
-        require_count("sample_size", self.sample_size)
-        require_scale("label_noise_std", self.label_noise_std, zero=True)
-        limits = {"least": -MOST, "most": MOST}
-        require_number("label_noise_mean", self.label_noise_mean, **limits)
-        require_instance("seed", self.seed, np.random.SeedSequence)
-        target = require_frozen("target", self.target, shape=(None,), **limits)
-        object.__setattr__(self, "target", target)
+        array = partial(require_frozen, least=-MOST, most=MOST)
+        require_fields(
+            self,
+            sample_size=require_count,
+            label_noise_std=scale_or_zero,
+            label_noise_mean=partial(require_number, least=-MOST, most=MOST),
+            seed=instance_of(np.random.SeedSequence),
+            target=partial(array, shape=(None,)),
+        )
         if self.covariance_root is not None:
-            shape = (target.size, target.size)
-            root = require_frozen("covariance_root", self.covariance_root, shape=shape, **limits)
-            object.__setattr__(self, "covariance_root", root)
+            require_fields(self, covariance_root=partial(array, shape=(self.dimension,) * 2))
 
     @property
     def dimension(self) -> int:

@@ -81,8 +81,10 @@ def huber_descent(
 
     - a histogram by one count: √2; 1;
     - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
-      as their inner product is not negative; R²; and B likewise with γ² for R²;
-    - A like the Gram matrix, and with `groups`, where its terms are not symmetric, 2R²; R²;
+      as their inner product is not negative; R²; and B, the mean square of clipped gradients,
+      likewise with γ² for R²;
+    - A, their mean derivative, like the Gram matrix; with `groups`, where its terms are not
+      symmetric, 2R²; R²;
     - a sum of clipped gradients: 2γ; γ; and the sum of rows likewise with `feature_norm`;
     - tr A and tr B, sums of numbers in [0, R²] and [0, γ²]: R² and γ².
 
@@ -157,8 +159,8 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     together, in units of the sampling variance of least squares:
 
     .. math::
-        w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + K w^2}{\Pr(|\xi| \le w)^2},
-        \qquad K = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
+        w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + \kappa w^2}{\Pr(|\xi| \le w)^2},
+        \qquad \kappa = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
 
     with Δ = 2 under replace-one and 1 under the other relations. Where it is narrower than what
     skewed errors would have, 1.09 scales, it is widened up to that as long as it costs at most 1 %
@@ -175,7 +177,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 
 def best_clip_width(privacy_price: float) -> float:
-    """Minimiser of `default_settings`' criterion at price K in [0.25, 2.5], widened as it says."""
+    """Minimiser in [0.25, 2.5] of `default_settings`' criterion at price κ, widened as it says."""
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
@@ -190,7 +192,7 @@ def best_clip_width(privacy_price: float) -> float:
 class HuberFit(DescentFit):
     """Everything that `huber_descent` releases: the iterates and what their law needs."""
 
-    start_scale: float  # residual scale at the start: it bounds how far that may have been away
+    initial_scale: float  # residual scale at θ = 0: it bounds how far that may have been away
     last_root: FloatArray  # took the coordinates of `gram` to those of W
     gram_weight: float  # share of its deviation from the identity that was kept
     symmetric: bool  # whether A is: not where a record has several rows
@@ -203,7 +205,7 @@ class _HuberDescent(Descent):
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         last = self.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
-        start, scale = self.warm_up(slope)
+        initial_scale, scale = self.warm_up(slope)
         clip_norm = self.clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
@@ -230,7 +232,7 @@ class _HuberDescent(Descent):
         return HuberFit(
             clip_norm=clip_norm,
             residual_scale=scale,
-            start_scale=start,
+            initial_scale=initial_scale,
             last_root=last.root,
             gram_weight=last.weight,
             curvature=curvature,

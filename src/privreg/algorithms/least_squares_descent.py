@@ -327,19 +327,24 @@ def default_least_squares_settings(
 class LeastSquaresFit(DescentFit):
     """Everything that `least_squares_descent` releases."""
 
-    start: FloatArray  # (p,), the last iterate of the warm-up, where the wide steps begin
-    start_variance: float  # of its private noise along a whitened coordinate
+    robust_start: FloatArray  # (p,), last iterate of the warm-up, where the wide steps begin
+    robust_start_variance: float  # of its private noise along a whitened coordinate
     cap: float  # R and R₁: what rows are shortened to in gradients, and in A₁
     short_cap: float
-    tail: ProductTail  # of q/√p at the start
-    # A₁ and A₂, at the start.
+    tail: ProductTail  # of q/√p at the robust start
+    # A₁ and A₂, there too.
     curvature: NoisyValue
     long_curvature: NoisyValue
     second_moment: NoisyValue
 
     @property
-    def clip_width(self) -> float:
-        """C/√p, in the units of `tail` and not in residual scales as that of the settings."""
+    def moved(self) -> FloatArray:
+        """By how much the wide steps have moved the parameters, (p,)."""
+        return self.parameters - self.robust_start
+
+    @property
+    def tail_clip(self) -> float:
+        """C/√p, the clip in the units of `tail`."""
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 
@@ -350,11 +355,11 @@ class _LeastSquaresDescent(Descent):
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         self.whiten()
         scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
-        start, start_variance = self.theta, 0.0
+        robust_start, variance = self.theta, 0.0
         for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
             # Of the last step that was kept.
             if np.any(matrix):
-                start_variance = (float(matrix[0, 0]) * std) ** 2
+                variance = (float(matrix[0, 0]) * std) ** 2
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
@@ -364,7 +369,7 @@ class _LeastSquaresDescent(Descent):
         )
         cap = max(cap, short_cap)
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=p)
-        counts = self.at(cap).residual_histogram(edges)
+        counts = self.at(cap).gradient_length_histogram(edges)
         noisy = shares.histogram("tail of products", settings.tail_share, counts)
         tail = ProductTail(edges, noisy, n)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
@@ -390,8 +395,8 @@ class _LeastSquaresDescent(Descent):
         second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         square, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
-            start=start,
-            start_variance=start_variance,
+            robust_start=robust_start,
+            robust_start_variance=variance,
             clip_norm=clip_norm,
             cap=cap,
             short_cap=short_cap,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from math import erfc, exp, inf, pi, sqrt
 from typing import Literal
 
@@ -30,10 +31,14 @@ from privreg.checks import (
     require_answer,
     require_array,
     require_choice,
+    require_each,
+    require_fields,
     require_frozen,
     require_instance,
     require_rng,
     require_scale,
+    scale_or_infinity,
+    scale_or_zero,
 )
 from privreg.kernels import inner_product, standard_normal
 from privreg.privacy.budget import Budget, Neighbours
@@ -74,17 +79,15 @@ class LinearRecords(Immutable):
     label_noise_clip: float = inf
 
     def __post_init__(self) -> None:
-        require_choice("shape", self.shape, ("uniform", "gaussian"))
-        shape: tuple[int | None, ...] = (None,)
-        for name, least in (("target", -MOST), ("mean", -MOST), ("std", 0.0)):
-            value = getattr(self, name)
-            array = require_frozen(name, value, shape=shape, least=least, most=MOST)
-            object.__setattr__(self, name, array)
-            shape = array.shape
-        noise = require_scale("label_noise_std", self.label_noise_std, zero=True)
-        clip = require_scale("label_noise_clip", self.label_noise_clip, infinite=True)
-        object.__setattr__(self, "label_noise_std", noise)
-        object.__setattr__(self, "label_noise_clip", clip)
+        require_fields(
+            self,
+            shape=partial(require_choice, choices=("uniform", "gaussian")),
+            target=partial(require_frozen, shape=(None,), least=-MOST, most=MOST),
+            label_noise_std=scale_or_zero,
+            label_noise_clip=scale_or_infinity,
+        )
+        like = partial(require_frozen, shape=self.target.shape, most=MOST)
+        require_fields(self, mean=partial(like, least=-MOST), std=partial(like, least=0))
 
     @classmethod
     def uniform(
@@ -311,21 +314,20 @@ def _run(
 ) -> NoisySGDRuns:
     """A run on features and labels, or on records drawn from their law."""
     require_instance("records", records, LinearRecords)
-    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
+    several = partial(require_array, shape=(None,), least=0, most=MOST)
+    sizes = {"step_sizes": step_sizes, "gradient_noise_stds": gradient_noise_stds}
+    steps, noises = require_each(several, **sizes)
     rows, labels = np.empty((0, 0)), np.empty(0)
     if data is not None:
         rows, labels = checked_data(*data, shape=(steps.size, records.dimension))
-    start = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
-    noises = require_array(
-        "gradient_noise_stds", gradient_noise_stds, shape=(None,), least=0, most=MOST
-    )
+    initial = require_array("initial", initial, shape=(records.dimension,), least=-MOST, most=MOST)
     clip_norms = require_clip_norm(clip_norms, name="clip_norms", shape=(None,))
     ridge = require_scale("ridge", ridge, zero=True)
     require_rng("rng", rng)
     settings = noises.size * clip_norms.size
-    iterate = start[None].repeat(settings, axis=0)
+    iterate = initial[None].repeat(settings, axis=0)
     risk = np.empty((settings, steps.size + 1))
-    risk[:, 0] = records.risk(start)
+    risk[:, 0] = records.risk(initial)
     clipped = np.zeros(settings)
     law = (
         records.shape == "uniform",

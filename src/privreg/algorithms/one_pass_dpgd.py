@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -27,7 +28,9 @@ from privreg.checks import (
     MOST,
     FloatArray,
     Immutable,
+    instance_of,
     require_count,
+    require_fields,
     require_frozen,
     require_instance,
     require_real,
@@ -409,19 +412,13 @@ class Mechanism(Immutable):
     budget: Budget
 
     def __post_init__(self) -> None:
-        require_instance("budget", self.budget, Budget)
         # What was checked is what will be used: these arrays are read-only.
-        shape: tuple[int | None, ...] = (None,)
-        for name, least, most in (
-            ("step_shape", 0.0, LARGEST),
-            ("noise_shape", 0.0, LARGEST),
-            ("amplitude", LEAST, MOST),
-            ("clip_norm", LEAST, LARGEST),
-        ):
-            shape = (None,) if name == "amplitude" else shape
-            array = require_frozen(name, getattr(self, name), shape=shape, least=least, most=most)
-            object.__setattr__(self, name, array)
-            shape = array.shape
+        steps = partial(require_frozen, shape=(None,), least=0, most=LARGEST)
+        factors = partial(require_frozen, shape=(None,), least=LEAST, most=MOST)
+        require_fields(self, budget=instance_of(Budget), step_shape=steps, amplitude=factors)
+        noise = partial(steps, shape=self.step_shape.shape)
+        norms = partial(factors, shape=self.amplitude.shape, most=LARGEST)
+        require_fields(self, noise_shape=noise, clip_norm=norms)
         if self.budget.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
@@ -448,9 +445,7 @@ class Mechanism(Immutable):
         """
         steps = step_shape(schedule, sample_size)
         clip_constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
-        amplitude, constant = np.broadcast_arrays(
-            np.asarray(schedule.amplitude, dtype=float), clip_constant
-        )
+        amplitude, constant = np.broadcast_arrays(schedule.amplitude, clip_constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)
         return cls(steps, noise, amplitude.ravel().copy(), norm, budget)
@@ -628,8 +623,8 @@ def fit_together(
     scale, moves = 2 * runs.clip_norm * runs.amplitude, np.empty_like(parameters)
     # Squares of rows that are beyond the range may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
-        for start, noisy in zip(chunks.tolist(), noisy_chunks.tolist(), strict=True):
-            block = slice(start, start + CHUNK)
+        for first, noisy in zip(chunks.tolist(), noisy_chunks.tolist(), strict=True):
+            block = slice(first, first + CHUNK)
             rows, noise = features[block], runs.noise_shape[block]
             directions = standard_normal(rng, rows.shape) if noisy else np.zeros((0, dimension))
             steps = np.empty((len(rows), runs.settings))
@@ -755,8 +750,8 @@ def _fit_rows(
     parameters = np.zeros(dimension if one else (dimension, runs.settings))
     # Whole chunks, with enough draws for the compiled loop.
     size = max(ROWS_OF_ONE, CHUNK * -(-FEWEST // (CHUNK * dimension)))
-    for start in range(0, runs.sample_size, size):
-        block = slice(start, start + size)
+    for first in range(0, runs.sample_size, size):
+        block = slice(first, first + size)
         rows, targets = np.ascontiguousarray(features[block]), labels[block]
         steps, noise = runs.step_shape[block], runs.noise_shape[block]
         # The same draws as in blocks: none for a chunk without noise.

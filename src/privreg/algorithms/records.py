@@ -24,7 +24,8 @@ from privreg.checks import (
     Immutable,
     Rebuilt,
     frozen,
-    require_scales,
+    require_fields,
+    require_scale,
     require_unmasked,
 )
 
@@ -103,9 +104,7 @@ class Records(Rebuilt):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", as_samples(self.samples))
-        bounds = require_scales(feature_norm=self.feature_norm, label_bound=self.label_bound)
-        for name, bound in zip(("feature_norm", "label_bound"), bounds, strict=True):
-            object.__setattr__(self, name, bound)
+        require_fields(self, feature_norm=require_scale, label_bound=require_scale)
         rows: Chunk | WeightedChunk | None = None
         held, count = self.samples, self.samples.sample_size
         if isinstance(held, WeightedSamples):
@@ -357,7 +356,7 @@ class Point(NamedTuple):
     whitening: FloatArray
     cap: float | None = None
 
-    def residual_histogram(self, edges: FloatArray) -> FloatArray:
+    def gradient_length_histogram(self, edges: FloatArray) -> FloatArray:
         """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
 
         A record adds one to one count; a record of zeros adds nothing.
@@ -368,10 +367,10 @@ class Point(NamedTuple):
         """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""
         return self._total(lambda found: found.sum_clipped(clip_norm), self.parameters.shape)
 
-    def residual_sums(
+    def histogram_and_sums(
         self, edges: FloatArray, *, clip_norms: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        r"""`residual_histogram`, and `gradient_sum` (clips, p) at each clip that it may lead to.
+        r"""`gradient_length_histogram`, and `gradient_sum` (clips, p) at each clip it may lead to.
 
         .. math::
             \sum_i g_i\min(1, \gamma/\ell_i)
@@ -410,8 +409,8 @@ class Point(NamedTuple):
             \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
         At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the residual decides. For a
-        record of several rows with gradient g and C = Σ zzᵀ it is the matrix C, or, where it is
-        clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) C. Its Frobenius norm is at most cap².
+        record of several rows with gradient g and M = Σ zzᵀ it is the matrix M, or, where it is
+        clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Its Frobenius norm is at most cap².
         """
 
         def part(found: RecordGradients) -> FloatArray:

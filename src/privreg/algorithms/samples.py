@@ -29,7 +29,6 @@ from privreg.checks import (
     require_counts,
     require_instance,
     require_rng,
-    require_rows,
     short,
 )
 from privreg.privacy.budget import Neighbours
@@ -202,10 +201,9 @@ def checked_data(
     features: ArrayLike, labels: ArrayLike, *, shape: Shape | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Features (n, p) and labels (n,), finite and double; n may be 0 unless a shape is given."""
-    if shape is None:
-        rows = require_rows("features", features)
-    else:
-        rows = require_array("features", features, shape=shape)
+    # None stands for a length of at least 1.
+    empty = getattr(features, "shape", ())[:1] == (0,)
+    rows = require_array("features", features, shape=shape or (0 if empty else None, None))
     return rows, require_array("labels", labels, shape=rows.shape[:1])
 
 

@@ -13,34 +13,43 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, inf, isinf
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.algorithms.samples import Chunk, Samples, clippable_chunks, require_places, require_run
+from privreg.algorithms.samples import (
+    Chunk,
+    Samples,
+    checked_data,
+    clippable_chunks,
+    require_places,
+    require_run,
+)
 from privreg.checks import (
     MOST,
     FloatArray,
     Immutable,
     Rebuilt,
+    instance_of,
     require_array,
     require_count,
+    require_each,
+    require_fields,
     require_frozen,
     require_instance,
     require_number,
     require_rng,
     require_scale,
+    scale_or_infinity,
+    scale_or_zero,
     short,
 )
 from privreg.noise.covariance import NoiseCovariance
 from privreg.noise.streams import Correlation
-from privreg.privacy.budget import (
-    Budget,
-    Neighbours,
-    sum_sensitivity,
-)
+from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 from privreg.privacy.release import USUAL, Diagnostic, Release
 
 
@@ -193,17 +202,19 @@ class ShapedMechanism(Rebuilt):
     sample_size: int
 
     def __post_init__(self) -> None:
-        require_count("sample_size", self.sample_size, least=2)
-        require_instance("covariance", self.covariance, NoiseCovariance)  # type: ignore[type-abstract]
-        require_instance("correlation", self.correlation, Correlation)  # type: ignore[type-abstract]
-        multiplier = require_scale("noise_multiplier", self.noise_multiplier, zero=True)
-        object.__setattr__(self, "noise_multiplier", multiplier)
+        require_fields(
+            self,
+            covariance=instance_of(NoiseCovariance),
+            correlation=instance_of(Correlation),
+            noise_multiplier=scale_or_zero,
+            sample_size=partial(require_count, least=2),
+        )
         if not isinstance(self.clipping, (FixedClip, ResidualClip)):
             raise ValueError(
                 f"clipping must be a FixedClip or a ResidualClip, got {short(self.clipping)}"
             )
         if isinstance(self.clipping, FixedClip):
-            if isinf(self.clipping.clip_norm) and multiplier > 0:
+            if isinf(self.clipping.clip_norm) and self.noise_multiplier > 0:
                 raise ValueError("clip_norm must be finite where noise is added, got inf")
         elif self.correlation.increment_terms(1) is None:
             raise ValueError(
@@ -251,8 +262,7 @@ class FixedClip:
     clip_norm: float
 
     def __post_init__(self) -> None:
-        clip_norm = require_scale("clip_norm", self.clip_norm, infinite=True)
-        object.__setattr__(self, "clip_norm", clip_norm)
+        require_fields(self, clip_norm=scale_or_infinity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,12 +291,10 @@ class ResidualClip(Immutable):
     labels: FloatArray
 
     def __post_init__(self) -> None:
-        require_scale("per_residual", self.per_residual)
-        within = {"least": -MOST, "most": MOST}
-        features = require_frozen("features", self.features, shape=(None, None), **within)
-        labels = require_frozen("labels", self.labels, shape=(len(features),), **within)
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "labels", labels)
+        within = partial(require_frozen, least=-MOST, most=MOST)
+        features = partial(within, shape=(None, None))
+        require_fields(self, per_residual=require_scale, features=features)
+        require_fields(self, labels=partial(within, shape=(len(self.features),)))
 
     def clip_norm(self, parameters: FloatArray) -> float:
         """C l for the current parameters (d,); `inf` where double precision does not hold it."""
@@ -567,8 +575,7 @@ def private_residual_scale(
     to 12 add noise only to shares below the threshold and drop those above, which would return an
     almost empty bin without privacy; here the noisy share is compared, as in the lemma.
     """
-    rows = require_array("features", features, shape=(None, None))
-    values = require_array("labels", labels, shape=(len(rows),))
+    rows, values = checked_data(features, labels, shape=(None, None))
     point = require_array("parameters", parameters, shape=(rows.shape[1],))
     require_rng("rng", rng)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -598,13 +605,13 @@ def private_residual_scale(
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
-    """Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉.
+    """Groups, and so rows at least, for a private estimate: ⌈8 ln(1/(βδ)) / ε⌉.
 
     δ and the failure probability β are at least 1e-150.
     """
     share = require_scale("epsilon", epsilon)
-    small = require_number("delta", delta, least=1e-150, below=1)
-    chance = require_number("failure_probability", failure_probability, least=1e-150, below=1)
+    chances = partial(require_number, least=1e-150, below=1)
+    small, chance = require_each(chances, delta=delta, failure_probability=failure_probability)
     return int(np.ceil(GROUPS_FACTOR * np.log(1.0 / (chance * small)) / share))
 
 

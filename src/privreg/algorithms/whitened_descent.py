@@ -5,8 +5,9 @@ The start is whitening, residual scales, and warm-up steps on a Huber loss.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ from privreg.checks import (
     Uncopied,
     frozen,
     require_count,
+    require_fields,
     require_flag,
     require_instance,
     require_number,
@@ -56,13 +58,13 @@ class NoisyValue:
 
 
 # A share of a budget may be smaller than any budget.
-LEAST_SHARE = 1e-20
+LEAST_RHO = 1e-20
 
 
 def require_budget(budget: Budget) -> Budget:
     """A budget of which every share gives noise that double precision can hold."""
     require_instance("budget", budget, Budget)
-    if not LEAST_SHARE <= budget.rho <= MOST:
+    if not LEAST_RHO <= budget.rho <= MOST:
         raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {budget.rho:g}")
     return budget
 
@@ -336,15 +338,14 @@ class StartSettings:
     may_be_zero: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
-        for name, value in vars(self).items():
-            if name.endswith(("_steps", "_rounds")):
-                require_count(name, value)
-            elif name == "common_width":
-                require_flag(name, value)
-            elif name.endswith("_share"):
-                zero = {"least" if name in self.may_be_zero else "above": 0}
-                require_number(name, value, below=1, **zero)
+        for name in vars(self):
+            check: Callable[..., Any] = require_flag if name == "common_width" else require_count
+            if name.endswith("_share"):
+                end: Any = {"least" if name in self.may_be_zero else "above": 0}
+                check = partial(require_number, below=1, **end)
+            elif name == "clip_width":
+                check = partial(require_number, least=1e-3, most=1e3)
+            require_fields(self, **{name: check})
         if not self.final_share > 0:
             raise ValueError(
                 f"norm_share and the other shares must leave something for the {self.end} steps, "
@@ -455,7 +456,7 @@ class Descent:
         settings, most = self.settings, self.records.label_bound
         share = settings.warm_up_share / settings.warm_up_steps
         # Residuals at 0 are labels.
-        scale = start = min(self._scale() or UNSEEN_SCALE * most, most)
+        scale = initial = min(self._scale() or UNSEEN_SCALE * most, most)
         for _ in range(settings.warm_up_steps):
             clip_norm = self.clip_norm(scale)
             total = self.gradient_sum(clip_norm)
@@ -468,7 +469,7 @@ class Descent:
                 self.iterates[-1], self.matrices[-1] = self.theta, 0 * self.matrices[-1]
             else:
                 scale = found
-        return start, scale
+        return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
         """Values of a `DescentFit`, its steps from the first of some number on."""
@@ -515,12 +516,12 @@ class Descent:
         """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
         if self.records.held:
-            counts = self.at().residual_histogram(edges)
+            counts = self.at().gradient_length_histogram(edges)
         else:
             # To read rows takes longer than to sum them for every clip that the next step may have.
             scales = scale_candidates(edges)
             clips = np.array([self.clip_norm(scale) for scale in scales])
-            counts, sums = self.at().residual_sums(edges, clip_norms=clips)
+            counts, sums = self.at().histogram_and_sums(edges, clip_norms=clips)
             self._at = self.theta, clips, sums
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         noisy = self.shares.histogram("residual scales", share, counts)

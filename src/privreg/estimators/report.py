@@ -317,7 +317,7 @@ def target_sentences(
         ]
     if not isinstance(fit, LeastSquaresFit):
         return [covered]
-    share = fit.tail.share_beyond(fit.clip_width)
+    share = fit.tail.share_beyond(fit.tail_clip)
     found = [
         "Target: least squares, the best linear prediction of the mean label.",
         f"{covered} They allow for what the clip may leave out.",

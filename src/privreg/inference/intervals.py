@@ -37,132 +37,6 @@ FloatArray = NDArray[np.float64]
 LOG_STEP = 0.05
 LOG_REACH = 38.0
 LARGEST_NONCENTRALITY = 1e5
-
-
-def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability (...) that Student's interval from m Gaussian replicates covers its target.
-
-    .. math::
-        \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
-        Q = \frac{\mathbf 1\mathbf 1^\top}{m^2}
-        - \frac{t^2}{m(m-1)}\Big(I - \frac{\mathbf 1\mathbf 1^\top}m\Big), \quad x \sim N(b, C)
-
-    Parameters
-    ----------
-    bias : array_like, shape (..., m)
-        Means b of the replicates less the target; 0 broadcasts. Over 300 standard deviations are
-        refused unless the answer is plainly 0 or 1.
-    covariance : array_like, shape (..., m, m)
-        Covariance C of the replicates, positive definite.
-    level : float
-        In (0, 1); for b = 0 and C a multiple of the identity it is the coverage.
-
-    Source
-    ------
-    brown2024, equation (12), under the law of equations (88) to (94); Imhof (1961), equation (3.2).
-    """
-    bias, root, _, quantile = _replicates(bias, covariance, level)
-    m = bias.shape[-1]
-    ones = np.full((m, m), 1.0 / m)
-    form = ones / m - quantile**2 / (m * (m - 1)) * (np.eye(m) - ones)
-    weights, shifts = _diagonalise(form, bias, root)
-    inside = np.empty(weights.shape[:-1])
-    # One at a time: each needs a grid of its own, as fine as its bias makes the phase turn.
-    for index in np.ndindex(inside.shape):
-        inside[index] = _nonpositive_probability(weights[index], shifts[index])
-    return inside
-
-
-def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Expected half-width of Student's interval from m Gaussian replicates, shape (...).
-
-    .. math::
-        \frac{t}{\sqrt m}\,\mathbb E\,\hat\sigma, \qquad
-        \mathbb E\sqrt S = \frac1{2\sqrt\pi}\int_0^\infty \big(1 - \mathbb E e^{-uS}\big)
-        u^{-3/2}\,du, \quad S = \hat\sigma^2
-
-    Arguments are those of `t_interval_coverage`; a value that all biases share changes nothing.
-    Source: ours, the Laplace transform of a quadratic form in normal variables.
-    """
-    bias, root, scale, quantile = _replicates(bias, covariance, level)
-    m = bias.shape[-1]
-    form = (np.eye(m) - 1.0 / m) / (m - 1)
-    weights, shifts = _diagonalise(form, bias, root)
-    frequencies = _log_grid(weights, reach=2 * LOG_REACH)
-    product = np.maximum(weights, 0.0)[..., None, :] * frequencies[..., :, None]
-    exponent = np.sum(
-        0.5 * np.log1p(2 * product) + shifts[..., None, :] * product / (1 + 2 * product), axis=-1
-    )
-    integrand = -np.expm1(-exponent) / np.sqrt(frequencies)
-    deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
-    return np.asarray(quantile / np.sqrt(m) * deviation * scale)
-
-
-def _replicates(
-    bias: ArrayLike, covariance: ArrayLike, level: float
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Bias and root of the covariance for a largest variance of 1, its scale, and Student's t."""
-    matrix = require_array("covariance", covariance, shape=(..., None, None))
-    m = matrix.shape[-1]
-    if m != matrix.shape[-2] or m < 2:
-        raise ValueError(f"covariance must have shape (..., m, m), m >= 2, got {matrix.shape}")
-    largest = np.max(np.diagonal(matrix, axis1=-2, axis2=-1), axis=-1)
-    if not np.all(largest > 0):
-        raise ValueError("covariance must be positive definite, got a diagonal that is not")
-    if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
-        raise ValueError("covariance must be symmetric, got another matrix")
-    try:
-        root = np.asarray(np.linalg.cholesky(matrix / largest[..., None, None]), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise ValueError("covariance must be positive definite, got a matrix that is not") from None
-    shift = require_real("bias", bias)
-    if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
-        raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
-    scale = np.sqrt(largest)
-    # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
-    quantile = stdtrit(m - 1, (1 + require_number("level", level, above=0, below=1)) / 2)
-    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
-    return relative, root, scale, float(quantile)
-
-
-def _diagonalise(
-    form: FloatArray, bias: FloatArray, root: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Weights and noncentralities of the form as a sum of weighted noncentral chi-squares."""
-    weights, vectors = np.linalg.eigh(np.swapaxes(root, -1, -2) @ form @ root)
-    standard = np.linalg.solve(root, bias[..., None])
-    return weights, (np.swapaxes(vectors, -1, -2) @ standard)[..., 0] ** 2
-
-
-def _nonpositive_probability(weights: FloatArray, shifts: FloatArray) -> float:
-    r"""P[Σ w_k χ²_1(δ_k²) ≤ 0] by Imhof's ½ - (1/π) ∫ sin θ(u) / (u ρ(u)) du, in s = ln u."""
-    noncentrality = float(np.sum(shifts))
-    if noncentrality > LARGEST_NONCENTRALITY:
-        mean = np.sum(weights * (1 + shifts))
-        deviation = np.sqrt(2 * np.sum(weights**2 * (1 + 2 * shifts)))
-        if abs(mean) > 40 * deviation:
-            return float(mean < 0)
-        raise ValueError(
-            f"bias must be within {np.sqrt(LARGEST_NONCENTRALITY):.0f} standard deviations of 0, "
-            f"got {np.sqrt(noncentrality):.3g}"
-        )
-    step = min(LOG_STEP, 0.5 / np.sqrt(max(noncentrality, 1.0)))
-    product = weights * _log_grid(weights, step=step)[:, None]
-    square = product**2
-    angle = 0.5 * np.sum(np.arctan(product) + shifts * product / (1 + square), axis=-1)
-    log_modulus = np.sum(0.25 * np.log1p(square) + 0.5 * shifts * square / (1 + square), axis=-1)
-    integral = step * np.sum(np.sin(angle) * np.exp(-log_modulus))
-    return float(np.clip(0.5 - integral / np.pi, 0.0, 1.0))
-
-
-def _log_grid(
-    weights: FloatArray, *, step: float = LOG_STEP, reach: float = LOG_REACH
-) -> FloatArray:
-    """Frequencies, equally spaced in logarithm about the inverse of the largest weight."""
-    scale = np.max(np.abs(weights), axis=-1, keepdims=True)
-    return np.exp(np.arange(-reach, reach, step)) / scale
-
-
 Construction = Literal["batch_means", "checkpoints", "independent_runs"]
 CONSTRUCTIONS: tuple[Construction, ...] = get_args(Construction)
 
@@ -210,38 +84,6 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     )
 
 
-def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) -> Interval:
-    """Interval from m independent runs: each run's average after the burn-in is a replicate.
-
-    Iterates (..., m, T, p) are θ_1..θ_T of each run, whose noise must be scaled for all m T
-    gradients; a burn-in of T - 1 keeps the final iterate alone.
-
-    Source
-    ------
-    brown2024, section 3 (final iterates) and section 4.2 (averages after 20 iterates).
-    """
-    runs = require_array("iterates", iterates, shape=(..., None, None, None))
-    m, steps = runs.shape[-3:-1]
-    weights = replicate_weights(
-        "independent_runs", gradients=m * steps, replicates=m, burn_in=burn_in
-    )
-    return replicate_interval((weights @ runs)[..., 0, :], level=level)
-
-
-def checkpoints(
-    iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
-) -> Interval:
-    """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
-
-    Parameters are those of `batch_means`.
-
-    Source
-    ------
-    brown2024, section 3, equation (87).
-    """
-    return _of_one_run("checkpoints", iterates, level, replicates, burn_in)
-
-
 def batch_means(
     iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
 ) -> Interval:
@@ -266,58 +108,36 @@ def batch_means(
     return _of_one_run("batch_means", iterates, level, replicates, burn_in)
 
 
-def _of_one_run(
-    construction: Construction, iterates: ArrayLike, level: float, replicates: int, burn_in: int
+def checkpoints(
+    iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
 ) -> Interval:
-    path = require_array("iterates", iterates, shape=(..., None, None))
-    weights = replicate_weights(
-        construction, gradients=path.shape[-2], replicates=replicates, burn_in=burn_in
-    )
-    return replicate_interval(weights @ path, level=level)
+    """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
 
+    Parameters are those of `batch_means`.
 
-def replicate_weights(
-    construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
-) -> FloatArray:
-    """Weights (m, N) of a path's iterates in its replicates.
-
-    Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in, and checkpoints pick
-    the last iterate of each. For "independent_runs" the shape is (1, ⌊N / m⌋): one run makes one
-    replicate, the average of its iterates after the burn-in.
+    Source
+    ------
+    brown2024, section 3, equation (87).
     """
-    require_choice("construction", construction, CONSTRUCTIONS)
-    count = require_count("gradients", gradients)
-    replicates = require_count("replicates", replicates, least=2)
-    burn_in = require_count("burn_in", burn_in, least=0)
-    if construction == "independent_runs":
-        steps = count // replicates
-        if burn_in >= steps:
-            raise ValueError(
-                f"burn_in must be less than {steps}, the steps of each of {replicates} runs, "
-                f"got {burn_in}"
-            )
-        weights = np.zeros((1, steps))
-        weights[0, burn_in:] = 1 / (steps - burn_in)
-        return weights
-    block = (count - burn_in) // replicates
-    if block < 1:
-        raise ValueError(
-            f"burn_in must be at most {count - replicates} for {replicates} replicates of "
-            f"{count} iterates, got {burn_in}"
-        )
-    weights, order = np.zeros((replicates, count)), np.arange(replicates)
-    if construction == "checkpoints":
-        weights[order, burn_in + (order + 1) * block - 1] = 1
-    else:
-        used = slice(burn_in, burn_in + replicates * block)
-        weights[:, used] = np.kron(np.eye(replicates), np.full(block, 1 / block))
-    return weights
+    return _of_one_run("checkpoints", iterates, level, replicates, burn_in)
 
 
-def t_quantile(replicates: int, *, level: float) -> float:
-    """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
-    level = require_number("level", level, above=0, below=1)
-    return float(stdtrit(replicates - 1, (1 + level) / 2))
+def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) -> Interval:
+    """Interval from m independent runs: each run's average after the burn-in is a replicate.
+
+    Iterates (..., m, T, p) are θ_1..θ_T of each run, whose noise must be scaled for all m T
+    gradients; a burn-in of T - 1 keeps the final iterate alone.
+
+    Source
+    ------
+    brown2024, section 3 (final iterates) and section 4.2 (averages after 20 iterates).
+    """
+    runs = require_array("iterates", iterates, shape=(..., None, None, None))
+    m, steps = runs.shape[-3:-1]
+    weights = replicate_weights(
+        "independent_runs", gradients=m * steps, replicates=m, burn_in=burn_in
+    )
+    return replicate_interval((weights @ runs)[..., 0, :], level=level)
 
 
 @dataclass(frozen=True)
@@ -465,3 +285,181 @@ def interval_quality_of_data(
         for x, y, _ in samples.chunks()
     )
     return IntervalQuality(found.coverage, found.expected_length, min(1.0, runs * clipped))
+
+
+def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
+    r"""Probability (...) that Student's interval from m Gaussian replicates covers its target.
+
+    .. math::
+        \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
+        Q = \frac{\mathbf 1\mathbf 1^\top}{m^2}
+        - \frac{t^2}{m(m-1)}\Big(I - \frac{\mathbf 1\mathbf 1^\top}m\Big), \quad x \sim N(b, C)
+
+    Parameters
+    ----------
+    bias : array_like, shape (..., m)
+        Means b of the replicates less the target; 0 broadcasts. Over 300 standard deviations are
+        refused unless the answer is plainly 0 or 1.
+    covariance : array_like, shape (..., m, m)
+        Covariance C of the replicates, positive definite.
+    level : float
+        In (0, 1); for b = 0 and C a multiple of the identity it is the coverage.
+
+    Source
+    ------
+    brown2024, equation (12), under the law of equations (88) to (94); Imhof (1961), equation (3.2).
+    """
+    bias, root, _, quantile = _replicates(bias, covariance, level)
+    m = bias.shape[-1]
+    ones = np.full((m, m), 1.0 / m)
+    form = ones / m - quantile**2 / (m * (m - 1)) * (np.eye(m) - ones)
+    weights, shifts = _diagonalise(form, bias, root)
+    inside = np.empty(weights.shape[:-1])
+    # One at a time: each needs a grid of its own, as fine as its bias makes the phase turn.
+    for index in np.ndindex(inside.shape):
+        inside[index] = _nonpositive_probability(weights[index], shifts[index])
+    return inside
+
+
+def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
+    r"""Expected half-width of Student's interval from m Gaussian replicates, shape (...).
+
+    .. math::
+        \frac{t}{\sqrt m}\,\mathbb E\,\hat\sigma, \qquad
+        \mathbb E\sqrt S = \frac1{2\sqrt\pi}\int_0^\infty \big(1 - \mathbb E e^{-uS}\big)
+        u^{-3/2}\,du, \quad S = \hat\sigma^2
+
+    Arguments are those of `t_interval_coverage`; a value that all biases share changes nothing.
+    Source: ours, the Laplace transform of a quadratic form in normal variables.
+    """
+    bias, root, scale, quantile = _replicates(bias, covariance, level)
+    m = bias.shape[-1]
+    form = (np.eye(m) - 1.0 / m) / (m - 1)
+    weights, shifts = _diagonalise(form, bias, root)
+    frequencies = _log_grid(weights, reach=2 * LOG_REACH)
+    product = np.maximum(weights, 0.0)[..., None, :] * frequencies[..., :, None]
+    exponent = np.sum(
+        0.5 * np.log1p(2 * product) + shifts[..., None, :] * product / (1 + 2 * product), axis=-1
+    )
+    integrand = -np.expm1(-exponent) / np.sqrt(frequencies)
+    deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
+    return np.asarray(quantile / np.sqrt(m) * deviation * scale)
+
+
+def replicate_weights(
+    construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
+) -> FloatArray:
+    """Weights (m, N) of a path's iterates in its replicates.
+
+    Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in, and checkpoints pick
+    the last iterate of each. For "independent_runs" the shape is (1, ⌊N / m⌋): one run makes one
+    replicate, the average of its iterates after the burn-in.
+    """
+    require_choice("construction", construction, CONSTRUCTIONS)
+    count = require_count("gradients", gradients)
+    replicates = require_count("replicates", replicates, least=2)
+    burn_in = require_count("burn_in", burn_in, least=0)
+    if construction == "independent_runs":
+        steps = count // replicates
+        if burn_in >= steps:
+            raise ValueError(
+                f"burn_in must be less than {steps}, the steps of each of {replicates} runs, "
+                f"got {burn_in}"
+            )
+        weights = np.zeros((1, steps))
+        weights[0, burn_in:] = 1 / (steps - burn_in)
+        return weights
+    block = (count - burn_in) // replicates
+    if block < 1:
+        raise ValueError(
+            f"burn_in must be at most {count - replicates} for {replicates} replicates of "
+            f"{count} iterates, got {burn_in}"
+        )
+    weights, order = np.zeros((replicates, count)), np.arange(replicates)
+    if construction == "checkpoints":
+        weights[order, burn_in + (order + 1) * block - 1] = 1
+    else:
+        used = slice(burn_in, burn_in + replicates * block)
+        weights[:, used] = np.kron(np.eye(replicates), np.full(block, 1 / block))
+    return weights
+
+
+def t_quantile(replicates: int, *, level: float) -> float:
+    """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
+    level = require_number("level", level, above=0, below=1)
+    return float(stdtrit(replicates - 1, (1 + level) / 2))
+
+
+def _of_one_run(
+    construction: Construction, iterates: ArrayLike, level: float, replicates: int, burn_in: int
+) -> Interval:
+    path = require_array("iterates", iterates, shape=(..., None, None))
+    weights = replicate_weights(
+        construction, gradients=path.shape[-2], replicates=replicates, burn_in=burn_in
+    )
+    return replicate_interval(weights @ path, level=level)
+
+
+def _replicates(
+    bias: ArrayLike, covariance: ArrayLike, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Bias and root of the covariance for a largest variance of 1, its scale, and Student's t."""
+    matrix = require_array("covariance", covariance, shape=(..., None, None))
+    m = matrix.shape[-1]
+    if m != matrix.shape[-2] or m < 2:
+        raise ValueError(f"covariance must have shape (..., m, m), m >= 2, got {matrix.shape}")
+    largest = np.max(np.diagonal(matrix, axis1=-2, axis2=-1), axis=-1)
+    if not np.all(largest > 0):
+        raise ValueError("covariance must be positive definite, got a diagonal that is not")
+    if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
+        raise ValueError("covariance must be symmetric, got another matrix")
+    try:
+        root = np.asarray(np.linalg.cholesky(matrix / largest[..., None, None]), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise ValueError("covariance must be positive definite, got a matrix that is not") from None
+    shift = require_real("bias", bias)
+    if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
+        raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
+    scale = np.sqrt(largest)
+    # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
+    quantile = stdtrit(m - 1, (1 + require_number("level", level, above=0, below=1)) / 2)
+    relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
+    return relative, root, scale, float(quantile)
+
+
+def _diagonalise(
+    form: FloatArray, bias: FloatArray, root: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weights and noncentralities of the form as a sum of weighted noncentral chi-squares."""
+    weights, vectors = np.linalg.eigh(np.swapaxes(root, -1, -2) @ form @ root)
+    standard = np.linalg.solve(root, bias[..., None])
+    return weights, (np.swapaxes(vectors, -1, -2) @ standard)[..., 0] ** 2
+
+
+def _nonpositive_probability(weights: FloatArray, shifts: FloatArray) -> float:
+    r"""P[Σ w_k χ²_1(δ_k²) ≤ 0] by Imhof's ½ - (1/π) ∫ sin θ(u) / (u ρ(u)) du, in s = ln u."""
+    noncentrality = float(np.sum(shifts))
+    if noncentrality > LARGEST_NONCENTRALITY:
+        mean = np.sum(weights * (1 + shifts))
+        deviation = np.sqrt(2 * np.sum(weights**2 * (1 + 2 * shifts)))
+        if abs(mean) > 40 * deviation:
+            return float(mean < 0)
+        raise ValueError(
+            f"bias must be within {np.sqrt(LARGEST_NONCENTRALITY):.0f} standard deviations of 0, "
+            f"got {np.sqrt(noncentrality):.3g}"
+        )
+    step = min(LOG_STEP, 0.5 / np.sqrt(max(noncentrality, 1.0)))
+    product = weights * _log_grid(weights, step=step)[:, None]
+    square = product**2
+    angle = 0.5 * np.sum(np.arctan(product) + shifts * product / (1 + square), axis=-1)
+    log_modulus = np.sum(0.25 * np.log1p(square) + 0.5 * shifts * square / (1 + square), axis=-1)
+    integral = step * np.sum(np.sin(angle) * np.exp(-log_modulus))
+    return float(np.clip(0.5 - integral / np.pi, 0.0, 1.0))
+
+
+def _log_grid(
+    weights: FloatArray, *, step: float = LOG_STEP, reach: float = LOG_REACH
+) -> FloatArray:
+    """Frequencies, equally spaced in logarithm about the inverse of the largest weight."""
+    scale = np.max(np.abs(weights), axis=-1, keepdims=True)
+    return np.exp(np.arange(-reach, reach, step)) / scale

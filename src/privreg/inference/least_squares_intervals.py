@@ -48,12 +48,189 @@ UNCERTAIN = "the noise hides the standard error"
 CAUTION = 1.0
 
 
+def least_squares_intervals(
+    fit: LeastSquaresFit,
+    *,
+    level: float = 0.95,
+    target: Target = "population",
+    functionals: ArrayLike | None = None,
+    offset: ArrayLike = 0.0,
+) -> CoefficientIntervals:
+    r"""Intervals for least-squares coefficients, or for linear functionals of them.
+
+    .. math::
+        f^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
+        s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
+
+    with a functional f, c(·) the quantile of `bias_aware_quantile`, b what the clip may move the
+    coefficient by (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and
+    ν what noise in s² is worth. Where nothing bounds a coefficient its interval is infinite, with
+    the reason.
+
+    Notes
+    -----
+    Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
+    fewer rows than the noise hides do beyond is not bounded. The share κ of the largest bias that
+    falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
+    the slope, more where it does not, and 1 along the mean.
+    """
+    rows, shift = require_question(fit, level, target, functionals, offset)
+    p = fit.parameters.size
+    n = max(fit.sample_size, p + 1.0)
+    law = least_squares_law(fit)
+    error, privacy, bias = np.zeros((3, len(rows)))
+    degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
+    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
+    for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
+        if not np.any(direction):
+            continue
+        own = _along(fit, law, direction)
+        reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
+        if own is None or unseen:
+            error[k] = privacy[k] = np.inf
+            continue
+        slope = np.linalg.solve(own.curvature, direction)
+        length = float(slope @ slope)
+        noise = fit.second_moment.noise_std * length
+        middle = max(
+            float(slope @ own.second_moment @ slope),
+            float(slope @ fit.second_moment.value @ slope) - BELOW * noise,
+        )
+        sampling = n / (n - p) * middle / n if target == "population" else 0.0
+        private = float(direction @ own.privacy @ direction)
+        variance = sampling + private
+        error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
+        privacy[k] = np.sqrt(private)
+        # s² changes by -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
+        noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
+        share = (noise / n / variance) if target == "population" else 0.0
+        relative = float(np.hypot(noisy, share))
+        degrees[k] = 2 / max(relative, 1e-6) ** 2
+        if degrees[k] <= LEAST_DEGREES:
+            reasons[k] = UNCERTAIN
+    return CoefficientIntervals(
+        centre=rows @ fit.parameters + shift,
+        half_width=half_widths(error, degrees, level=level, bias=bias),
+        standard_error=error,
+        degrees_of_freedom=degrees,
+        level=level,
+        target=target,
+        bias=bias,
+        reasons=tuple(reasons),
+        privacy_error=privacy,
+    )
+
+
+@dataclass(frozen=True)
+class NewObservations:
+    """Intervals for k labels of new records, in the units of the rows.
+
+    The nominal coverage `level` is an average over records of the population.
+    """
+
+    centre: FloatArray  # prediction of the robust start, about which the histogram was taken
+    half_width: FloatArray
+    level: float
+    reason: str = ""  # why half-widths are infinite
+
+
+def new_observations(
+    fit: LeastSquaresFit, rows: FloatArray, *, level: float = 0.95
+) -> NewObservations:
+    r"""Intervals for labels of new records, whatever the law of the errors is.
+
+    .. math::
+        x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
+        \qquad z = W^\top x,\ s = \min(1, R_2/\|z\|)
+
+    with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
+    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of rows: products of persons are
+    sums over their rows. Half-widths are infinite where noise hides the quantile. Shorter rows get
+    longer intervals, and longer rows no shorter ones, which only adds coverage.
+
+    Notes
+    -----
+    Coverage ℓ is that of a record drawn anew from the population of the fitted ones: an average
+    over rows x, as in conformal prediction, and not the coverage at a stated x. The factor for the
+    rows' own part in θ_H is that of least squares. Counts must reach ℓ by a deviation of their
+    noise; within a bin they are taken as even in log q, which adds coverage in a tail.
+
+    Source
+    ------
+    Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
+    """
+    p, n = fit.parameters.size, fit.sample_size
+    points = np.ascontiguousarray(rows)
+    quantile = _quantile(fit.tail, level) if n > p else np.inf
+    lengths = np.linalg.norm(points @ fit.whitening, axis=1)
+    with np.errstate(divide="ignore"):
+        # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
+        counted = np.minimum(np.minimum(lengths, fit.cap**2 / lengths), np.sqrt(p))
+        grown = np.sqrt((n + p) / (n - p)) if n > p else np.inf
+        half = np.where(counted > 0, quantile * grown * np.sqrt(p) / counted, np.inf)
+    return NewObservations(
+        centre=points @ fit.robust_start,
+        half_width=half,
+        level=level,
+        reason="" if np.isfinite(quantile) else UNSEEN,
+    )
+
+
 class RobustDifference(NamedTuple):
     """χ² test of whether a robust fit's slopes differ; it ignores what the clip leaves out."""
 
     statistic: float
     degrees_of_freedom: int
     p_value: float
+
+
+def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
+    r"""Test whether the warm-up's robust slopes differ from the least-squares ones.
+
+    .. math::
+        T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
+
+    against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
+    mean square of a residual, in what `_moved` takes for the sampling variance of their difference.
+    """
+    law, (moved, variance) = least_squares_law(fit), _moved(fit)
+    moved = moved - law.constant * float(law.constant @ moved)
+    degrees = fit.parameters.size - int(np.any(law.constant))
+    statistic = float(moved @ moved) / variance
+    tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
+    return RobustDifference(statistic, degrees, tail)
+
+
+def robust_gain(fit: LeastSquaresFit) -> float:
+    r"""Variance of a coefficient over that of a robust fit, where errors are symmetric.
+
+    .. math::
+        \frac{v + m_2/n}{v_R + m_2/n}, \qquad
+        v = \tfrac1p\operatorname{tr}V, \qquad
+        v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
+
+    along a whitened coordinate: V is the known noise of the wide steps; s the private residual
+    scale; w and ρ_R the clip and the final steps' budget of `default_settings`; Δ is 2 under
+    replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped product. It leaves out
+    what the clips and the start add to either.
+    """
+    law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
+    typical = float(np.trace(law.curvature)) / p
+    noise = privacy_covariance(
+        law.curvature,
+        fit.step_matrices,
+        fit.gradient_noise_stds,
+        start_covariance=np.zeros((p, p)),
+    )
+    neighbours = fit.spending[0][1].neighbours
+    budget = Budget(min(sum(each.rho for _, each in fit.spending), MOST), neighbours)
+    robust = default_settings(sample_size=max(1, round(n)), dimension=p, budget=budget)
+    width = robust.clip_width * fit.residual_scale
+    change = float(sum_sensitivity(1.0, neighbours=neighbours)) * width * np.sqrt(p)
+    std = gaussian_noise_std(sensitivity=change, rho=budget.rho * robust.final_share) / n
+    slope = typical * (2 * float(ndtr(robust.clip_width)) - 1)
+    sampling = float(np.trace(law.second_moment)) / p / typical**2 / n
+    return (float(np.trace(noise)) / p + sampling) / (float(std / slope) ** 2 + sampling)
 
 
 @dataclass(frozen=True)
@@ -124,9 +301,9 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=floored(shrunk.matrix, 0.02 * ratio * typical),
-        privacy=privacy_of_moved(fit, fit.parameters - fit.start, curvature, curvature_noise=noise),
+        privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
-        excess=fit.tail.excess(fit.clip_width),
+        excess=fit.tail.excess(fit.tail_clip),
         constant=constant,
         moved=moved,
         moved_noise=float(np.sqrt(moved_variance)),
@@ -134,108 +311,19 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     )
 
 
-def least_squares_intervals(
-    fit: LeastSquaresFit,
-    *,
-    level: float = 0.95,
-    target: Target = "population",
-    functionals: ArrayLike | None = None,
-    offset: ArrayLike = 0.0,
-) -> CoefficientIntervals:
-    r"""Intervals for least-squares coefficients, or for linear functionals of them.
-
-    .. math::
-        c^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
-        s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top c,\ a = \hat A^{-1}u
-
-    with c(·) the quantile of `bias_aware_quantile`, b what the clip may move the coefficient by
-    (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and ν what noise
-    in s² is worth. Where nothing bounds a coefficient its interval is infinite, with the reason.
-
-    Notes
-    -----
-    Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
-    fewer rows than the noise hides do beyond is not bounded. The share κ of the largest bias that
-    falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
-    the slope, more where it does not, and 1 along the mean.
-    """
-    rows, shift = require_question(fit, level, target, functionals, offset)
-    p = fit.parameters.size
-    n = max(fit.sample_size, p + 1.0)
-    law = least_squares_law(fit)
-    error, privacy, bias = np.zeros((3, len(rows)))
-    degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
-    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
-    for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
-        if not np.any(direction):
-            continue
-        own = _along(fit, law, direction)
-        reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
-        if own is None or unseen:
-            error[k] = privacy[k] = np.inf
-            continue
-        slope = np.linalg.solve(own.curvature, direction)
-        length = float(slope @ slope)
-        noise = fit.second_moment.noise_std * length
-        middle = max(
-            float(slope @ own.second_moment @ slope),
-            float(slope @ fit.second_moment.value @ slope) - BELOW * noise,
-        )
-        sampling = n / (n - p) * middle / n if target == "population" else 0.0
-        private = float(direction @ own.privacy @ direction)
-        variance = sampling + private
-        error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
-        privacy[k] = np.sqrt(private)
-        # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
-        noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
-        share = (noise / n / variance) if target == "population" else 0.0
-        relative = float(np.hypot(noisy, share))
-        degrees[k] = 2 / max(relative, 1e-6) ** 2
-        if degrees[k] <= LEAST_DEGREES:
-            reasons[k] = UNCERTAIN
-    return CoefficientIntervals(
-        centre=rows @ fit.parameters + shift,
-        half_width=half_widths(error, degrees, level=level, bias=bias),
-        standard_error=error,
-        degrees_of_freedom=degrees,
-        level=level,
-        target=target,
-        bias=bias,
-        reasons=tuple(reasons),
-        privacy_error=privacy,
-    )
-
-
-def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
-    r"""Test whether the warm-up's robust slopes differ from the least-squares ones.
-
-    .. math::
-        T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
-
-    against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
-    mean square of a residual, in what `_moved` takes for the sampling variance of their difference.
-    """
-    law, (moved, variance) = least_squares_law(fit), _moved(fit)
-    moved = moved - law.constant * float(law.constant @ moved)
-    degrees = fit.parameters.size - int(np.any(law.constant))
-    statistic = float(moved @ moved) / variance
-    tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
-    return RobustDifference(statistic, degrees, tail)
-
-
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
     """Whitened move of the wide steps from the start, and its variance along a coordinate.
 
     The two fits share their rows: half of one's sampling variance stands for the difference's.
     """
-    moved = np.asarray(np.linalg.solve(fit.whitening, fit.parameters - fit.start), dtype=np.float64)
+    moved = np.asarray(np.linalg.solve(fit.whitening, fit.moved), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
-    return moved, fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
+    return moved, fit.robust_start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:
     """tr(B)/p. The scale after the warm-up is that of most rows: least squares' is no less."""
-    found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.clip_width**2
+    found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.tail_clip**2
     return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
 
 
@@ -258,7 +346,7 @@ def _along(
         law,
         curvature=curvature,
         second_moment=scaled_along(law.second_moment, unit, limited / shrunk),
-        privacy=privacy_of_moved(fit, fit.parameters - fit.start, curvature, curvature_noise=std),
+        privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=std),
         curvature_noise=std,
     )
 
@@ -268,61 +356,6 @@ def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
     own = np.linalg.solve(fit.whitening, row)
     seen = float(own @ fit.curvature.value @ own)
     return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else HIDDEN
-
-
-@dataclass(frozen=True)
-class NewObservations:
-    """Intervals for k labels of new records, in the units of the rows.
-
-    The nominal coverage `level` is an average over records of the population.
-    """
-
-    centre: FloatArray  # prediction of the robust start, about which the histogram was taken
-    half_width: FloatArray
-    level: float
-    reason: str = ""  # why half-widths are infinite
-
-
-def new_observations(
-    fit: LeastSquaresFit, rows: FloatArray, *, level: float = 0.95
-) -> NewObservations:
-    r"""Intervals for labels of new records, whatever the law of the errors is.
-
-    .. math::
-        x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
-        \qquad z = W^\top x,\ s = \min(1, R_2/\|z\|)
-
-    with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
-    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of rows: products of persons are
-    sums over their rows. Half-widths are infinite where noise hides the quantile. Shorter rows get
-    longer intervals, and longer rows no shorter ones, which only adds coverage.
-
-    Notes
-    -----
-    Coverage ℓ is that of a record drawn anew from the population of the fitted ones: an average
-    over rows x, as in conformal prediction, and not the coverage at a stated x. The factor for the
-    rows' own part in θ_H is that of least squares. Counts must reach ℓ by a deviation of their
-    noise; within a bin they are taken as even in log q, which adds coverage in a tail.
-
-    Source
-    ------
-    Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
-    """
-    p, n = fit.parameters.size, fit.sample_size
-    points = np.ascontiguousarray(rows)
-    quantile = _quantile(fit.tail, level) if n > p else np.inf
-    lengths = np.linalg.norm(points @ fit.whitening, axis=1)
-    with np.errstate(divide="ignore"):
-        # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
-        counted = np.minimum(np.minimum(lengths, fit.cap**2 / lengths), np.sqrt(p))
-        grown = np.sqrt((n + p) / (n - p)) if n > p else np.inf
-        half = np.where(counted > 0, quantile * grown * np.sqrt(p) / counted, np.inf)
-    return NewObservations(
-        centre=points @ fit.start,
-        half_width=half,
-        level=level,
-        reason="" if np.isfinite(quantile) else UNSEEN,
-    )
 
 
 def _quantile(tail: ProductTail, level: float) -> float:
@@ -341,35 +374,3 @@ def _quantile(tail: ProductTail, level: float) -> float:
         return float(edges[0])
     share = spare[first - 1] / (spare[first - 1] - spare[first])
     return float(edges[first - 1] * (edges[first] / edges[first - 1]) ** share)
-
-
-def robust_gain(fit: LeastSquaresFit) -> float:
-    r"""Variance of a coefficient over that of a robust fit, where errors are symmetric.
-
-    .. math::
-        \frac{v + m_2/n}{v_R + m_2/n}, \qquad
-        v = \tfrac1p\operatorname{tr}V, \qquad
-        v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
-
-    along a whitened coordinate: V is the known noise of the wide steps; s the private residual
-    scale; w and ρ_R the clip and the final steps' budget of `default_settings`; Δ is 2 under
-    replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped product. It leaves out
-    what the clips and the start add to either.
-    """
-    law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
-    typical = float(np.trace(law.curvature)) / p
-    noise = privacy_covariance(
-        law.curvature,
-        fit.step_matrices,
-        fit.gradient_noise_stds,
-        start_covariance=np.zeros((p, p)),
-    )
-    neighbours = fit.spending[0][1].neighbours
-    budget = Budget(min(sum(each.rho for _, each in fit.spending), MOST), neighbours)
-    robust = default_settings(sample_size=max(1, round(n)), dimension=p, budget=budget)
-    width = robust.clip_width * fit.residual_scale
-    change = float(sum_sensitivity(1.0, neighbours=neighbours)) * width * np.sqrt(p)
-    std = gaussian_noise_std(sensitivity=change, rho=budget.rho * robust.final_share) / n
-    slope = typical * (2 * float(ndtr(robust.clip_width)) - 1)
-    sampling = float(np.trace(law.second_moment)) / p / typical**2 / n
-    return (float(np.trace(noise)) / p + sampling) / (float(std / slope) ** 2 + sampling)

@@ -38,6 +38,319 @@ FloatArray = NDArray[np.float64]
 # Deviations of a direction's own noise: what it must exceed to be seen, which noise alone does in
 # one of 20, and how far shrinkage may take it, a convention.
 VISIBLE, LIMIT = 1.645, 1.0
+Target = Literal["population", "empirical"]
+TARGETS: tuple[Target, ...] = get_args(Target)
+# With fewer degrees of freedom the noise hides the variance itself: no finite interval is honest.
+LEAST_DEGREES = 2.0
+# Largest entry of a functional: a number of a user times the quotient of two units.
+LARGEST_ENTRY = 1e36
+
+
+class TwoSided:
+    """Centres and half-widths of intervals."""
+
+    centre: FloatArray
+    half_width: FloatArray
+
+    def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each interval contains the finite target, of the shape of the centre."""
+        return np.abs(self.centre - np.asarray(target)) <= self.half_width
+
+    @property
+    def length(self) -> FloatArray:
+        """Full length."""
+        return 2 * self.half_width
+
+
+@dataclass(frozen=True)
+class CoefficientIntervals(TwoSided):
+    """Two-sided intervals, centre ± half-width.
+
+    Attributes
+    ----------
+    centre, half_width, standard_error : ndarray, shape (k,)
+    degrees_of_freedom : ndarray, shape (k,)
+        Of Student's t; what the noise in the standard errors is worth.
+    level : float
+        Nominal coverage of the target.
+    target : str
+        "population": what the rows were drawn from; "empirical": the minimiser on these rows.
+    bias : ndarray, shape (k,), optional
+        Largest bias that the half-width allows for; None where there is none.
+    reasons : tuple of str
+        Why an interval is infinite, an empty text where it is not; empty where no reason is known.
+    privacy_error : ndarray, shape (k,), optional
+        Standard deviation that private noise alone gives; None where it is not known.
+    """
+
+    centre: FloatArray
+    half_width: FloatArray
+    standard_error: FloatArray
+    degrees_of_freedom: FloatArray
+    level: float
+    target: Target
+    bias: FloatArray | None = None
+    reasons: tuple[str, ...] = ()
+    privacy_error: FloatArray | None = None
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends, shape (k,)."""
+        return self.centre - self.half_width
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends, shape (k,)."""
+        return self.centre + self.half_width
+
+    @property
+    def sampling_error(self) -> FloatArray:
+        """Standard deviation without private noise, shape (k,); NaN where it is not known."""
+        return np.sqrt(np.maximum(self.standard_error**2 * (1 - self.privacy_share), 0.0))
+
+    @property
+    def privacy_share(self) -> FloatArray:
+        """Share of the variance that private noise adds, shape (k,); NaN where it is not known."""
+        share = np.full(self.standard_error.shape, np.nan)
+        if self.privacy_error is not None:
+            known = np.isfinite(self.standard_error) & (self.standard_error > 0)
+            np.divide(self.privacy_error, self.standard_error, out=share, where=known)
+        return np.minimum(share**2, 1.0)
+
+    def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
+        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is `value`.
+
+        They invert the intervals: p is less than α where the interval of level 1 - α leaves the
+        value out, whatever `level` is; 1 where the interval is infinite. With d the distance of the
+        centre, s, ν and b as in `half_widths`, p is the one solution of
+
+        .. math::
+            \alpha = \Phi(r - q) + \Phi(-r - q), \qquad
+            r = \frac bs,\ q = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
+
+        Examples
+        --------
+        >>> found = CoefficientIntervals(
+        ...     centre=np.array([2.0]), half_width=np.array([1.96]), standard_error=np.ones(1),
+        ...     degrees_of_freedom=np.array([np.inf]), level=0.95, target="population")
+        >>> found.p_values().round(4).tolist(), found.p_values(2.0).tolist()
+        ([0.0455], [1.0])
+        """
+        point = require_real("value", value, least=-MOST, most=MOST)
+        if point.shape not in ((), self.centre.shape):
+            raise ValueError(f"value must have shape () or {self.centre.shape}, got {point.shape}")
+        error, away = self.standard_error, np.abs(self.centre - point)
+        found = np.ones(error.shape)
+        # Without a spread the interval is a point.
+        found[(error == 0) & (away > 0)] = 0.0
+        known = np.isfinite(error) & (error > 0) & (away > 0)
+        known &= self.degrees_of_freedom > LEAST_DEGREES
+        degrees, scaled = self.degrees_of_freedom[known], away[known] / error[known]
+        shift = np.zeros(scaled.shape)
+        if self.bias is not None:
+            shift = self.bias[known] / error[known]
+        low, high = np.full(scaled.shape, np.log(1e-300)), np.zeros(scaled.shape)
+        # Bisection of log α: the right side falls with α.
+        for _ in range(70):
+            middle = (low + high) / 2
+            half = np.exp(middle) / 2
+            # Student's quantile is at least the normal one, and infinite beyond doubles.
+            student, share = stdtrit(degrees, half), np.ones(half.shape)
+            np.divide(ndtri(half), student, out=share, where=student < 0)
+            quantile = scaled * np.clip(share, 0.0, 1.0)
+            below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        least = high <= np.log(1e-300) + 1e-9
+        found[known] = np.where(least, 0.0, np.minimum(np.exp(high), 1.0))
+        return found
+
+
+def population_intervals(
+    fit: HuberFit,
+    *,
+    level: float = 0.95,
+    target: Target = "population",
+    functionals: ArrayLike | None = None,
+    offset: ArrayLike = 0.0,
+) -> CoefficientIntervals:
+    r"""Intervals for coefficients, or for linear functionals of them.
+
+    .. math::
+        \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
+        C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
+
+    where κ_j is the relative noise that the variance itself has from privacy.
+
+    Parameters
+    ----------
+    level : float
+        ℓ in (0, 1).
+    target : {"population", "empirical"}
+        What is to be covered: the minimiser in the population that the records are an independent
+        sample of, or that on the same records, for which only the private noise counts.
+    functionals : array_like, shape (k, p), optional
+        Rows f of functionals fᵀθ + o, entries at most 1e36 in size; the coefficients by default.
+    offset : array_like, shape (k,) or ()
+        o, public.
+
+    Notes
+    -----
+    Where private noise hides the feature's own second moment nothing bounds the coefficient, and
+    its interval is infinite. The population minimiser of the clipped loss is that of least squares
+    if the errors are symmetric given the features, or, but for the intercept, independent of them.
+    """
+    require_instance("fit", fit, HuberFit)
+    rows, shift = require_question(fit, level, target, functionals, offset)
+    error, noise, private = np.zeros((3, len(rows)))
+    common = shrunk_moments(fit)
+    law = last_iterate_law(fit, common)
+    for k, direction in enumerate(rows @ fit.whitening):
+        if not np.any(direction):
+            continue
+        seen = common.along(fit, direction)
+        if seen is None:
+            error[k] = noise[k] = private[k] = np.inf
+            continue
+        own = law if seen is common else last_iterate_law(fit, seen)
+        error[k] = np.sqrt(direction @ own.total(target) @ direction)
+        private[k] = np.sqrt(direction @ own.privacy @ direction)
+        noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
+    degrees = 2 / np.maximum(noise, 1e-6) ** 2
+    return CoefficientIntervals(
+        centre=rows @ fit.parameters + shift,
+        half_width=half_widths(error, degrees, level=level),
+        standard_error=error,
+        degrees_of_freedom=degrees,
+        level=level,
+        target=target,
+        privacy_error=private,
+    )
+
+
+def require_question(
+    fit: HuberFit | LeastSquaresFit,
+    level: float,
+    target: Target,
+    functionals: ArrayLike | None,
+    offset: ArrayLike,
+) -> tuple[FloatArray, FloatArray]:
+    """Rows (k, p) of functionals, the coefficients by default, and their offset."""
+    require_choice("target", target, TARGETS)
+    require_number("level", level, above=0, below=1)
+    p = fit.parameters.size
+    rows = np.eye(p)
+    if functionals is not None:
+        within = {"least": -LARGEST_ENTRY, "most": LARGEST_ENTRY}
+        rows = require_array("functionals", functionals, shape=(None, p), **within)
+    shift = require_real("offset", offset)
+    if shift.shape not in ((), (len(rows),)):
+        raise ValueError(f"offset must have shape ({len(rows)},), got {shift.shape}")
+    return rows, shift
+
+
+def half_widths(
+    standard_error: FloatArray,
+    degrees_of_freedom: FloatArray,
+    *,
+    level: float,
+    bias: FloatArray | None = None,
+) -> FloatArray:
+    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
+
+    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
+
+    with Student's and the normal quantile t and z and `bias_aware_quantile` c; without bias t_ν s.
+    """
+    error, degrees = standard_error, degrees_of_freedom
+    known = np.isfinite(error) & (degrees > LEAST_DEGREES)
+    quantile = np.full(error.shape, np.inf)
+    quantile[known] = stdtrit(degrees[known], (1 + level) / 2)
+    if bias is not None:
+        normal = float(ndtri((1 + level) / 2))
+        # Below a level of 1e-16 both quantiles are 0.
+        student = quantile[known] / normal if normal > 0 else 1.0
+        ratio = np.divide(bias, error, out=np.zeros(error.shape), where=known & (error > 0))
+        quantile[known] = student * bias_aware_quantile(ratio[known], level=level)
+    return np.multiply(quantile, error, out=np.zeros(error.shape), where=error > 0)
+
+
+@dataclass(frozen=True)
+class LastIterateLaw:
+    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
+
+    sampling: FloatArray  # covariance of the empirical minimiser about the population's
+    privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
+
+    def total(self, target: Target) -> FloatArray:
+        """Covariance about the target, (p, p)."""
+        return self.sampling + self.privacy if target == "population" else self.privacy
+
+
+def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
+    """Law of the last iterate from private statistics, those of the fit by default.
+
+    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
+    """
+    moments = shrunk_moments(fit) if moments is None else moments
+    p = fit.parameters.size
+    n = max(fit.sample_size, p + 1.0)
+    mean = moments.mean_curvature
+    correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
+    return LastIterateLaw(
+        sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
+        privacy=privacy_of_moved(
+            fit, fit.parameters, moments.curvature, curvature_noise=moments.step_noise
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class CoefficientCovariance:
+    """Covariance of coefficients about their target, (k, k), in parts of sampling and of noise.
+
+    Where nothing bounds a coefficient its variance is `inf` and its covariances are NaN.
+    """
+
+    sampling: FloatArray
+    privacy: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Sum of both, (k, k); its diagonal is the square of the intervals' standard errors."""
+        return self.sampling + self.privacy
+
+
+def coefficient_covariance(
+    intervals: CoefficientIntervals, law: LastIterateLaw, directions: FloatArray
+) -> CoefficientCovariance:
+    r"""Covariance with the intervals' standard errors and the law's correlations.
+
+    .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
+
+    for L and s those of sampling, and those of private noise.
+    """
+    assert intervals.privacy_error is not None
+    error = intervals.standard_error
+    size = np.max(np.abs(directions), axis=1, keepdims=True)
+    directions = directions / np.where(size > 0, size, 1.0)
+    known = np.isfinite(error)
+    sampling = np.where(known, np.nan_to_num(intervals.sampling_error), np.inf)
+    return CoefficientCovariance(
+        sampling=_with_errors(directions @ law.sampling @ directions.T, sampling),
+        privacy=_with_errors(directions @ law.privacy @ directions.T, intervals.privacy_error),
+    )
+
+
+def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
+    """The matrix scaled to a diagonal of squared errors."""
+    root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    seen = root > 0
+    scale = np.where(seen, np.where(np.isfinite(error), error, 0.0) / np.where(seen, root, 1.0), 0)
+    found = np.outer(scale, scale) * ((matrix + matrix.T) / 2)
+    found[~np.isfinite(error)] = np.nan
+    found[:, ~np.isfinite(error)] = np.nan
+    np.fill_diagonal(found, error**2)
+    return found
 
 
 @dataclass(frozen=True)
@@ -156,268 +469,6 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     )
 
 
-def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
-    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
-    if matrix is None:
-        return float(number.value)
-    p = len(matrix.value)
-    first, second = matrix.noise_std**2 / p, number.noise_std**2
-    weight = second / (first + second) if first + second > 0 else 0.5
-    return float(weight * np.trace(matrix.value) / p + (1 - weight) * float(number.value))
-
-
-def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
-    """The matrix with its form along a unit vector multiplied by the ratio."""
-    scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
-    scaled: FloatArray = scaling @ matrix @ scaling
-    return scaled
-
-
-def _unit(direction: FloatArray) -> FloatArray:
-    found = direction / float(np.max(np.abs(direction)))
-    return np.asarray(found / np.linalg.norm(found))
-
-
-Target = Literal["population", "empirical"]
-TARGETS: tuple[Target, ...] = get_args(Target)
-# With fewer degrees of freedom the noise hides the variance itself: no finite interval is honest.
-LEAST_DEGREES = 2.0
-# Largest entry of a functional: a number of a user times the quotient of two units.
-LARGEST_ENTRY = 1e36
-
-
-class TwoSided:
-    """Centres and half-widths of intervals."""
-
-    centre: FloatArray
-    half_width: FloatArray
-
-    def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each interval contains the finite target, of the shape of the centre."""
-        return np.abs(self.centre - require_real("target", target)) <= self.half_width
-
-    @property
-    def length(self) -> FloatArray:
-        """Full length."""
-        return 2 * self.half_width
-
-
-@dataclass(frozen=True)
-class CoefficientIntervals(TwoSided):
-    """Two-sided intervals, centre ± half-width.
-
-    Attributes
-    ----------
-    centre, half_width, standard_error : ndarray, shape (k,)
-    degrees_of_freedom : ndarray, shape (k,)
-        Of Student's t; what the noise in the standard errors is worth.
-    level : float
-        Nominal coverage of the target.
-    target : str
-        "population": what the rows were drawn from; "empirical": the minimiser on these rows.
-    bias : ndarray, shape (k,), optional
-        Largest bias that the half-width allows for; None where there is none.
-    reasons : tuple of str
-        Why an interval is infinite, an empty text where it is not; empty where no reason is known.
-    privacy_error : ndarray, shape (k,), optional
-        Standard deviation that private noise alone gives; None where it is not known.
-    """
-
-    centre: FloatArray
-    half_width: FloatArray
-    standard_error: FloatArray
-    degrees_of_freedom: FloatArray
-    level: float
-    target: Target
-    bias: FloatArray | None = None
-    reasons: tuple[str, ...] = ()
-    privacy_error: FloatArray | None = None
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower ends, shape (k,)."""
-        return self.centre - self.half_width
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper ends, shape (k,)."""
-        return self.centre + self.half_width
-
-    @property
-    def sampling_error(self) -> FloatArray:
-        """Standard deviation without private noise, shape (k,); NaN where it is not known."""
-        return np.sqrt(np.maximum(self.standard_error**2 * (1 - self.privacy_share), 0.0))
-
-    @property
-    def privacy_share(self) -> FloatArray:
-        """Share of the variance that private noise adds, shape (k,); NaN where it is not known."""
-        share = np.full(self.standard_error.shape, np.nan)
-        if self.privacy_error is not None:
-            known = np.isfinite(self.standard_error) & (self.standard_error > 0)
-            np.divide(self.privacy_error, self.standard_error, out=share, where=known)
-        return np.minimum(share**2, 1.0)
-
-    def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
-        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is `value`.
-
-        They invert the intervals: p is less than α where the interval of level 1 - α leaves the
-        value out, whatever `level` is; 1 where the interval is infinite. With d the distance of the
-        centre, s, ν and b as in `half_widths`, p is the one solution of
-
-        .. math::
-            \alpha = \Phi(t - c) + \Phi(-t - c), \qquad
-            t = \frac bs,\ c = \frac{|d|}s\,\frac{z_{\alpha/2}}{t_{\nu,\alpha/2}}
-
-        Examples
-        --------
-        >>> found = CoefficientIntervals(
-        ...     centre=np.array([2.0]), half_width=np.array([1.96]), standard_error=np.ones(1),
-        ...     degrees_of_freedom=np.array([np.inf]), level=0.95, target="population")
-        >>> found.p_values().round(4).tolist(), found.p_values(2.0).tolist()
-        ([0.0455], [1.0])
-        """
-        point = require_real("value", value, least=-MOST, most=MOST)
-        if point.shape not in ((), self.centre.shape):
-            raise ValueError(f"value must have shape () or {self.centre.shape}, got {point.shape}")
-        error, away = self.standard_error, np.abs(self.centre - point)
-        found = np.ones(error.shape)
-        # Without a spread the interval is a point.
-        found[(error == 0) & (away > 0)] = 0.0
-        known = np.isfinite(error) & (error > 0) & (away > 0)
-        known &= self.degrees_of_freedom > LEAST_DEGREES
-        degrees, scaled = self.degrees_of_freedom[known], away[known] / error[known]
-        shift = np.zeros(scaled.shape)
-        if self.bias is not None:
-            shift = self.bias[known] / error[known]
-        low, high = np.full(scaled.shape, np.log(1e-300)), np.zeros(scaled.shape)
-        # Bisection of log α: the right side falls with α.
-        for _ in range(70):
-            middle = (low + high) / 2
-            half = np.exp(middle) / 2
-            # Student's quantile is at least the normal one, and infinite beyond doubles.
-            student, share = stdtrit(degrees, half), np.ones(half.shape)
-            np.divide(ndtri(half), student, out=share, where=student < 0)
-            quantile = scaled * np.clip(share, 0.0, 1.0)
-            below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        least = high <= np.log(1e-300) + 1e-9
-        found[known] = np.where(least, 0.0, np.minimum(np.exp(high), 1.0))
-        return found
-
-
-@dataclass(frozen=True)
-class LastIterateLaw:
-    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
-
-    sampling: FloatArray  # covariance of the empirical minimiser about the population's
-    privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
-
-    def total(self, target: Target) -> FloatArray:
-        """Covariance about the target, (p, p)."""
-        return self.sampling + self.privacy if target == "population" else self.privacy
-
-
-def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
-    """Law of the last iterate from private statistics, those of the fit by default.
-
-    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
-    """
-    moments = shrunk_moments(fit) if moments is None else moments
-    p = fit.parameters.size
-    n = max(fit.sample_size, p + 1.0)
-    mean = moments.mean_curvature
-    correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
-    return LastIterateLaw(
-        sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
-        privacy=privacy_of_moved(
-            fit, fit.parameters, moments.curvature, curvature_noise=moments.step_noise
-        ),
-    )
-
-
-def population_intervals(
-    fit: HuberFit,
-    *,
-    level: float = 0.95,
-    target: Target = "population",
-    functionals: ArrayLike | None = None,
-    offset: ArrayLike = 0.0,
-) -> CoefficientIntervals:
-    r"""Intervals for coefficients, or for linear functionals of them.
-
-    .. math::
-        \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
-        C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
-
-    where κ_j is the relative noise that the variance itself has from privacy.
-
-    Parameters
-    ----------
-    level : float
-        ℓ in (0, 1).
-    target : {"population", "empirical"}
-        What is to be covered: the minimiser in the population that the records are an independent
-        sample of, or that on the same records, for which only the private noise counts.
-    functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ + o, entries at most 1e36 in size; the coefficients by default.
-    offset : array_like, shape (k,) or ()
-        o, public.
-
-    Notes
-    -----
-    Where private noise hides the feature's own second moment nothing bounds the coefficient, and
-    its interval is infinite. The population minimiser of the clipped loss is that of least squares
-    if the errors are symmetric given the features, or, but for the intercept, independent of them.
-    """
-    require_instance("fit", fit, HuberFit)
-    rows, shift = require_question(fit, level, target, functionals, offset)
-    error, noise, private = np.zeros((3, len(rows)))
-    common = shrunk_moments(fit)
-    law = last_iterate_law(fit, common)
-    for k, direction in enumerate(rows @ fit.whitening):
-        if not np.any(direction):
-            continue
-        seen = common.along(fit, direction)
-        if seen is None:
-            error[k] = noise[k] = private[k] = np.inf
-            continue
-        own = law if seen is common else last_iterate_law(fit, seen)
-        error[k] = np.sqrt(direction @ own.total(target) @ direction)
-        private[k] = np.sqrt(direction @ own.privacy @ direction)
-        noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
-    degrees = 2 / np.maximum(noise, 1e-6) ** 2
-    return CoefficientIntervals(
-        centre=rows @ fit.parameters + shift,
-        half_width=half_widths(error, degrees, level=level),
-        standard_error=error,
-        degrees_of_freedom=degrees,
-        level=level,
-        target=target,
-        privacy_error=private,
-    )
-
-
-def require_question(
-    fit: HuberFit | LeastSquaresFit,
-    level: float,
-    target: Target,
-    functionals: ArrayLike | None,
-    offset: ArrayLike,
-) -> tuple[FloatArray, FloatArray]:
-    """Rows (k, p) of functionals, the coefficients by default, and their offset."""
-    require_choice("target", target, TARGETS)
-    require_number("level", level, above=0, below=1)
-    p = fit.parameters.size
-    rows = np.eye(p)
-    if functionals is not None:
-        within = {"least": -LARGEST_ENTRY, "most": LARGEST_ENTRY}
-        rows = require_array("functionals", functionals, shape=(None, p), **within)
-    shift = require_real("offset", offset)
-    if shift.shape not in ((), (len(rows),)):
-        raise ValueError(f"offset must have shape ({len(rows)},), got {shift.shape}")
-    return rows, shift
-
-
 def privacy_of_moved(
     fit: HuberFit | LeastSquaresFit,
     moved: FloatArray,
@@ -441,76 +492,23 @@ def privacy_of_moved(
     )
 
 
-@dataclass(frozen=True)
-class CoefficientCovariance:
-    """Covariance of coefficients about their target, (k, k), in parts of sampling and of noise.
-
-    Where nothing bounds a coefficient its variance is `inf` and its covariances are NaN.
-    """
-
-    sampling: FloatArray
-    privacy: FloatArray
-
-    @property
-    def total(self) -> FloatArray:
-        """Sum of both, (k, k); its diagonal is the square of the intervals' standard errors."""
-        return self.sampling + self.privacy
+def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
+    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
+    if matrix is None:
+        return float(number.value)
+    p = len(matrix.value)
+    first, second = matrix.noise_std**2 / p, number.noise_std**2
+    weight = second / (first + second) if first + second > 0 else 0.5
+    return float(weight * np.trace(matrix.value) / p + (1 - weight) * float(number.value))
 
 
-def coefficient_covariance(
-    intervals: CoefficientIntervals, law: LastIterateLaw, directions: FloatArray
-) -> CoefficientCovariance:
-    r"""Covariance with the intervals' standard errors and the law's correlations.
-
-    .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
-
-    for L and s those of sampling, and those of private noise.
-    """
-    assert intervals.privacy_error is not None
-    error = intervals.standard_error
-    size = np.max(np.abs(directions), axis=1, keepdims=True)
-    directions = directions / np.where(size > 0, size, 1.0)
-    known = np.isfinite(error)
-    sampling = np.where(known, np.nan_to_num(intervals.sampling_error), np.inf)
-    return CoefficientCovariance(
-        sampling=_with_errors(directions @ law.sampling @ directions.T, sampling),
-        privacy=_with_errors(directions @ law.privacy @ directions.T, intervals.privacy_error),
-    )
+def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
+    """The matrix with its form along a unit vector multiplied by the ratio."""
+    scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
+    scaled: FloatArray = scaling @ matrix @ scaling
+    return scaled
 
 
-def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
-    """The matrix scaled to a diagonal of squared errors."""
-    root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    seen = root > 0
-    scale = np.where(seen, np.where(np.isfinite(error), error, 0.0) / np.where(seen, root, 1.0), 0)
-    found = np.outer(scale, scale) * ((matrix + matrix.T) / 2)
-    found[~np.isfinite(error)] = np.nan
-    found[:, ~np.isfinite(error)] = np.nan
-    np.fill_diagonal(found, error**2)
-    return found
-
-
-def half_widths(
-    standard_error: FloatArray,
-    degrees_of_freedom: FloatArray,
-    *,
-    level: float,
-    bias: FloatArray | None = None,
-) -> FloatArray:
-    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
-
-    .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
-
-    with Student's and the normal quantile t and z and `bias_aware_quantile` c; without bias t_ν s.
-    """
-    error, degrees = standard_error, degrees_of_freedom
-    known = np.isfinite(error) & (degrees > LEAST_DEGREES)
-    quantile = np.full(error.shape, np.inf)
-    quantile[known] = stdtrit(degrees[known], (1 + level) / 2)
-    if bias is not None:
-        normal = float(ndtri((1 + level) / 2))
-        # Below a level of 1e-16 both quantiles are 0.
-        student = quantile[known] / normal if normal > 0 else 1.0
-        ratio = np.divide(bias, error, out=np.zeros(error.shape), where=known & (error > 0))
-        quantile[known] = student * bias_aware_quantile(ratio[known], level=level)
-    return np.multiply(quantile, error, out=np.zeros(error.shape), where=error > 0)
+def _unit(direction: FloatArray) -> FloatArray:
+    found = direction / float(np.max(np.abs(direction)))
+    return np.asarray(found / np.linalg.norm(found))

@@ -376,8 +376,8 @@ class _WideSteps:
         square_std = float(gaussian_noise_std(sensitivity=width**2, rho=rho))
         fit = LeastSquaresFit(
             iterates=(end - begin)[None],
-            start=np.zeros(size),
-            start_variance=away**2,
+            robust_start=np.zeros(size),
+            robust_start_variance=away**2,
             whitening=np.eye(size),
             step_matrices=matrices,
             gradient_noise_stds=stds,

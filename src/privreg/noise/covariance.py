@@ -9,6 +9,7 @@ low-rank plus identity matrix of public features, whose inverse Woodbury's ident
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +22,7 @@ from privreg.checks import (
     Immutable,
     frozen,
     require_array,
-    require_count,
+    require_fields,
     require_frozen,
     require_scale,
 )
@@ -81,9 +82,8 @@ class DiagonalCovariance(Immutable):
 
     def __post_init__(self) -> None:
         # An eigenvalue plus the inverse of a horizon may be twice the largest number.
-        limits = {"least": LEAST, "most": 2 * MOST}
-        diagonal = require_frozen("diagonal", self.diagonal, shape=(None,), **limits)
-        object.__setattr__(self, "diagonal", diagonal)
+        variances = partial(require_frozen, shape=(None,), least=LEAST, most=2 * MOST)
+        require_fields(self, diagonal=variances)
 
     @property
     def dimension(self) -> int:
@@ -110,7 +110,7 @@ class DiagonalCovariance(Immutable):
 
 def identity_covariance(dimension: int) -> DiagonalCovariance:
     """Noise that treats all directions alike, Σ = I."""
-    return DiagonalCovariance(np.ones(require_count("dimension", dimension)))
+    return DiagonalCovariance(np.ones(dimension))
 
 
 def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> DiagonalCovariance:
@@ -130,7 +130,7 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
     ------
     anon2024, equation (3.1) with the λ that Corollary 4.5 chooses.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    values = _eigenvalues(eigenvalues, None)
     return DiagonalCovariance(values + 1.0 / require_scale("horizon", horizon))
 
 
@@ -171,10 +171,9 @@ class PublicCovariance(Immutable):
     directions: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        features = require_frozen(
-            "features", self.features, shape=(None, None), least=-MOST, most=MOST
-        )
-        object.__setattr__(self, "features", features)
+        table = partial(require_frozen, shape=(None, None), least=-MOST, most=MOST)
+        require_fields(self, features=table)
+        features = self.features
         rows, dimension = features.shape
         gram = features @ features.T if rows < dimension else features.T @ features
         values, vectors = np.linalg.eigh(gram)
@@ -272,7 +271,7 @@ def _normals(value: ArrayLike, length: int) -> FloatArray:
     return require_array("normals", value, shape=(..., length))
 
 
-def _eigenvalues(value: ArrayLike, dimension: int) -> FloatArray:
+def _eigenvalues(value: ArrayLike, dimension: int | None) -> FloatArray:
     return require_array("eigenvalues", value, shape=(dimension,), least=0, most=MOST)
 
 

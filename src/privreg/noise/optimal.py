@@ -27,8 +27,8 @@ from privreg.checks import (
     require_array,
     require_choice,
     require_count,
+    require_each,
     require_number,
-    require_real,
     warn_beyond,
 )
 from privreg.noise.sensitivity import multi_participation_sensitivity
@@ -111,9 +111,7 @@ def toeplitz_optimum(
     tolerance = require_number("tolerance", tolerance, least=0, most=1)
     kernels, scales = _workloads(steps, workload, weights)
     problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
-    bands = steps if bands is None else require_count("bands", bands)
-    if bands > steps:
-        raise ValueError(f"bands must be at most steps, {steps}, got {bands}")
+    bands = steps if bands is None else require_count("bands", bands, most=steps)
     start = best_damping(steps, criterion=criterion, workload=kernels, weights=scales)
     encoder = damped_square_root_encoder(steps, damping=start)
     encoder[bands:] = 0.0
@@ -222,8 +220,8 @@ def _workloads(
     """Workloads, shape (workloads, steps), and their weights."""
     kernels = np.ones((1, require_count("steps", steps)))
     if workload is not None:
-        kernels = np.atleast_2d(require_real("workload", workload, least=-MOST, most=MOST))
-    kernels = require_array("workload", kernels, shape=(None, steps))
+        given = np.atleast_2d(workload)
+        kernels = require_array("workload", given, shape=(None, steps), least=-MOST, most=MOST)
     scales = np.ones(len(kernels))
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
@@ -300,8 +298,8 @@ def dense_optimum(
     Denisov et al. (2022) and Choquette-Choo et al. (2023) for the problem; the start, the
     preconditioner and the bound derived. choquettechoo2024, Table 3 (ME).
     """
-    require_count("steps", steps)
-    if steps % require_count("epochs", epochs):
+    require_each(require_count, steps=steps, epochs=epochs)
+    if steps % epochs:
         raise ValueError(f"epochs must divide steps, {steps}, got {epochs}")
     tolerance = require_number("tolerance", tolerance, above=0)
     kernel = np.ones(steps)

@@ -1,6 +1,6 @@
 r"""Sensitivity of the encoded gradients C g to one record whose gradients move by at most 1.
 
-The noise w that is added to C G needs this norm times the noise multiplier for its standard
+The noise w that is added to C g needs this norm times the noise multiplier for its standard
 deviation. A record takes part once, or several times: at most `participations` times, any two of
 them at least `separation` steps apart. Nothing here returns less than the true sensitivity of the
 numbers that it is given, but for the rounding of its own sums: some ulp, at most n 2⁻⁵³ of a sum of
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
-from privreg.checks import FloatArray, require_array, require_count, require_number
+from privreg.checks import FloatArray, require_array, require_count, require_each, require_number
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
 
 # A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
@@ -173,8 +173,8 @@ def _norm(column: FloatArray) -> float:
     return max(float(np.sqrt(squares)), _SMALLEST)
 
 
-def _participation(k: int, b: int) -> tuple[int, int]:
-    return require_count("participations", k), require_count("separation", b)
+def _participation(k: int, b: int) -> tuple[int, ...]:
+    return require_each(require_count, participations=k, separation=b)
 
 
 def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,8 @@ from privreg.checks import (
     require_array,
     require_count,
     require_counts,
+    require_each,
+    require_fields,
     require_frozen,
     require_number,
     require_rng,
@@ -69,7 +72,6 @@ class NoiseStream(Uncopied, ABC):
 
     def draw(self, count: int) -> FloatArray:
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
-        count = require_count("count", count)
         if self._is_torn:
             raise ValueError("stream must be made anew after a draw that failed half way, got one")
         left = count if self.steps is None else min(count, self.steps - self.count)
@@ -214,7 +216,7 @@ class TreeNoise(NoiseStream):
 
 def tree_levels(steps: int) -> int:
     r"""Levels of the whole tree, :math:`\lceil \log_2 N \rceil + 1` (anon2024, Algorithm 3)."""
-    return (require_count("steps", steps) - 1).bit_length() + 1
+    return (steps - 1).bit_length() + 1
 
 
 def tree_sensitivity(steps: int) -> float:
@@ -250,7 +252,7 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
     ------
     anon2024, Algorithm 3 (derived).
     """
-    first, second = require_counts("s", s, least=0), require_counts("t", t, least=0)
+    first, second = require_each(partial(require_counts, least=0), s=s, t=t)
     common, later = np.broadcast_arrays(first, second)
     # Filling a number's digits below its highest 1 leaves exactly the digits not shared.
     differ = common ^ later
@@ -380,7 +382,7 @@ class SquareRootCorrelation:
     damping: float
 
     def __post_init__(self) -> None:
-        require_number("damping", self.damping, least=0, most=1)
+        require_fields(self, damping=partial(require_number, least=0, most=1))
 
     def sensitivity(self, steps: int) -> float:
         encoder = damped_square_root_encoder(steps, damping=self.damping)

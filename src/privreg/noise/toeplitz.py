@@ -23,7 +23,6 @@ from privreg.checks import (
     require_array,
     require_count,
     require_number,
-    require_real,
     require_scale,
 )
 from privreg.kernels import multiply_add
@@ -47,7 +46,7 @@ class BoundedInverse(NamedTuple):
     column_error: float
 
 
-def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
+def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
     """Inverse of a lower-triangular decoder whose diagonal is not 0, with a bound on its error.
 
     The decoder is Toeplitz coefficients, shape (steps,), or a matrix. One of another kind is
@@ -57,8 +56,8 @@ def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
     """
     given = require_coefficients(name, value, least=-MOST, most=MOST)
     if given.ndim == 2:
-        given = require_array(name, given, shape=(len(given), len(given)))
-        if np.any(np.triu(given, 1)) or np.any(np.diag(given) == 0):
+        square = given.shape[0] == given.shape[1]
+        if not square or np.any(np.triu(given, 1)) or np.any(np.diag(given) == 0):
             raise ValueError(
                 f"{name} must be lower triangular with a diagonal other than 0, got another matrix"
             )
@@ -256,8 +255,7 @@ def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
 
     The step size η is in (0, 1] (choquettechoo2024, Theorem 2.1).
     """
-    damping = require_number("step_size", step_size, above=0, most=1)
-    return damped_square_root(steps, damping=damping)
+    return damped_square_root(steps, damping=step_size)
 
 
 def anti_pgd(steps: int) -> FloatArray:
@@ -292,7 +290,7 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     >>> inverse_coefficients([1.0, -1.0, 0.0, 0.0])
     array([1., 1., 1., 1.])
     """
-    inverse, error = require_inverse("coefficients", coefficients)
+    inverse, error = bounded_inverse("coefficients", coefficients)
     relative = error / float(np.abs(inverse).max())
     if relative > 1e-4:
         raise ValueError(
@@ -304,8 +302,10 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
 
 def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatArray:
     """Toeplitz coefficients, shape (steps,), or a matrix."""
-    array = require_real(name, value, **bounds)
-    return require_array(name, array, shape=(None,) * (2 if array.ndim == 2 else 1))
+    array = require_array(name, value, shape=(..., None), **bounds)
+    if array.ndim > 2:
+        raise ValueError(f"{name} must have shape (any) or (any, any), got {array.shape}")
+    return array
 
 
 def dense_matrix(coefficients: ArrayLike) -> FloatArray:
@@ -331,8 +331,8 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
     ------
     choquettechoo2024, section 4 and Figure 4.
     """
-    block = require_array("matrix", matrix, shape=(None, None))
-    return np.asarray(np.kron(np.eye(require_count("copies", copies)), block), dtype=np.float64)
+    block = np.asarray(matrix, dtype=np.float64)
+    return np.asarray(np.kron(np.eye(require_count("copies", copies)), block))
 
 
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:

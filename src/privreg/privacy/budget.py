@@ -14,8 +14,6 @@ from privreg.checks import (
     LEAST,
     FloatArray,
     frozen,
-    require_array,
-    require_count,
     require_number,
     require_real,
     require_scale,
@@ -67,8 +65,7 @@ def shared_sample_size(
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
         raise ValueError("sample_size must be given under add-remove, which does not share it")
-    count = require_count("records", records, least=0)
-    size = count if sample_size is None else sample_size
+    size = records if sample_size is None else sample_size
     return require_number("sample_size", size, least=1, most=1e15)
 
 
@@ -101,7 +98,7 @@ def gram_sensitivity(
 
 
 def _change(bound: ArrayLike, replaced: float, neighbours: Neighbours) -> FloatArray:
-    norm = require_real("bound", bound, least=0, infinite=True)
+    norm = np.asarray(bound, dtype=np.float64)
     return norm * (replaced if neighbours is Neighbours.REPLACE_ONE else 1.0)
 
 
@@ -117,8 +114,7 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
     Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity, and no
     smaller ρ holds if some pair of neighbours attains Δ.
     """
-    shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
-    spread = require_real("noise_std", noise_std, least=0, infinite=True)
+    shift, spread = (np.asarray(each, dtype=np.float64) for each in (sensitivity, noise_std))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = np.square(shift / spread)
     square = np.where(np.isfinite(spread), np.maximum(square, TINY_SQUARE), square)
@@ -137,14 +133,6 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
         noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
     least = np.where((shift > 0) & np.isfinite(budget), TINY, 0.0)
     return np.where(np.isinf(shift), np.inf, np.maximum(noise, least))
-
-
-def compose(budgets: ArrayLike, *, axis: int | None = None) -> FloatArray:
-    """Budget Σ ρ_i of several releases under one neighbouring relation, over one axis or all.
-
-    Each release may depend on the earlier ones (brown2024, Claim A.4).
-    """
-    return np.asarray(np.sum(require_real("budgets", budgets, least=0, infinite=True), axis=axis))
 
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> FloatArray:
@@ -166,8 +154,8 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> F
     ------
     bombari2025, Proposition 4.1 and equation (4.1), after Feldman, Mironov, Talwar and Thakurta.
     """
-    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0)
-    noise = require_array("noise_multipliers", noise_multipliers, shape=(..., None), least=0)
+    steps = np.asarray(step_sizes, dtype=np.float64)
+    noise = np.asarray(noise_multipliers, dtype=np.float64)
     # In units of the largest noise its squares neither overflow nor lose what matters.
     scale = np.max(noise, axis=-1, keepdims=True)
     relative = noise / np.where(scale > 0, scale, 1.0)
@@ -176,7 +164,8 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> F
     remaining = np.where(remaining < TINY_SQUARE, 0.0, remaining)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = steps / scale / np.sqrt(remaining)
-    largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
+    # NaN, which is no step, stays.
+    largest = np.asarray(np.where(steps == 0, 0.0, ratio).max(axis=-1))
     return np.where(np.any(steps > 0, axis=-1), np.maximum(largest, TINY), largest)
 
 
@@ -193,8 +182,8 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
     ------
     brown2024, Claim A.6; bombari2025, Proposition A.3 with ρ²/2 in place of ρ.
     """
-    budget = require_real("rho", rho, least=0, infinite=True)
-    log_inverse = -np.log(require_real("delta", delta, above=0, most=1))
+    budget = np.asarray(rho, dtype=np.float64)
+    log_inverse = -np.log(np.asarray(delta, dtype=np.float64))
     # The roots apart: a product of an infinity with ln 1 is no number.
     root = np.where(log_inverse > 0, np.sqrt(budget), 0.0)
     return budget + 2 * root * np.sqrt(log_inverse)
@@ -280,7 +269,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    mu = sqrt(2 * require_number("rho", rho, above=0, most=LARGEST))
+    mu = sqrt(2 * rho)
     wanted = require_number("delta", delta, above=0, below=1)
     # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
     low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))

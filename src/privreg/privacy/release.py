@@ -17,7 +17,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import Computed, require_callable, require_count, require_instance, short
+from privreg.checks import Computed, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -187,9 +187,6 @@ class Diagnostic(Generic[T]):
     non_private: T
     what: str = "diagnostic"
 
-    def __post_init__(self) -> None:
-        require_instance("what", self.what, str)
-
     def __repr__(self) -> str:
         # The value stays out of logs and of notebooks that are shared.
         return f"<NOT PRIVATE: {self.what}>"
@@ -231,9 +228,9 @@ class Release(Generic[T]):
 
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
+        require_instance("assumptions", self.assumptions, tuple)
         if isinf(self.budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
-        require_instance("assumptions", self.assumptions, tuple)
         for text in self.assumptions:
             require_instance("assumptions", text, str)
         hidden = _diagnostic(self.value)
@@ -252,7 +249,6 @@ class Release(Generic[T]):
         ------
         Bun and Steinke (2016), Lemma 1.8.
         """
-        require_callable("function", function)
         return Release(function(self.value), self.budget, self.assumptions)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:

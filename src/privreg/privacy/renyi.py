@@ -14,7 +14,6 @@ from privreg.checks import (
     Immutable,
     frozen,
     require_answer,
-    require_array,
     require_real,
     require_scale,
 )
@@ -62,7 +61,7 @@ class LowRankUpdate(Immutable):
     @property
     def is_positive_definite(self) -> bool:
         """Whether all eigenvalues are positive."""
-        return bool(np.all(self._factorisation.eigenvalues > -1.0))
+        return bool(np.all(self.diagonal > 0) and np.all(self._factorisation.eigenvalues > -1.0))
 
     @property
     def uncertainty(self) -> float:
@@ -163,7 +162,7 @@ def renyi_divergence(
     M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); here the order is the
     true one.
     """
-    delta = require_array("mean_difference", mean_difference, shape=(None,))
+    delta = np.asarray(mean_difference, dtype=np.float64)
     order = require_scale("order", order)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         divergence = _divergence(delta, covariance_p, covariance_q, order)
@@ -210,7 +209,7 @@ def _structured(covariance: Covariance, name: str, dimension: int) -> LowRankUpd
         return covariance
     array = require_real(name, covariance)
     if array.shape == (dimension,):
-        return diagonal_matrix(require_real(name, array, above=0))
+        return diagonal_matrix(array)
     if array.shape != (dimension, dimension):
         raise ValueError(
             f"{name} must have shape {(dimension,)} or {(dimension,) * 2}, got {array.shape}"

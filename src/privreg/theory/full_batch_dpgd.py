@@ -96,7 +96,7 @@ class GradientDescentLaw(Immutable):
     def _transported(self, times: ArrayLike) -> FloatArray:
         """M^t (θ_0 - θ̂) in the eigenbasis, shape (*t.shape, p)."""
         offset = self.eigenvectors.T @ (self.start - self.minimiser)
-        return _power(self._pull, require_counts("times", times, least=0)[..., None]) * offset
+        return _power(self._pull, _steps("times", times)[..., None]) * offset
 
     @DIVERGING
     def mean(self, times: ArrayLike) -> FloatArray:
@@ -112,12 +112,7 @@ class GradientDescentLaw(Immutable):
             c_k(\tau, t) = \eta^2\lambda^2\, a_k^{|\tau - t|}\,
             \frac{1 - a_k^{2\min(\tau, t)}}{1 - a_k^2}
         """
-        first, second = np.broadcast_arrays(
-            *(
-                require_counts(name, times, least=0)
-                for name, times in (("later", later), ("earlier", earlier))
-            )
-        )
+        first, second = np.broadcast_arrays(_steps("later", later), _steps("earlier", earlier))
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
         variance = (self.step_size * self.gradient_noise_std) ** 2
@@ -126,7 +121,10 @@ class GradientDescentLaw(Immutable):
         return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
-        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); t is τ unless given."""
+        """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)), A^(t) = Σ_{s<t} M^2s, shape (..., p, p).
+
+        M is that of `mean`; t is τ unless given.
+        """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
 
@@ -136,7 +134,7 @@ class GradientDescentLaw(Immutable):
 
         .. math::
             \mathbb E\|\theta_t - \hat\theta\|^2
-            = \|M^t(\theta_0 - \hat\theta)\|^2 + \eta^2\lambda^2\,\mathrm{tr}\,\mathbf A^{(t)}
+            = \|M^t(\theta_0 - \hat\theta)\|^2 + \eta^2\lambda^2\,\mathrm{tr}\,A^{(t)}
         """
         bias = np.sum(self._transported(times) ** 2, axis=-1)
         error = bias + np.sum(self.mode_covariance(times, times), axis=-1)
@@ -254,8 +252,7 @@ def clipping_bound(
     from scipy.special import ndtr
 
     require_instance("law", law, GradientDescentLaw)
-    x = require_array("features", features, shape=(None, law.eigenvalues.size), **SIGNED)
-    y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+    x, y = _records(features, labels, law.eigenvalues.size)
     clip_norm = require_scale("clip_norm", clip_norm, infinite=True)
     steps = require_count("steps", steps)
     norms = np.linalg.norm(x, axis=1)
@@ -270,35 +267,6 @@ def clipping_bound(
         # Without noise a residual clips or does not.
         total += float(np.sum(np.where(spread > 0, tails, np.abs(centre) > widths)))
     return min(1.0, total), total / (steps * len(y))
-
-
-def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
-    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
-    return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
-
-
-def _log_size(pull: FloatArray) -> FloatArray:
-    """log |1 - x|."""
-    below, above = np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
-    return np.where(pull < 1, below, above)
-
-
-def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
-    """(1 - x)^t."""
-    signs = np.where((pull > 1) & (times % 2 == 1), -1.0, 1.0)
-    precise = signs * np.exp(times * _log_size(np.where(_near_one(pull), pull, 0.5)))
-    return np.where(_near_one(pull), precise, (1 - pull) ** times)
-
-
-def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
-    """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
-    pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
-    ratios, near = (1 - pulls) ** 2, _near_one(pulls)
-    gap = np.where(near, pulls * (2 - pulls), 1 - (1 - pulls) ** 2)
-    logs = np.where(near, 2 * _log_size(pulls), np.log(ratios))
-    # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
-    sums = -np.expm1(counts * logs) / gap
-    return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))
 
 
 class NoClippingRatios(NamedTuple):
@@ -319,13 +287,6 @@ class NoClippingRatios(NamedTuple):
     def constant(self) -> float:
         """Least c_0 for all four ratios."""
         return max(self[:4])
-
-
-class NoClippingDemand(NamedTuple):
-    """Least clipping bound and number of samples at which the proof excludes clipping."""
-
-    clip_norm: float
-    sample_size: float
 
 
 @DIVERGING
@@ -360,8 +321,7 @@ def no_clipping_ratios(
     brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
     of 2 violate part (i) by sampling error although the descent contracts: both are reported.
     """
-    x = require_array("features", features, shape=(None, None), **SIGNED)
-    y = require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+    x, y = _records(features, labels)
     theta = require_array("target", target, shape=x.shape[1:], **SIGNED)
     label_noise_std, step_size = require_scales(
         label_noise_std=label_noise_std, step_size=step_size
@@ -414,6 +374,13 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     return 12 * (np.log(5 * rows * steps) - np.log(failure)) ** 1.5
 
 
+class NoClippingDemand(NamedTuple):
+    """Least clipping bound and number of samples at which the proof excludes clipping."""
+
+    clip_norm: float
+    sample_size: float
+
+
 def no_clipping_demand(
     constant: float,
     *,
@@ -449,7 +416,7 @@ def no_clipping_demand(
     """
     require_scales(constant=constant, step_size=step_size, rho=rho, label_noise_std=label_noise_std)
     failure = require_number("failure", failure, above=0, below=1)
-    features, steps = require_count("features", features), require_count("steps", steps)
+    features, steps = require_counts("features and steps", (features, steps)).tolist()
     scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
     sample_size = max(scale, 1.0)
     # From n = 1 on the logarithm is above ln 2 and a round shrinks the error to 3/4 at most.
@@ -460,3 +427,43 @@ def no_clipping_demand(
             break
     clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
     return NoClippingDemand(float(clip_norm), float(sample_size))
+
+
+def _steps(name: str, times: ArrayLike) -> NDArray[np.int64]:
+    return require_counts(name, times, least=0)
+
+
+def _records(
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    x = require_array("features", features, shape=(None, dimension), **SIGNED)
+    return x, require_array("labels", labels, shape=x.shape[:1], **SIGNED)
+
+
+def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
+    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
+    return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
+
+
+def _log_size(pull: FloatArray) -> FloatArray:
+    """log |1 - x|."""
+    below, above = np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
+    return np.where(pull < 1, below, above)
+
+
+def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
+    """(1 - x)^t."""
+    signs = np.where((pull > 1) & (times % 2 == 1), -1.0, 1.0)
+    precise = signs * np.exp(times * _log_size(np.where(_near_one(pull), pull, 0.5)))
+    return np.where(_near_one(pull), precise, (1 - pull) ** times)
+
+
+def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
+    """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
+    pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
+    ratios, near = (1 - pulls) ** 2, _near_one(pulls)
+    gap = np.where(near, pulls * (2 - pulls), 1 - (1 - pulls) ** 2)
+    logs = np.where(near, 2 * _log_size(pulls), np.log(ratios))
+    # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
+    sums = -np.expm1(counts * logs) / gap
+    return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))

@@ -1,7 +1,8 @@
 r"""Private one-pass SGD whose noise has a shape: excess risk, bounds on it, rates (anon2024).
 
-With mean gradients H(w - w*) the iterates are linear in the noise, direction by direction, and the
-excess risk that the noise adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
+`sgd_risk` and `private_risk` are exact for Gaussian features, in the eigenbasis of their covariance
+H. With mean gradients H(w - w*) instead, the iterates are linear in the noise, direction by
+direction, and the excess risk that it adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
 
 .. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
 
@@ -10,9 +11,7 @@ bounds P as if the noise of different steps were independent; the three factors 
 
 The paper states its bounds up to constants and powers of log N; here those are 1, so that only
 slopes, orders and ratios mean something. For exponential decay logarithms vanish only at sample
-sizes N of 1e60 and more. Beyond the domain of other scales, the asymptotic bounds take N from 1 to
-1e100, step sizes from 1e-100 to 1e12, noise multipliers from 0 to 1e50, and horizons from 1e-100 to
-1e112.
+sizes N of 1e60 and more: beyond the domain of other scales, horizons Nη are from 1e-100 to 1e112.
 """
 
 from __future__ import annotations
@@ -40,114 +39,12 @@ from privreg.checks import (
 )
 
 Number = TypeVar("Number", Fraction, float)
+MOST_TERMS = 20_000_000
+# Up to its exponential, powers of a horizon and the zeta function beside them are finite.
+MOST_LOGARITHM = 600.0
 # For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
 # Corollaries 4.4 and 4.6).
 EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
-
-
-def nonprivate_exponent(decay: Number) -> Number:
-    """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
-    require_number("decay", float(decay), above=1)
-    return decay / (1 + decay)
-
-
-def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I at ε = N^p (Corollary 4.4).
-
-    .. math:: x = \frac r{1+r} - \frac r{1+2r}\max\Big(0, \frac r{1+r} - 2p\Big)
-    """
-    best: Any = nonprivate_exponent(decay)
-    return best - decay / (1 + 2 * decay) * max(0 * best, best - 2 * epsilon_power)
-
-
-def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη) (Corollary 4.6).
-
-    .. math:: x = \frac r{1+r} - \max\Big(0,
-        \frac r{3+r}\Big(\frac 2{1+r} - 2p\Big),
-        \frac r{1+3r}\Big(\frac{r-1}{1+r} - 2p\Big)\Big)
-    """
-    best: Any = nonprivate_exponent(decay)
-    spared = 2 * epsilon_power
-    first = decay / (3 + decay) * (2 / (1 + decay) - spared)
-    second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - spared)
-    return best - max(0 * best, first, second)
-
-
-def identity_threshold(decay: Number) -> Number:
-    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (Corollary 4.4)."""
-    return nonprivate_exponent(decay) / 2
-
-
-def designed_threshold(decay: Number) -> Number:
-    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
-    require_number("decay", float(decay), above=1)
-    return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
-
-
-def switch_points() -> dict[str, Fraction]:
-    """Whole decay exponents at which the rates change character: two of them are equal.
-
-    `better`: where the designed Σ's exponent passes that of Σ = I at constant ε; `branch`: where
-    its own minimum changes branch; `threshold`: where its ε threshold does; `threshold_better`:
-    where its threshold falls below that of Σ = I. The first is in Section 4.2 (r ≥ 2); the others
-    follow from Corollaries 4.4 and 4.6.
-    """
-
-    def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
-        return next(r for r in map(Fraction, range(2, 100)) if gap(r) == 0)
-
-    return {
-        "better": first(lambda r: designed_exponent(r) - identity_exponent(r)),
-        "branch": first(lambda r: r / (3 + r) - 2 * r / (1 + 3 * r)),
-        "threshold": first(lambda r: 1 / (1 + r) - (r - 1) / (2 + 2 * r)),
-        "threshold_better": first(lambda r: designed_threshold(r) - identity_threshold(r)),
-    }
-
-
-class Minimum(NamedTuple):
-    """Best step size of a bound and the bound there."""
-
-    step_size: float
-    value: float
-
-
-def minimise_over_step_size(
-    bound: Callable[[FloatArray], FloatArray], *, sample_size: float
-) -> Minimum:
-    """Least value of a bound over step sizes between 1/N and 1.
-
-    The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
-    logarithm, then two finer grids around the best.
-    """
-    least = 1 / sample_size
-    low, high = np.log(least), 0.0
-    best = Minimum(np.nan, np.inf)
-    for points in (600, 200, 200):
-        grid = np.linspace(low, high, points)
-        # Exponentials of the ends' logarithms may round to beyond the ends.
-        steps = np.clip(np.exp(grid), least, 1.0)
-        values = bound(steps)
-        at = int(np.argmin(values))
-        if values[at] < best.value or np.isnan(best.step_size):
-            best = Minimum(float(steps[at]), float(values[at]))
-        low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
-    return best
-
-
-def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
-    """x of the least-squares fit log(value) = c - x log(N), from at least two sizes."""
-    logs = _log_ratios(np.asarray(sample_sizes, dtype=float))
-    logs = logs - np.mean(logs)
-    return float(-(logs @ _log_ratios(np.asarray(values, dtype=float))) / (logs @ logs))
-
-
-def _log_ratios(values: FloatArray) -> FloatArray:
-    """Logarithms of the values over the first, with the digits of small differences."""
-    first = values[0]
-    near = np.abs(values - first) < first / 2
-    ratios = np.log1p((np.where(near, values, first) - first) / first)
-    return np.where(near, ratios, np.log(values) - np.log(first))
 
 
 class RiskParts(NamedTuple):
@@ -173,7 +70,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
-    Infinite where the second moment overflows because the step is too large.
+    with the second moments m of w_t - w* by direction, and ρ = 1 - ηλ. Infinite where m overflows
+    because the step is too large.
 
     Parameters
     ----------
@@ -193,8 +91,8 @@ def sgd_risk(
     anon2024, Lemma B.6 with equality, for Gaussian features.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    offset = require_array("target", target, shape=lam.shape, least=-MOST, most=MOST)
-    zeta = require_scale("label_noise_std", label_noise_std, zero=True)
+    offset = _along("target", target, lam, least=-MOST)
+    label_noise_std = require_scale("label_noise_std", label_noise_std, zero=True)
     moments = np.stack([offset**2, np.zeros_like(lam)])
     # Label noise of deviation 1.
     source = np.stack([np.zeros_like(lam), eta**2 * lam])
@@ -207,7 +105,7 @@ def sgd_risk(
             cross = (1 - eta * lam) * cross + moments
             squares += 2 * cross - moments
         bias, label = squares @ lam / (2 * size**2)
-        bias, label = _finite_or_infinite(np.array([bias, zeta**2 * float(label)]))
+        bias, label = _finite_or_infinite(np.array([bias, label_noise_std**2 * float(label)]))
     return RiskParts(float(bias), float(label))
 
 
@@ -253,65 +151,6 @@ def private_risk(
             risks = _finite_or_infinite(_impulse_risks(lam, shape, eta, kicks))
             total += float(np.sum(risks[size - entries - 1]))
     return std**2 * total / size**2
-
-
-def _setting(
-    eigenvalues: ArrayLike, step_size: float, sample_size: int
-) -> tuple[FloatArray, float, int]:
-    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
-    return lam, require_scale("step_size", step_size), require_count("sample_size", sample_size)
-
-
-def _noise(lam: FloatArray, covariance: ArrayLike, noise_std: float) -> tuple[FloatArray, float]:
-    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=MOST)
-    return shape, require_scale("noise_std", noise_std, zero=True)
-
-
-def _decoder(decoder: ArrayLike, steps: int) -> FloatArray:
-    beta = require_array("decoder", decoder, shape=(None,), least=-MOST, most=MOST)
-    if beta.size < steps:
-        raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
-    return beta[:steps]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
-    """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
-
-    z of covariance diag(shape) is added -ηβ_l times in step l, where β are the kicks.
-    """
-    d = lam.size
-    risks = np.zeros(kicks.size)
-    # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
-    moments, with_kick, sum_with_kick = np.zeros(d), np.zeros(d), np.zeros(d)
-    cross, squares = np.zeros(d), np.zeros(d)
-    contraction, decay, coupling = np.empty(d), np.empty(d), np.empty(d)
-    for i in range(d):
-        rate = eta * lam[i]
-        contraction[i] = 1.0 - rate
-        decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
-        coupling[i] = eta * rate
-    for step in range(kicks.size):
-        moved = -eta * kicks[step]
-        total = 0.0
-        for i in range(d):
-            total += lam[i] * moments[i]
-        risk = 0.0
-        for i in range(d):
-            moment = decay[i] * moments[i] + coupling[i] * total
-            moment += 2.0 * moved * contraction[i] * with_kick[i] + moved**2 * shape[i]
-            moments[i] = moment
-            cross[i] = contraction[i] * cross[i] + moved * sum_with_kick[i] + moment
-            with_kick[i] = contraction[i] * with_kick[i] + moved * shape[i]
-            squares[i] += 2.0 * cross[i] - moment
-            sum_with_kick[i] += with_kick[i]
-            risk += lam[i] * squares[i]
-        risks[step] = 0.5 * risk
-    return risks
-
-
-def _finite_or_infinite(values: FloatArray) -> FloatArray:
-    return np.where(np.isfinite(values), values, np.inf)
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
@@ -438,42 +277,6 @@ def privacy_error(
     return 0.5 * (std * eta / size) ** 2 * float(np.sum(lam * shape * np.asarray(factor)))
 
 
-def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]:
-    x = require_real("shrinkage", shrinkage, least=0, most=1)
-    return x, require_count("sample_size", sample_size)
-
-
-def _log_contraction(x: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log1p(-x)
-
-
-def _power(x: FloatArray, count: int) -> FloatArray:
-    """(1 - x)^count."""
-    return np.ones_like(x) if count == 0 else np.exp(count * _log_contraction(x))
-
-
-def _geometric_sum(x: FloatArray, count: int) -> FloatArray:
-    """Sum of (1 - x)^k over k < count, without cancellation at small x."""
-    if count == 0:
-        return np.zeros_like(x)
-    numerator = -np.expm1(count * _log_contraction(x))
-    return np.divide(numerator, x, out=np.full_like(x, count), where=x > 0)
-
-
-def _power_sum(x: FloatArray, count: int, *, stride: int) -> FloatArray:
-    """Sum of (1 - x)^(stride k) over k < count."""
-    if count == 0:
-        return np.zeros_like(x)
-    log = stride * _log_contraction(x)
-    return np.divide(np.expm1(count * log), np.expm1(log), out=np.full_like(x, count), where=x > 0)
-
-
-_MOST_TERMS = 20_000_000
-# Up to its exponential, powers of a horizon and the zeta function beside them are finite.
-_MOST_LOGARITHM = 600.0
-
-
 @dataclass(frozen=True)
 class PowerLawDecay:
     r"""Infinitely many eigenvalues :math:`\lambda_i = i^{-r}`.
@@ -513,19 +316,19 @@ class PowerLawDecay:
 
     def shaped_trace(self, horizon: float) -> float:
         """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
-        a = require_scale("horizon", horizon)
+        a = float(horizon)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
-        if terms > _MOST_TERMS:
+        if terms > MOST_TERMS:
             raise ValueError(
-                f"horizon must be at most {_MOST_TERMS**self.exponent / 8:.3g} at this decay, "
+                f"horizon must be at most {MOST_TERMS**self.exponent / 8:.3g} at this decay, "
                 f"got {a:g}"
             )
         head = a * np.arange(1.0, terms + 1) ** -self.exponent
         total = float(np.sum(head / (1 + head)))
         for power in range(1, 24):
             s = power * self.exponent
-            if max(power * np.log(a), s * np.log(terms + 1.0)) >= _MOST_LOGARITHM:
+            if max(power * np.log(a), s * np.log(terms + 1.0)) >= MOST_LOGARITHM:
                 # What is left is less than a rounding error of the sum.
                 break
             total -= (-1) ** power * (a**power * float(zeta(s, terms + 1.0)))
@@ -557,8 +360,7 @@ class ExponentialDecay:
         return np.exp(-cutoff) * self.trace
 
     def shaped_trace(self, horizon: float) -> float:
-        a = require_scale("horizon", horizon)
-        values = a * np.exp(-np.arange(1.0, np.log(a) + 45 if a > 1 else 46))
+        values = horizon * np.exp(-np.arange(1.0, np.log(horizon) + 45 if horizon > 1 else 46))
         return float(np.sum(values / (1 + values)))
 
 
@@ -642,31 +444,9 @@ def designed_bound(
 
     Source
     ------
-    anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
+    anon2024, Corollary 4.5 with its penalty at M/(Nη); equation (B.16) for the fourth power.
     """
     return _bound(decay, sample_size, step_size, noise_multiplier, designed=True)
-
-
-def _bound(
-    decay: Decay,
-    sample_size: float,
-    step_size: ArrayLike,
-    noise_multiplier: float,
-    *,
-    designed: bool,
-) -> BoundParts:
-    """Either bound, with products in an order in which none rounds to 0."""
-    size = require_number("sample_size", sample_size, least=1, most=1e100)
-    eta = np.asarray(step_size, dtype=float)
-    tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
-    dimension = effective_dimension(decay, size * eta)
-    variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
-    if designed:
-        along, across = tau * eta * np.sqrt(decay.squared_trace), tau * dimension
-        private = along * (along * dimension) + across * (across * (dimension / size))
-    else:
-        private = (tau * eta) * (tau * dimension)
-    return BoundParts(1.0 / (size * eta), variance, private)
 
 
 def general_bound(
@@ -713,14 +493,11 @@ def general_bound(
     ------
     anon2024, Theorem 4.2.
     """
-    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
-    if np.any(np.diff(lam) > 0):
-        raise ValueError("eigenvalues must be non-increasing, got an increase")
-    start = require_array("target", target, shape=lam.shape, least=-MOST, most=MOST)
-    shape = require_array("covariance", covariance, shape=lam.shape, least=LEAST, most=MOST)
-    size = require_count("sample_size", sample_size)
-    eta = require_scale("step_size", step_size)
-    tau, psi, zeta = require_scales(
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    if np.any(np.diff(lam) > 0) or lam[-1] < LEAST:
+        raise ValueError(f"eigenvalues must be non-increasing, from {LEAST:g} on, got others")
+    start, shape = _along("target", target, lam, least=-MOST), _along("covariance", covariance, lam)
+    tau, psi, label_noise_std = require_scales(
         zero=True,
         noise_multiplier=noise_multiplier,
         clip_norm=clip_norm,
@@ -740,7 +517,7 @@ def general_bound(
     q_of_target = np.cumsum(weight) + horizon * _tail(lam * weight)
     bias += q_of_target / (horizon * margin) * spread
     q_of_h = np.cumsum(lam) + horizon * _tail(lam**2)
-    variance = zeta**2 * ((1 + eta * q_of_h) * spread)
+    variance = label_noise_std**2 * ((1 + eta * q_of_h) * spread)
     along = eta * np.sum(lam * shape)
     clipped = psi**2 + (psi**2) ** 2 + 1
     q_of_g = along * q_of_q + clipped * (np.cumsum(shape) + horizon * _tail(lam * shape))
@@ -751,7 +528,226 @@ def general_bound(
     return BoundParts(np.asarray(bias[best]), np.asarray(variance[best]), np.asarray(private[best]))
 
 
+class Minimum(NamedTuple):
+    """Best step size of a bound and the bound there."""
+
+    step_size: float
+    value: float
+
+
+def minimise_over_step_size(
+    bound: Callable[[FloatArray], FloatArray], *, sample_size: float
+) -> Minimum:
+    """Least value of a bound over step sizes between 1/N and 1.
+
+    The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
+    logarithm, then two finer grids around the best.
+    """
+    least = 1 / sample_size
+    low, high = np.log(least), 0.0
+    best = Minimum(np.nan, np.inf)
+    for points in (600, 200, 200):
+        grid = np.linspace(low, high, points)
+        # Exponentials of the ends' logarithms may round to beyond the ends.
+        steps = np.clip(np.exp(grid), least, 1.0)
+        values = bound(steps)
+        at = int(np.argmin(values))
+        if values[at] < best.value or np.isnan(best.step_size):
+            best = Minimum(float(steps[at]), float(values[at]))
+        low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
+    return best
+
+
+def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
+    """x of the least-squares fit log(value) = c - x log(N), from at least two sizes."""
+    logs = _log_ratios(np.asarray(sample_sizes, dtype=float))
+    logs = logs - np.mean(logs)
+    return float(-(logs @ _log_ratios(np.asarray(values, dtype=float))) / (logs @ logs))
+
+
+def nonprivate_exponent(decay: Number) -> Number:
+    """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
+    require_number("decay", float(decay), above=1)
+    return decay / (1 + decay)
+
+
+def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
+    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I at ε = N^p (Corollary 4.4).
+
+    .. math:: x = \frac r{1+r} - \frac r{1+2r}\max\Big(0, \frac r{1+r} - 2p\Big)
+    """
+    best: Any = nonprivate_exponent(decay)
+    return best - decay / (1 + 2 * decay) * max(0 * best, best - 2 * epsilon_power)
+
+
+def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
+    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη) (Corollary 4.6).
+
+    .. math:: x = \frac r{1+r} - \max\Big(0,
+        \frac r{3+r}\Big(\frac 2{1+r} - 2p\Big),
+        \frac r{1+3r}\Big(\frac{r-1}{1+r} - 2p\Big)\Big)
+    """
+    best: Any = nonprivate_exponent(decay)
+    spared = 2 * epsilon_power
+    first = decay / (3 + decay) * (2 / (1 + decay) - spared)
+    second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - spared)
+    return best - max(0 * best, first, second)
+
+
+def identity_threshold(decay: Number) -> Number:
+    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (Corollary 4.4)."""
+    return nonprivate_exponent(decay) / 2
+
+
+def designed_threshold(decay: Number) -> Number:
+    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    require_number("decay", float(decay), above=1)
+    return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
+
+
+def switch_points() -> dict[str, Fraction]:
+    """Whole decay exponents at which the rates change character: two of them are equal.
+
+    `better`: where the designed Σ's exponent passes that of Σ = I at constant ε; `branch`: where
+    its own minimum changes branch; `threshold`: where its ε threshold does; `threshold_better`:
+    where its threshold falls below that of Σ = I. The first is in Section 4.2 (r ≥ 2); the others
+    follow from Corollaries 4.4 and 4.6.
+    """
+
+    def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
+        return next(r for r in map(Fraction, range(2, 100)) if gap(r) == 0)
+
+    return {
+        "better": first(lambda r: designed_exponent(r) - identity_exponent(r)),
+        "branch": first(lambda r: r / (3 + r) - 2 * r / (1 + 3 * r)),
+        "threshold": first(lambda r: 1 / (1 + r) - (r - 1) / (2 + 2 * r)),
+        "threshold_better": first(lambda r: designed_threshold(r) - identity_threshold(r)),
+    }
+
+
+def _setting(
+    eigenvalues: ArrayLike, step_size: float, sample_size: int
+) -> tuple[FloatArray, float, int]:
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    return lam, require_scale("step_size", step_size), require_count("sample_size", sample_size)
+
+
+def _along(name: str, values: ArrayLike, lam: FloatArray, *, least: float = 0.0) -> FloatArray:
+    return require_array(name, values, shape=lam.shape, least=least, most=MOST)
+
+
+def _noise(lam: FloatArray, covariance: ArrayLike, noise_std: float) -> tuple[FloatArray, float]:
+    shape = _along("covariance", covariance, lam)
+    return shape, require_scale("noise_std", noise_std, zero=True)
+
+
+def _decoder(decoder: ArrayLike, steps: int) -> FloatArray:
+    beta = require_array("decoder", decoder, shape=(None,), least=-MOST, most=MOST)
+    if beta.size < steps:
+        raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    return beta[:steps]
+
+
+def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]:
+    x = require_real("shrinkage", shrinkage, least=0, most=1)
+    return x, require_count("sample_size", sample_size)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
+    """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
+
+    z of covariance diag(shape) is added -ηβ_l times in step l, where β are the kicks.
+    """
+    d = lam.size
+    risks = np.zeros(kicks.size)
+    # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
+    moments, with_kick, sum_with_kick = np.zeros(d), np.zeros(d), np.zeros(d)
+    cross, squares = np.zeros(d), np.zeros(d)
+    contraction, decay, coupling = np.empty(d), np.empty(d), np.empty(d)
+    for i in range(d):
+        rate = eta * lam[i]
+        contraction[i] = 1.0 - rate
+        decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
+        coupling[i] = eta * rate
+    for step in range(kicks.size):
+        moved = -eta * kicks[step]
+        total = 0.0
+        for i in range(d):
+            total += lam[i] * moments[i]
+        risk = 0.0
+        for i in range(d):
+            moment = decay[i] * moments[i] + coupling[i] * total
+            moment += 2.0 * moved * contraction[i] * with_kick[i] + moved**2 * shape[i]
+            moments[i] = moment
+            cross[i] = contraction[i] * cross[i] + moved * sum_with_kick[i] + moment
+            with_kick[i] = contraction[i] * with_kick[i] + moved * shape[i]
+            squares[i] += 2.0 * cross[i] - moment
+            sum_with_kick[i] += with_kick[i]
+            risk += lam[i] * squares[i]
+        risks[step] = 0.5 * risk
+    return risks
+
+
+def _finite_or_infinite(values: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(values), values, np.inf)
+
+
+def _log_contraction(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log1p(-x)
+
+
+def _power(x: FloatArray, count: int) -> FloatArray:
+    """(1 - x)^count."""
+    return np.ones_like(x) if count == 0 else np.exp(count * _log_contraction(x))
+
+
+def _geometric_sum(x: FloatArray, count: int) -> FloatArray:
+    """Sum of (1 - x)^k over k < count, without cancellation at small x."""
+    if count == 0:
+        return np.zeros_like(x)
+    numerator = -np.expm1(count * _log_contraction(x))
+    return np.divide(numerator, x, out=np.full_like(x, count), where=x > 0)
+
+
+def _power_sum(x: FloatArray, count: int, *, stride: int) -> FloatArray:
+    """Sum of (1 - x)^(stride k) over k < count."""
+    if count == 0:
+        return np.zeros_like(x)
+    log = stride * _log_contraction(x)
+    return np.divide(np.expm1(count * log), np.expm1(log), out=np.full_like(x, count), where=x > 0)
+
+
+def _bound(
+    decay: Decay,
+    sample_size: float,
+    step_size: ArrayLike,
+    noise_multiplier: float,
+    *,
+    designed: bool,
+) -> BoundParts:
+    """Either bound, with products in an order in which none rounds to 0."""
+    size, eta, tau = float(sample_size), np.asarray(step_size, dtype=float), float(noise_multiplier)
+    dimension = effective_dimension(decay, size * eta)
+    variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
+    if designed:
+        along, across = tau * eta * np.sqrt(decay.squared_trace), tau * dimension
+        private = along * (along * dimension) + across * (across * (dimension / size))
+    else:
+        private = (tau * eta) * (tau * dimension)
+    return BoundParts(1.0 / (size * eta), variance, private)
+
+
 def _tail(values: FloatArray) -> FloatArray:
     """Sums of the entries after the first k, k from 1."""
     sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
     return sums
+
+
+def _log_ratios(values: FloatArray) -> FloatArray:
+    """Logarithms of the values over the first, with the digits of small differences."""
+    first = values[0]
+    near = np.abs(values - first) < first / 2
+    ratios = np.log1p((np.where(near, values, first) - first) / first)
+    return np.where(near, ratios, np.log(values) - np.log(first))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from reproduction.engine import artifacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any colour vision.
@@ -72,14 +74,36 @@ def heat_map(
     axes: Axes, columns: np.ndarray, rows: np.ndarray, values: np.ndarray, **options: Any
 ) -> Any:
     """Cells centred on log-spaced settings; `values` has shape (rows, columns)."""
-    defaults: dict[str, Any] = {"cmap": "viridis", "rasterized": True, "shading": "nearest"}
-    drawn = axes.pcolormesh(columns, rows, values, **(defaults | options))
+    defaults: dict[str, Any] = {"cmap": "viridis", "rasterized": True}
+    # Matplotlib's own edges are arithmetic means, the first below 0 on a coarse grid.
+    edges = (x[0] * (x[1] / x[0]) ** (np.arange(len(x) + 1) - 0.5) for x in (columns, rows))
+    drawn = axes.pcolormesh(*edges, values, **(defaults | options))
     axes.set(xscale="log", yscale="log")
     return drawn
 
 
+def ticks(panel: Axes, values: Any) -> None:
+    """These values as the only ticks of a logarithmic axis."""
+    panel.set(xscale="log")
+    panel.set_xticks(values, [f"{value:g}" for value in values])
+    panel.minorticks_off()
+
+
+def numbers(axis: Axis, steps: Sequence[float] = (1, 2, 5)) -> None:
+    """Plain numbers on a logarithmic axis with few powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
     """Say on the figure itself if it is not at the paper's scale, or drawn from stand-in data."""
+    # Titles name the real table, and a stand-in's words begin with whose place it takes.
+    for name in set(re.findall("stand-in for ([^:]+):", "\n".join(stand_ins))):
+        for title in (panel.title for panel in figure.axes):
+            title.set_text(re.sub(f"(?i){name}", f"stand-in for {name}", title.get_text()))
     notes = [textwrap.fill(f"Not the paper's data: {words}.", 110) for words in stand_ins]
     if scale == "quick":
         notes.append("Reduced scale (config/quick.yaml): not the paper's parameters.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, numbers, panels, ticks
 from reproduction.engine.recipe import Dataset, Figure
 
 POINTS: dict[str, Any] = {"ls": "", "marker": "o", "ms": 3.5}
@@ -55,6 +55,7 @@ def population_coverage(simulation: Dataset) -> Figure:
             found[name].values, places, xerr=errors, color=BLUE, ls="", marker="o", ms=3, lw=0.8
         )
         axes.set_xlabel(label)
+        axes.locator_params(axis="x", nbins=6)
     left.axvline(0.95, color=BLACK, lw=0.8)
     cases = [str(case) for case, _, _ in found.setting.values]
     names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
@@ -140,7 +141,7 @@ def planning(
         )
     ]
     places = np.arange(over.size)
-    right.errorbar(over.values, places, xerr=error.values, color=ORANGE, **POINTS)
+    right.errorbar(over.values, places, xerr=error.values, color=BLUE, **POINTS)
     right.axvline(1.0, **BEHIND)
     right.set_yticks(places, targets, fontsize=6)
     right.invert_yaxis()
@@ -150,8 +151,6 @@ def planning(
 
 def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> Figure:
     """Mean errors with standard errors over that of predicting the mean, a panel for each table."""
-    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
-
     figure, axes = panels(2, 3, height=2.1, sharex=True)
     found = [
         each.sel(table=table)
@@ -173,16 +172,12 @@ def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> F
                 label=label,
             )
         panel.axhline(1.0, color=PURPLE, lw=0.7, ls="-.", label="predicting the mean")
-        panel.set(xscale="log", yscale="log", title=str(errors.table.item()).replace("_", " "))
-        panel.xaxis.set_major_locator(FixedLocator(errors.rho.values))
-        panel.xaxis.set_minor_locator(FixedLocator([]))
-        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panel.set(yscale="log", title=str(errors.table.item()).replace("_", " "))
+        ticks(panel, errors.rho.values)
         low, high = panel.get_ylim()
         # Less than a decade or two has hardly a power of ten in it.
-        steps = (1, 2, 5) if high / low > MANY else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
-        panel.yaxis.set_major_locator(LogLocator(subs=steps))
-        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        panel.yaxis.set_minor_formatter(NullFormatter())
+        steps = (1, 2, 5) if high / low > MANY else (1, 1.5, 2, 3, 4, 5, 6, 8)
+        numbers(panel.yaxis, steps)
     for panel in axes.flat[len(found) :]:
         panel.axis("off")
     for panel in axes[-1]:

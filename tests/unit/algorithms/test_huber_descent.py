@@ -91,7 +91,7 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
             clipped.T @ clipped,
             atol=1e-11,
         )
-        counts = Point(*arguments).residual_histogram(np.array([0.1, 1.0]))
+        counts = Point(*arguments).gradient_length_histogram(np.array([0.1, 1.0]))
         assert_array_equal(counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0])
     white, records = table.features @ whitening, records_of(table)
     lengths = np.linalg.norm(white, axis=1)
@@ -114,7 +114,7 @@ def test_one_width_for_all_rows_shortens_long_ones(table, whitening, rng):
     assert_allclose(
         Point(*arguments).second_moment_sum(clip_norm=CLIP), expected.T @ expected, atol=1e-11
     )
-    counts = Point(*arguments).residual_histogram(np.array([0.1, 1.0]))
+    counts = Point(*arguments).gradient_length_histogram(np.array([0.1, 1.0]))
     assert_array_equal(counts, np.histogram(np.abs(residuals), [0, 0.1, 1.0, np.inf])[0])
 
 
@@ -187,7 +187,7 @@ def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows, common
         assert np.linalg.norm(record_sums.row_sum(records)) <= 5.0 * slack
         for counts in (
             record_sums.length_histogram(records, whitening, np.array([1.0, 2.0])),
-            Point(*arguments).residual_histogram(np.array([1.0, 2.0])),
+            Point(*arguments).gradient_length_histogram(np.array([1.0, 2.0])),
         ):
             assert sorted(counts) in ([0, 0, 0], [0, 0, 1])
             assert np.sum(counts) == 1 or not np.any(np.abs(features) >= 1e-150)
@@ -286,7 +286,7 @@ def test_each_release_has_the_noise_of_its_share(shifted, groups, sample_size):
     assert_allclose(
         found.gradient_noise_stds[4:], gaussian(2 * gamma, SETTINGS.final_share / 3 * rho, n)
     )
-    first = 2 * 1.3 * found.start_scale * np.sqrt(P)
+    first = 2 * 1.3 * found.initial_scale * np.sqrt(P)
     assert found.gradient_noise_stds[0] == pytest.approx(gaussian(first, 0.025 * rho, n))
 
 
@@ -374,7 +374,7 @@ def steps_with_scales(monkeypatch, samples, scales):
 def test_a_scale_that_grows_by_a_quarter_takes_its_step_back(shifted, monkeypatch):
     found = steps_with_scales(monkeypatch, shifted, [2.0, 2.49, 2.49 * 1.26, None, 1.0])
     assert [not np.any(matrix) for matrix in found.step_matrices] == [0, 1, 1, 0, 0, 0, 0]
-    assert (found.start_scale, found.residual_scale) == (2.0, 1.0)
+    assert (found.initial_scale, found.residual_scale) == (2.0, 1.0)
     unit = gaussian(2 * 1.3 * np.sqrt(P), 0.025 * 1e4)
     assert_allclose(found.gradient_noise_stds[:4] / unit, [2.0, 2.49, 2.49, 2.49])
     assert np.array_equal(found.iterates[0], found.iterates[1])
@@ -393,7 +393,7 @@ def test_a_first_step_is_taken_back_to_zero(shifted, monkeypatch):
 
 @pytest.mark.parametrize(("first", "start"), [(None, 2.5), (50.0, BOUND), (9.0, 9.0)])
 def test_the_start_is_no_wider_than_labels(shifted, monkeypatch, first, start):
-    assert steps_with_scales(monkeypatch, shifted, [first, 1, 1, 1, 1]).start_scale == start
+    assert steps_with_scales(monkeypatch, shifted, [first, 1, 1, 1, 1]).initial_scale == start
 
 
 def test_numbers_of_records_and_iterates_beyond_what_sums_can_hold_are_refused(shifted):
@@ -449,8 +449,8 @@ def test_a_step_that_is_taken_back_leaves_no_trace_and_the_clip_does_not_run_awa
             seen += back
             before = iterate
         assert not any(taken_back(fit)[fit.settings.warm_up_steps :])
-        assert fit.start_scale <= LABEL_BOUND
-        ratios.append(fit.residual_scale / fit.start_scale)
+        assert fit.initial_scale <= LABEL_BOUND
+        ratios.append(fit.residual_scale / fit.initial_scale)
     assert max(ratios) <= EXCURSION**fit.settings.warm_up_steps
     assert seen > 10
     assert np.median(ratios) <= 1.0
@@ -458,7 +458,7 @@ def test_a_step_that_is_taken_back_leaves_no_trace_and_the_clip_does_not_run_awa
 
 def test_a_hidden_scale_is_a_share_of_the_label_bound():
     for fit in fits(100, 5, 0.01, seeds=5):
-        assert fit.start_scale == fit.residual_scale == UNSEEN_SCALE * LABEL_BOUND
+        assert fit.initial_scale == fit.residual_scale == UNSEEN_SCALE * LABEL_BOUND
         assert taken_back(fit) == [True] * 4 + [False] * 3
 
 

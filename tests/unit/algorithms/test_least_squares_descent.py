@@ -70,10 +70,10 @@ def test_without_noise_it_ends_at_least_squares(rng, intercept):
     samples = table(rng)
     found = fit(samples, 1e9, intercept=intercept)
     truth = np.linalg.lstsq(samples.features, samples.labels, rcond=None)[0]
-    robust = np.abs(found.start - truth).max()
+    robust = np.abs(found.robust_start - truth).max()
     assert robust > 0.02
     assert np.abs(found.parameters - truth).max() < 0.02 * robust
-    assert found.tail.share_beyond(found.clip_width) < 5e-3
+    assert found.tail.share_beyond(found.tail_clip) < 5e-3
 
 
 def test_a_larger_budget_shortens_fewer_rows_and_ends_at_least_squares(rng):
@@ -132,7 +132,7 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     assert_allclose(last[0], second, **close)
     assert_allclose(last[1:], traces, **close)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
-    counts = at.residual_histogram(edges)
+    counts = at.gradient_length_histogram(edges)
     assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
 
 

@@ -80,9 +80,7 @@ def test_bounds_from_data_are_attained_and_enforced():
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-10), (0.92546, 1e-6), (1.71226, 1e-6)])
 def test_noise_of_the_approximate_form_meets_the_total_budget_but_not_a_third_each(epsilon, delta):
     multiplier = RELEASES * np.sqrt(np.log(6 / delta)) / epsilon
-    rho = budget.compose(
-        np.full(RELEASES, budget.gaussian_budget(sensitivity=1.0, noise_std=multiplier))
-    )
+    rho = RELEASES * budget.gaussian_budget(sensitivity=1.0, noise_std=multiplier)
     assert rho == pytest.approx(epsilon**2 / (6 * np.log(6 / delta)), rel=1e-12)
     assert budget.to_approximate(rho, delta=delta) <= epsilon
     # Of one Gaussian mechanism whose noise is that many times its sensitivity.

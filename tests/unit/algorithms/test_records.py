@@ -177,12 +177,12 @@ def sums(held, whitening, theta):
         record_sums.length_histogram(held, whitening, EDGES),
         record_sums.gram_sum(held, whitening, cap=4.0),
         record_sums.gram_sum(held, whitening, cap=1e9),
-        at.residual_histogram(EDGES),
+        at.gradient_length_histogram(EDGES),
         at.gradient_sum(**clip),
         at.curvature_sum(**clip, cap=4.0),
         np.array(at.traces(**clip, cap=4.0)),
         at.second_moment_sum(**clip),
-        capped.residual_histogram(EDGES),
+        capped.gradient_length_histogram(EDGES),
         capped.gradient_sum(**clip),
         *capped.first_sums(**clip, short_cap=2.0),
         *capped.last_sums(**clip, short_cap=2.0),
@@ -221,8 +221,8 @@ def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width):
         at[2],
     )
     clips = np.sort(np.r_[1e-9, np.geomspace(0.1, 20.0, 9), lengths[0][5:7], 1e9])
-    counts, sums = Point(*at).residual_sums(EDGES, clip_norms=clips)
-    assert_array_equal(counts, Point(*at).residual_histogram(EDGES))
+    counts, sums = Point(*at).histogram_and_sums(EDGES, clip_norms=clips)
+    assert_array_equal(counts, Point(*at).gradient_length_histogram(EDGES))
     for clip, gradient in zip(clips, sums, strict=True):
         expected = Point(*at).gradient_sum(clip_norm=clip)
         assert_allclose(gradient, expected, rtol=1e-10, atol=1e-13 * N * min(clip, 20))

@@ -171,7 +171,7 @@ function behind(item) {
   return getComputedStyle(document.body).backgroundColor;
 }
 const poor = [];
-for (const item of document.querySelectorAll("p, td, th, dt, dd, a, li, .soft, .badge, .place, h2")) {
+for (const item of document.querySelectorAll("p, td, th, dt, dd, a, li, .soft, .badge, .place")) {
   const one = light(getComputedStyle(item).color), other = light(behind(item));
   const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
   if (contrast < 4.5) poor.push([item.outerHTML.slice(0, 80), contrast]);

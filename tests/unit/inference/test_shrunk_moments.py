@@ -38,7 +38,7 @@ def fit_of(**changes):
         gradient_noise_stds=np.zeros(2),
         clip_norm=GAMMA,
         residual_scale=1.0,
-        start_scale=1.0,
+        initial_scale=1.0,
         sample_size=100.0,
         symmetric=True,
         settings=HuberSettings(clip_width=1.0),

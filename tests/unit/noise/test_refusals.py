@@ -32,7 +32,6 @@ THREE = identity_covariance(3)
         (optimal.toeplitz_optimum, [5], {"bands": 6}, "bands"),
         (optimal.dense_optimum, [10], {"epochs": 3}, "epochs"),
         (optimal.dense_optimum, [4], {"workload": [1.0]}, "workload"),
-        (streams.WhiteNoise(1, rng=RNG).draw, [0], {}, "must"),
         (streams.ToeplitzNoise, [[]], {"dimension": 1, "rng": RNG}, "decoder"),
         (streams.ToeplitzNoise, [[0.0, 1.0]], {"dimension": 1, "rng": RNG}, "decoder"),
         (streams.correlate_noise, [[1.0], np.zeros(3)], {}, "must"),

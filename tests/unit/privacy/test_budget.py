@@ -102,7 +102,10 @@ def test_it_is_the_largest_step_over_the_noise_that_follows(rng, scale):
         ([0.5, 0.0], [1.0, 0.0], 0.5),
         ([0.0, 0.0], [0.0, 0.0], 0.0),
         ([0.1, 0.0], [0.0, 0.0], np.inf),
+        # What is no number is no budget.
+        ([np.nan, 1.0], [3.0, 4.0], np.nan),
+        ([0.0, 1.0], [3.0, np.nan], np.nan),
     ],
 )
 def test_what_hides_a_step(steps, noise, root):
-    assert one_pass_zcdp_root(steps, noise) == pytest.approx(root, rel=1e-12, abs=0)
+    assert one_pass_zcdp_root(steps, noise) == pytest.approx(root, rel=1e-12, abs=0, nan_ok=True)

@@ -91,7 +91,6 @@ def test_infinities_are_answers():
         budget.gaussian_noise_std(sensitivity=[np.inf, 1.0, np.inf], rho=[1.0, np.inf, np.inf]),
         [np.inf, 0.0, np.inf],
     )
-    assert budget.compose([np.inf, 1.0]) == np.inf
     assert budget.to_approximate(0.0, delta=1e-6) == 0.0
     assert budget.to_approximate(np.inf, delta=1e-6) == np.inf
     # With δ = 1 everything is hidden already: ε is what ρ alone asks for.
@@ -104,14 +103,6 @@ def test_infinities_are_answers():
 def test_a_budget_that_underflows_is_rounded_up():
     assert 0 < budget.gaussian_budget(sensitivity=1e-200, noise_std=1.0) <= 5e-301
     assert budget.gaussian_budget(sensitivity=1.0, noise_std=1e-3) == pytest.approx(5e5)
-
-
-def test_composition_over_each_axis_and_none():
-    budgets = np.arange(6.0).reshape(2, 3)
-    assert_allclose(budget.compose(budgets, axis=0), [3, 5, 7])
-    assert_allclose(budget.compose(budgets, axis=1), [3, 12])
-    assert budget.compose(budgets) == 15
-    assert budget.compose([]) == 0
 
 
 @pytest.mark.parametrize(

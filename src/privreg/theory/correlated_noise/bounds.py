@@ -29,11 +29,21 @@ from privreg.checks import (
 )
 from privreg.theory.correlated_noise.stationary import (
     StationaryNoise,
+    checked_eigenvalues,
     checked_noise,
     checked_spectrum,
     frequency_rule,
     squared_distance,
 )
+
+# Share of the bound that a better multiplier may save.
+TOLERANCE = 1e-3
+# Relative distance from the least cost at which to stop, growth of t, and steps at one t at most.
+TARGET, GROWTH, MOST_STEPS = 1e-8, 20.0, 100
+# What a step promises where it is the last, and where rounding lets it be the last.
+SETTLED, ENOUGH = 1e-8, 1e-2
+# Bound on λ_0, of which 4 satisfies all frequencies: for µ = L the optimum is at infinity.
+LARGEST = 1e8
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
@@ -43,7 +53,7 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     ------
     choquettechoo2024, Section 1.3 and Section C.6.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    values = checked_eigenvalues(eigenvalues, least=0)
     if not np.any(values):
         raise ValueError("eigenvalues must not all be 0, got 0")
     return float(values.sum() / values.max())
@@ -58,7 +68,7 @@ def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
     ------
     choquettechoo2024, the proof of Property C.3, which states the looser 3 tr H.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    values = checked_eigenvalues(eigenvalues, least=0)
     return float(2.0 * values.max() + values.sum())
 
 
@@ -94,10 +104,8 @@ def stationary_upper_bound(
     choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text has lost the root of
     ηR².
     """
-    values, eta = checked_spectrum(eigenvalues, step_size)
+    values, eta, moment = _contracting(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
-    moment = fourth_moment_bound(values)
-    require_number("step_size", eta, below=1.0 / moment)
     spread = (1.0 - sqrt(eta * moment)) ** -2
     moved = noise.relative_variance(eta * values)
     private = (1.0 + 3.0 * spread) * eta * float(moved.sum())
@@ -199,25 +207,12 @@ def transient_bound(
     ------
     choquettechoo2024, Theorem D.11.
     """
-    values, eta = checked_spectrum(eigenvalues, step_size)
-    require_number("step_size", eta, below=1.0 / fourth_moment_bound(values))
+    values, eta, _ = _contracting(eigenvalues, step_size)
     times = require_real("step", step, least=0)
-    first = require_number("initial_risk", initial_risk, least=0)
-    last = require_number("stationary_risk", stationary_risk, least=0)
     low, high = float(values.min()), float(values.max())
     # The root of the exponential, which may itself round to 0.
-    start = sqrt(high / low * first) * np.exp(-0.5 * eta * low * times)
-    return np.asarray((start + sqrt(last)) ** 2)
-
-
-# Share of the bound that a better multiplier may save.
-TOLERANCE = 1e-3
-# Relative distance from the least cost at which to stop, growth of t, and steps at one t at most.
-TARGET, GROWTH, MOST_STEPS = 1e-8, 20.0, 100
-# What a step promises where it is the last, and where rounding lets it be the last.
-SETTLED, ENOUGH = 1e-8, 1e-2
-# Bound on λ_0, of which 4 satisfies all frequencies: for µ = L the optimum is at infinity.
-LARGEST = 1e8
+    start = sqrt(high / low * initial_risk) * np.exp(-0.5 * eta * low * times)
+    return np.asarray((start + sqrt(stationary_risk)) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +243,7 @@ class ConvexBound:
 class SectorProgram:
     r"""The program for one step size and one condition number, for any number of correlations.
 
-    .. math:: \frac{\lambda_{\max}d}{2\pi}\int_{-\pi}^{\pi}
+    .. math:: \frac{Ld}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega
 
     is minimised over Λ, from which ψ follows.
@@ -335,7 +330,7 @@ class SectorProgram:
         start : array_like, shape (n,)
             First |B|², as in `bound`.
         tolerance : float
-            Relative decrease of a round at which to stop, at least 0 and at most 1.
+            Relative decrease of a round at which to stop.
         most_rounds : int
 
         Warns
@@ -343,8 +338,6 @@ class SectorProgram:
         AccuracyWarning
             If the last of `most_rounds` still lowered the bound by more than the tolerance.
         """
-        require_number("tolerance", tolerance, least=0, most=1)
-        require_count("most_rounds", most_rounds)
         best, decrease = self.bound(start), inf
         for _ in range(most_rounds - 1):
             power = np.maximum(best.response, 1e-12 * best.response.max()) ** -0.5
@@ -393,9 +386,16 @@ def quadratic_envelope(
     """
     mu, smooth = _curvatures(strong_convexity, smoothness)
     _, eta = checked_spectrum([mu, smooth], step_size)
-    angle = require_real("frequencies", frequencies)
+    angle = np.asarray(frequencies, dtype=float)
     worst = np.clip(2.0 * np.sin(angle / 2.0) ** 2, eta * mu, eta * smooth)
     return eta**2 / squared_distance(angle, worst)
+
+
+def _contracting(eigenvalues: ArrayLike, step_size: float) -> tuple[FloatArray, float, float]:
+    """Eigenvalues λ, step size η and R², with η less than 1/R²."""
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    moment = fourth_moment_bound(values)
+    return values, require_number("step_size", eta, below=1.0 / moment), moment
 
 
 def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, float]:

@@ -19,7 +19,6 @@ from privreg.checks import (
     MOST,
     FloatArray,
     require_array,
-    require_callable,
     require_count,
     require_scale,
     require_scales,
@@ -30,6 +29,7 @@ from privreg.theory.correlated_noise.stationary import stability_limit
 # A smaller share is 0: subnormal numbers make some processors many times slower.
 NEGLIGIBLE_SHARE = 1e-280
 CHECKED_EVERY = 256  # steps
+GRID = 25  # step sizes of a first look
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +100,171 @@ def error_curve(
     choquettechoo2024, equation (83), with Gaussian fourth moments.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
-    eta, count = require_scale("step_size", step_size), require_count("steps", steps)
+    start = np.zeros(values.size) if initial_error is None else initial_error
+    count, error = _run(values, steps, start)
+    eta = require_scale("step_size", step_size)
     given = require_array("coefficients", coefficients, shape=(None,), least=-MOST, most=MOST)
     if given.size > count:
         raise ValueError(f"coefficients must be at most steps, {count}, got {given.size}")
-    start = np.zeros(values.size) if initial_error is None else initial_error
-    error = require_array("initial_error", start, shape=values.shape, least=-MOST, most=MOST)
     return _curve(values, eta, given, count, error)
+
+
+class TunedRun(NamedTuple):
+    """The best step size found, 0 where no step beats the start, and its final excess risk."""
+
+    step_size: float
+    excess_risk: float
+
+
+def tune_step_size(
+    eigenvalues: ArrayLike,
+    *,
+    steps: int,
+    correlations: Correlations,
+    noise_multiplier: float,
+    clip_norm: float,
+    initial_error: ArrayLike,
+    label_noise_std: float = 0.0,
+) -> TunedRun:
+    """The step size whose last iterate has the least excess risk.
+
+    The best of a geometric grid from a thousandth of 1/(λ_d steps) up to the stability limit,
+    refined by golden section between its neighbours to 0.1 %. Where the least step is the best, as
+    under heavy noise, the grid goes on below it until the risk is that of the start.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        Eigenvalues λ of the covariance.
+    steps : int
+        T.
+    correlations : callable
+        `independent_noise`, or what `damped_noise` returns.
+    noise_multiplier, clip_norm, label_noise_std : float
+        Noise standard deviation over the sensitivity, 1/√(2ρ); how far one record moves a
+        gradient; standard deviation of the label noise; may be 0.
+    initial_error : array_like, shape (d,)
+        θ_0 - θ* in the eigenbasis.
+
+    Source
+    ------
+    choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this.
+    """
+    highest = 0.999 * stability_limit(eigenvalues)
+    values = np.ascontiguousarray(eigenvalues, dtype=float)
+    count, error = _run(values, steps, initial_error)
+    multiplier, norm, zeta = require_scales(
+        zero=True,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        label_noise_std=label_noise_std,
+    )
+    lowest = min(1e-3 / (float(values.min()) * count), 1e-3 * highest)
+
+    def risk(logarithm: float) -> float:
+        return final_excess_risk(
+            values,
+            step_size=float(np.exp(logarithm)),
+            steps=count,
+            correlations=correlations,
+            noise_multiplier=multiplier,
+            clip_norm=norm,
+            initial_error=error,
+            label_noise_std=zeta,
+        )
+
+    points = np.linspace(np.log(lowest), np.log(highest), GRID)
+    risks = np.array([risk(point) for point in points])
+    idle = 0.5 * float(values @ error**2)
+    # Small steps change the risk by next to nothing at last, the first part of it for the better.
+    while np.argmin(risks) == 0 and abs(risks[0] - idle) > 1e-13 * idle > 0:
+        points = np.concatenate([[2 * points[0] - points[1]], points])
+        risks = np.concatenate([[risk(points[0])], risks])
+    best = int(np.argmin(risks))
+    low, high = points[max(best - 1, 0)], points[min(best + 1, points.size - 1)]
+    found = _golden_section(risk, float(low), float(high), tolerance=1e-3)
+    value, logarithm = min((float(risks[best]), float(points[best])), (risk(found), found))
+    if idle <= value:
+        return TunedRun(step_size=0.0, excess_risk=idle)
+    return TunedRun(step_size=float(np.exp(logarithm)), excess_risk=value)
+
+
+class Correlation(NamedTuple):
+    """Decoder coefficients, shape (at most steps,), and the squared sensitivity of its inverse."""
+
+    coefficients: FloatArray
+    squared_sensitivity: float
+
+
+# From a number of steps and a step size.
+Correlations = Callable[[int, float], Correlation]
+
+
+def independent_noise(steps: int, step_size: float) -> Correlation:
+    """Independent noise whatever the steps: DP-SGD."""
+    return Correlation(np.ones(1), 1.0)
+
+
+def damped_noise(damping_rate: float) -> Correlations:
+    r"""Correlation of ν-FTRL with :math:`\nu=\min(1,\eta\,r)` as a function of steps and step size.
+
+    Parameters
+    ----------
+    damping_rate : float
+        r, at least 0; the paper takes λ_d.
+    """
+
+    def correlation(steps: int, step_size: float) -> Correlation:
+        damping = min(step_size * damping_rate, 1.0)
+        encoder = damped_square_root_encoder(steps, damping=damping)
+        return Correlation(damped_square_root(steps, damping=damping), float(encoder @ encoder))
+
+    return correlation
+
+
+def final_excess_risk(
+    eigenvalues: FloatArray,
+    *,
+    step_size: float,
+    steps: int,
+    correlations: Correlations,
+    noise_multiplier: float,
+    clip_norm: float,
+    initial_error: FloatArray,
+    label_noise_std: float = 0.0,
+) -> float:
+    """Excess risk after the last step, with noise for the sensitivity of all of them."""
+    coefficients, squared = correlations(steps, step_size)
+    curve = _curve(eigenvalues, step_size, coefficients, steps, initial_error)
+    std = noise_multiplier * clip_norm * squared**0.5
+    noise = std**2 * curve.private[-1] + label_noise_std**2 * curve.label[-1]
+    return float(curve.initial[-1] + noise)
+
+
+def _golden_section(
+    function: Callable[[float], float], low: float, high: float, *, tolerance: float
+) -> float:
+    share = (5**0.5 - 1) / 2
+    left, right = high - share * (high - low), low + share * (high - low)
+    at_left, at_right = function(left), function(right)
+    while high - low > tolerance:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - share * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + share * (high - low)
+            at_right = function(right)
+    return 0.5 * (low + high)
+
+
+def _run(values: FloatArray, steps: int, initial_error: ArrayLike) -> tuple[int, FloatArray]:
+    """Number of steps and the start's error, checked."""
+    error = require_array(
+        "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
+    )
+    return require_count("steps", steps), error
 
 
 def _curve(
@@ -179,161 +337,3 @@ def _second_moments(
         halves[2, step + 1] = 0.5 * q2
         previous = beta
     return halves
-
-
-GRID = 25  # step sizes of a first look
-
-
-class Correlation(NamedTuple):
-    """Decoder coefficients, shape (at most steps,), and the squared sensitivity of its inverse."""
-
-    coefficients: FloatArray
-    squared_sensitivity: float
-
-
-# From a number of steps and a step size.
-Correlations = Callable[[int, float], Correlation]
-
-
-class TunedRun(NamedTuple):
-    """The best step size found, 0 where no step beats the start, and its final excess risk."""
-
-    step_size: float
-    excess_risk: float
-
-
-def independent_noise(steps: int, step_size: float) -> Correlation:
-    """Independent noise whatever the steps: DP-SGD."""
-    return Correlation(np.ones(1), 1.0)
-
-
-def damped_noise(damping_rate: float) -> Correlations:
-    r"""Correlation of ν-FTRL with :math:`\nu=\min(1,\eta\,r)` as a function of steps and step size.
-
-    Parameters
-    ----------
-    damping_rate : float
-        r, at least 0; the paper takes λ_d.
-    """
-    rate = require_scale("damping_rate", damping_rate, zero=True)
-
-    def correlation(steps: int, step_size: float) -> Correlation:
-        damping = min(1.0, step_size * rate)
-        encoder = damped_square_root_encoder(steps, damping=damping)
-        return Correlation(damped_square_root(steps, damping=damping), float(encoder @ encoder))
-
-    return correlation
-
-
-def final_excess_risk(
-    eigenvalues: FloatArray,
-    *,
-    step_size: float,
-    steps: int,
-    correlations: Correlations,
-    noise_multiplier: float,
-    clip_norm: float,
-    initial_error: FloatArray,
-    label_noise_std: float = 0.0,
-) -> float:
-    """Excess risk after the last step, with noise for the sensitivity of all of them."""
-    coefficients, squared = correlations(steps, step_size)
-    curve = _curve(eigenvalues, step_size, coefficients, steps, initial_error)
-    std = noise_multiplier * clip_norm * squared**0.5
-    noise = std**2 * curve.private[-1] + label_noise_std**2 * curve.label[-1]
-    return float(curve.initial[-1] + noise)
-
-
-def tune_step_size(
-    eigenvalues: ArrayLike,
-    *,
-    steps: int,
-    correlations: Correlations,
-    noise_multiplier: float,
-    clip_norm: float,
-    initial_error: ArrayLike,
-    label_noise_std: float = 0.0,
-) -> TunedRun:
-    """The step size whose last iterate has the least excess risk.
-
-    The best of a geometric grid from a thousandth of 1/(λ_d steps) up to the stability limit,
-    refined by golden section between its neighbours to 0.1 %. Where the least step is the best, as
-    under heavy noise, the grid goes on below it until the risk is that of the start.
-
-    Parameters
-    ----------
-    eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of the covariance.
-    steps : int
-        T.
-    correlations : callable
-        `independent_noise`, or what `damped_noise` returns.
-    noise_multiplier, clip_norm, label_noise_std : float
-        Noise standard deviation over the sensitivity, 1/√(2ρ); how far one record moves a
-        gradient; standard deviation of the label noise; may be 0.
-    initial_error : array_like, shape (d,)
-        θ_0 - θ* in the eigenbasis.
-
-    Source
-    ------
-    choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this.
-    """
-    highest = 0.999 * stability_limit(eigenvalues)
-    values = np.ascontiguousarray(eigenvalues, dtype=float)
-    error = require_array(
-        "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
-    )
-    count = require_count("steps", steps)
-    require_callable("correlations", correlations)
-    multiplier, norm, zeta = require_scales(
-        zero=True,
-        noise_multiplier=noise_multiplier,
-        clip_norm=clip_norm,
-        label_noise_std=label_noise_std,
-    )
-    lowest = min(1e-3 / (float(values.min()) * count), 1e-3 * highest)
-
-    def risk(logarithm: float) -> float:
-        return final_excess_risk(
-            values,
-            step_size=float(np.exp(logarithm)),
-            steps=count,
-            correlations=correlations,
-            noise_multiplier=multiplier,
-            clip_norm=norm,
-            initial_error=error,
-            label_noise_std=zeta,
-        )
-
-    points = np.linspace(np.log(lowest), np.log(highest), GRID)
-    risks = np.array([risk(point) for point in points])
-    idle = 0.5 * float(values @ error**2)
-    # Small steps change the risk by next to nothing at last, the first part of it for the better.
-    while np.argmin(risks) == 0 and abs(risks[0] - idle) > 1e-13 * idle > 0:
-        points = np.concatenate([[2 * points[0] - points[1]], points])
-        risks = np.concatenate([[risk(points[0])], risks])
-    best = int(np.argmin(risks))
-    low, high = points[max(best - 1, 0)], points[min(best + 1, points.size - 1)]
-    found = _golden_section(risk, float(low), float(high), tolerance=1e-3)
-    value, logarithm = min((float(risks[best]), float(points[best])), (risk(found), found))
-    if idle <= value:
-        return TunedRun(step_size=0.0, excess_risk=idle)
-    return TunedRun(step_size=float(np.exp(logarithm)), excess_risk=value)
-
-
-def _golden_section(
-    function: Callable[[float], float], low: float, high: float, *, tolerance: float
-) -> float:
-    share = (5**0.5 - 1) / 2
-    left, right = high - share * (high - low), low + share * (high - low)
-    at_left, at_right = function(left), function(right)
-    while high - low > tolerance:
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - share * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + share * (high - low)
-            at_right = function(right)
-    return 0.5 * (low + high)

@@ -42,110 +42,6 @@ LEAST_RATE = 1e-20
 _legendre = cache(np.polynomial.legendre.leggauss)
 
 
-def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
-    r"""Squared modulus :math:`|1-c-e^{i\omega}|^2 = c^2 + 4(1-c)\sin^2(\omega/2)`, c in [0, 1]."""
-    angle, c = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
-    return c**2 + 4.0 * (1.0 - c) * np.sin(angle / 2.0) ** 2
-
-
-def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
-    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at c = 0.
-
-    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-c-e^{i\omega}|} = 4K(1-c),\qquad c\in[0,1]
-
-    Examples
-    --------
-    >>> float(inverse_distance_integral(1.0)) == 2 * np.pi
-    True
-
-    Source
-    ------
-    choquettechoo2024, Lemma F.15, brought to the modulus 1 - c by Landen's transformation.
-    """
-    c = _rates("rate", rate, least=0)
-    return np.asarray(4.0 * ellipkm1(c * (2.0 - c)))
-
-
-def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
-    r"""Integral of a modulus over another's square, an elliptic integral of the third kind.
-
-    .. math::
-        I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
-        = \frac{2a^2}{b^2(1-a/2)}\,\Pi(n, k),\qquad k'=\frac a{2-a},\quad
-        1-n = p = \Big(\frac{a(1-b/2)}{b(1-a/2)}\Big)^2
-
-    Parameters
-    ----------
-    numerator_rate, denominator_rate : array_like, broadcast
-        Rates a and b, at least 1e-20 and at most 1; a may also be 0. May be empty.
-
-    Notes
-    -----
-    Π is evaluated by Carlson's forms from p itself, never from 1 - n; for p > 1 by way of
-    N = 1 - k'²/p, for which every term is positive. At a = 0 the integral is elementary.
-
-    Source
-    ------
-    choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
-    """
-    a = _rates("numerator_rate", numerator_rate, least=0)
-    _rates("numerator_rate", a[a > 0])
-    a, b = np.broadcast_arrays(a, _rates("denominator_rate", denominator_rate))
-    positive = np.where(a > 0, a, 0.5)
-    complement = (positive / (2.0 - positive)) ** 2
-    p = complement * ((2.0 - b) / b) ** 2
-    direct = np.minimum(p, 1.0)
-    below = elliprf(0.0, complement, 1.0) + (1.0 - direct) / 3.0 * elliprj(
-        0.0, complement, 1.0, direct
-    )
-    q = np.minimum(complement / np.maximum(p, 1.0), 1.0)
-    third = elliprf(0.0, complement, 1.0) + (1.0 - q) / 3.0 * elliprj(0.0, complement, 1.0, q)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = (
-            complement * (p - 1.0) * third / p + (1.0 - complement) * elliprf(0.0, complement, 1.0)
-        ) / (p - complement)
-    third_kind = np.where(p > 1.0, beyond, below)
-    scaled = 4.0 * (positive / b) ** 2 / (2.0 - positive) * third_kind
-    # I(0, b) = 4 artanh(x) / ((2-b)(1-b)^{1/2}), x = 2(1-b)^{1/2}/(2-b); 8 at b = 1.
-    root = np.sqrt(1.0 - b)
-    small = root < 1e-4
-    logarithm = 2.0 * np.log1p(root) - np.log(b)
-    # Near b = 1 the series artanh(x)/x = 1 + x²/3 + ... is exact to double precision.
-    x = 2.0 * root / (2.0 - b)
-    series = 2.0 * (1.0 + x**2 / 3.0) / (2.0 - b)
-    undamped = 4.0 / (2.0 - b) * np.where(small, series, logarithm / np.where(small, 0.5, root))
-    return np.where(a > 0, scaled, undamped)
-
-
-def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatArray:
-    return require_real(name, value, least=least, most=1)
-
-
-def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
-    r"""Quadrature over a period of even functions whose finest feature at 0 has a given width.
-
-    Gauss-Legendre panels, linear up to half the width and geometric from there to π.
-
-    Parameters
-    ----------
-    smallest : float
-        Width of the finest feature, at least 1e-20 and at most π.
-    nodes_per_panel : int
-
-    Returns
-    -------
-    frequencies, weights : ndarray, shape (nodes,)
-        In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
-        \sum_i w_if(\omega_i)`.
-    """
-    first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0
-    panels = int(np.ceil(np.log2(pi / first)))
-    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
-    points, weights = _legendre(nodes_per_panel)
-    half = np.diff(edges)[:, None] / 2.0
-    return (edges[:-1, None] + half * (1.0 + points)).ravel(), 2.0 * (half * weights).ravel()
-
-
 @dataclass(frozen=True, eq=False)
 class StationaryNoise:
     r"""Correlated noise of unit variance at the source; made by the class methods.
@@ -224,167 +120,6 @@ class StationaryNoise:
             lambda w: squared_distance(w, nu),
             lambda b: nu**2 + 2.0 * (1.0 - nu) * b,
         )
-
-
-def checked_spectrum(
-    eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
-) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
-    least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
-    return values, require_number("step_size", step_size, least=least, most=most)
-
-
-def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
-    """Standard deviations σ and ζ, which may be 0 or infinite."""
-    sigma, zeta = require_scales(
-        zero=True,
-        infinite=True,
-        gradient_noise_std=gradient_noise_std,
-        label_noise_std=label_noise_std,
-    )
-    return sigma, zeta
-
-
-def regression_response(
-    frequency: ArrayLike, eigenvalues: ArrayLike, *, step_size: float
-) -> FloatArray:
-    r"""Response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2` of a quadratic.
-
-    Parameters
-    ----------
-    frequency : array_like, shape (...)
-        ω; may be empty.
-    eigenvalues : array_like, shape (d,)
-        λ.
-    step_size : float
-        η, with every ηλ at least 1e-20 and at most 1.
-
-    Source
-    ------
-    choquettechoo2024, equation (21).
-    """
-    values, eta = checked_spectrum(eigenvalues, step_size)
-    total = np.zeros(np.shape(frequency))
-    for value in values:
-        total += value / squared_distance(frequency, eta * value)
-    return total
-
-
-def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
-    r"""Standard deviation of the white noise w at which all iterates together spend a budget.
-
-    .. math:: \sigma = \gamma\Delta/\sqrt{2\rho},\qquad \Delta = G \text{ or } 2G
-
-    It is `inf` for an infinite sensitivity, and 0 for an infinite budget.
-
-    Parameters
-    ----------
-    squared_sensitivity : float
-        γ², of the inverse of the whole coefficient matrix, more than 0; or `inf`.
-    clip_norm : float
-        G.
-    budget : Budget
-        Its neighbours decide Δ: 2G when one record is replaced, G otherwise.
-
-    Source
-    ------
-    choquettechoo2024, Theorem 1.1 (zero-out neighbours, Δ = G).
-    """
-    squared = require_number("squared_sensitivity", squared_sensitivity, above=0, infinite=True)
-    norm = require_scale("clip_norm", clip_norm)
-    require_instance("budget", budget, Budget)
-    change = float(sum_sensitivity(norm, neighbours=budget.neighbours))
-    return sqrt(squared) * change / budget.root
-
-
-def stationary_excess_risk(
-    step_size: ArrayLike,
-    *,
-    noise: StationaryNoise,
-    gradient_noise_std: ArrayLike,
-    sample_std: ArrayLike = 0.0,
-) -> FloatArray:
-    r"""Excess risk of mean estimation in the limit of many steps, `inf` for infinite noise.
-
-    .. math:: \tfrac12\mathbb E(\theta-\mathbb Ez)^2
-        = \frac{\eta}{2(2-\eta)}\big(\sigma^2c(\eta) + \operatorname{Var}z\big)
-
-    with c of `StationaryNoise.relative_variance`.
-
-    Parameters
-    ----------
-    step_size : array_like, shape (...)
-        η, at least 1e-20 and at most 1; may be empty, as may the standard deviations.
-    noise : StationaryNoise
-        How the noise is correlated.
-    gradient_noise_std : array_like, shape (...)
-        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget; at least 0.
-    sample_std : array_like, shape (...)
-        Standard deviation of a sample z, at least 0.
-
-    Source
-    ------
-    choquettechoo2024, Appendix B, the unnumbered equation before (18), times ½.
-    """
-    eta = _rates("step_size", step_size)
-    sigma = require_real("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    spread = require_real("sample_std", sample_std, least=0, most=MOST)
-    variance = sigma**2 * noise.relative_variance(eta) + spread**2
-    return np.asarray(eta / (2.0 * (2.0 - eta)) * variance)
-
-
-def least_private_excess_risk(
-    step_size: ArrayLike, *, noise_multiplier: float, clip_norm: float = 1.0
-) -> FloatArray:
-    r"""Least excess risk of any correlation, without the part of the samples.
-
-    .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
-
-    attained by `toeplitz.mean_estimation_optimal`; z is the ratio of the noise to the sensitivity
-    of the whole release, :math:`1/\sqrt{2\rho}`.
-
-    Parameters
-    ----------
-    step_size : array_like, shape (...)
-        η, at least 1e-20 and at most 1; may be empty.
-    noise_multiplier, clip_norm : float
-        Noise standard deviation over the sensitivity γG, and how far one record moves a gradient,
-        G; may be 0.
-
-    Source
-    ------
-    choquettechoo2024, equation (19) and what follows it, times ½. The printed minimum writes
-    :math:`\sigma_{dp}^2` for :math:`1/(2\rho)`.
-    """
-    eta = _rates("step_size", step_size)
-    multiplier, norm = require_scales(
-        zero=True, noise_multiplier=noise_multiplier, clip_norm=clip_norm
-    )
-    integral = inverse_distance_integral(eta) / (2.0 * pi)
-    return 0.5 * (eta * norm * multiplier * integral) ** 2
-
-
-def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
-    r"""Private part of the optimal correlation's risk over that of independent noise, in (0, 1].
-
-    .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
-
-    It increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1, where
-    the next gradient undoes the noise of the last by itself.
-
-    Examples
-    --------
-    >>> optimal_risk_ratio([1e-4, 0.1, 1.0]).round(4)
-    array([0.0026, 0.4005, 1.    ])
-
-    Source
-    ------
-    choquettechoo2024, Figure 1 (left). Its caption promises orders of magnitude at η → 1 too, which
-    the theorem's own formula excludes.
-    """
-    eta = _rates("step_size", step_size)
-    return np.asarray(eta * (2.0 - eta) * (inverse_distance_integral(eta) / (2.0 * pi)) ** 2)
 
 
 class StationaryError(NamedTuple):
@@ -483,13 +218,282 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
     >>> round(stability_limit([1.0, 1.0]), 12)    # 2 / (d + 2) for the identity
     0.5
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=LEAST, most=MOST)
+    values = checked_eigenvalues(eigenvalues)
     largest = 1.0 / float(values.max())
     # The sum increases from 0 at 0 to infinity at 1/λ1; the ends bracket its crossing of 1.
     low, high = 0.5 / float(values.sum()), largest * (1.0 - 1e-12)
     return float(
         brentq(lambda eta: _feedback(eta, values) - 1.0, low, high, xtol=1e-300, rtol=1e-14)
     )
+
+
+def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
+    r"""Standard deviation of the white noise w at which all iterates together spend a budget.
+
+    .. math:: \sigma = \gamma\Delta/\sqrt{2\rho},\qquad \Delta = G \text{ or } 2G
+
+    It is `inf` for an infinite sensitivity, and 0 for an infinite budget.
+
+    Parameters
+    ----------
+    squared_sensitivity : float
+        γ², of the inverse of the whole coefficient matrix, more than 0; or `inf`.
+    clip_norm : float
+        G.
+    budget : Budget
+        Its neighbours decide Δ: 2G when one record is replaced, G otherwise.
+
+    Source
+    ------
+    choquettechoo2024, Theorem 1.1 (zero-out neighbours, Δ = G).
+    """
+    squared = require_number("squared_sensitivity", squared_sensitivity, above=0, infinite=True)
+    norm = require_scale("clip_norm", clip_norm)
+    require_instance("budget", budget, Budget)
+    change = float(sum_sensitivity(norm, neighbours=budget.neighbours))
+    return sqrt(squared) * change / budget.root
+
+
+def stationary_excess_risk(
+    step_size: ArrayLike,
+    *,
+    noise: StationaryNoise,
+    gradient_noise_std: ArrayLike,
+    sample_std: ArrayLike = 0.0,
+) -> FloatArray:
+    r"""Excess risk of mean estimation in the limit of many steps, `inf` for infinite noise.
+
+    .. math:: \tfrac12\mathbb E(\theta-\mathbb Ez)^2
+        = \frac{\eta}{2(2-\eta)}\big(\sigma^2c(\eta) + \operatorname{Var}z\big)
+
+    with c of `StationaryNoise.relative_variance`.
+
+    Parameters
+    ----------
+    step_size : array_like, shape (...)
+        η, at least 1e-20 and at most 1; may be empty, as may the standard deviations.
+    noise : StationaryNoise
+        How the noise is correlated.
+    gradient_noise_std : array_like, shape (...)
+        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget.
+    sample_std : array_like, shape (...)
+        Standard deviation of a sample z.
+
+    Source
+    ------
+    choquettechoo2024, Appendix B, the unnumbered equation before (18), times ½.
+    """
+    eta = _rates("step_size", step_size)
+    sigma, spread = np.asarray(gradient_noise_std, float), np.asarray(sample_std, float)
+    variance = sigma**2 * noise.relative_variance(eta) + spread**2
+    return np.asarray(eta / (2.0 * (2.0 - eta)) * variance)
+
+
+def least_private_excess_risk(
+    step_size: ArrayLike, *, noise_multiplier: float, clip_norm: float = 1.0
+) -> FloatArray:
+    r"""Least excess risk of any correlation, without the part of the samples.
+
+    .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
+
+    attained by `toeplitz.mean_estimation_optimal`; z is the ratio of the noise to the sensitivity
+    of the whole release, :math:`1/\sqrt{2\rho}`.
+
+    Parameters
+    ----------
+    step_size : array_like, shape (...)
+        η, at least 1e-20 and at most 1; may be empty.
+    noise_multiplier, clip_norm : float
+        Noise standard deviation over the sensitivity γG, and how far one record moves a gradient,
+        G; may be 0.
+
+    Source
+    ------
+    choquettechoo2024, equation (19) and what follows it, times ½. The printed minimum writes
+    :math:`\sigma_{dp}^2` for :math:`1/(2\rho)`.
+    """
+    eta = _rates("step_size", step_size)
+    multiplier, norm = require_scales(
+        zero=True, noise_multiplier=noise_multiplier, clip_norm=clip_norm
+    )
+    integral = inverse_distance_integral(eta) / (2.0 * pi)
+    return 0.5 * (eta * norm * multiplier * integral) ** 2
+
+
+def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
+    r"""Private part of the optimal correlation's risk over that of independent noise, in (0, 1].
+
+    .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
+
+    It increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1, where
+    the next gradient undoes the noise of the last by itself.
+
+    Examples
+    --------
+    >>> optimal_risk_ratio([1e-4, 0.1, 1.0]).round(4)
+    array([0.0026, 0.4005, 1.    ])
+
+    Source
+    ------
+    choquettechoo2024, Figure 1 (left). Its caption promises orders of magnitude at η → 1 too, which
+    the theorem's own formula excludes.
+    """
+    eta = _rates("step_size", step_size)
+    return np.asarray(eta * (2.0 - eta) * (inverse_distance_integral(eta) / (2.0 * pi)) ** 2)
+
+
+def regression_response(
+    frequency: ArrayLike, eigenvalues: ArrayLike, *, step_size: float
+) -> FloatArray:
+    r"""Response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2` of a quadratic.
+
+    Parameters
+    ----------
+    frequency : array_like, shape (...)
+        ω; may be empty.
+    eigenvalues : array_like, shape (d,)
+        λ.
+    step_size : float
+        η, with every ηλ at least 1e-20 and at most 1.
+
+    Source
+    ------
+    choquettechoo2024, equation (21).
+    """
+    values, eta = checked_spectrum(eigenvalues, step_size)
+    total = np.zeros(np.shape(frequency))
+    for value in values:
+        total += value / squared_distance(frequency, eta * value)
+    return total
+
+
+def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
+    r"""Squared modulus :math:`|1-b-e^{i\omega}|^2 = b^2 + 4(1-b)\sin^2(\omega/2)`, b in [0, 1]."""
+    angle, b = np.asarray(frequency, dtype=float), _rates("rate", rate, least=0)
+    return b**2 + 4.0 * (1.0 - b) * np.sin(angle / 2.0) ** 2
+
+
+def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
+    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at b = 0.
+
+    .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-b-e^{i\omega}|} = 4K(1-b),\qquad b\in[0,1]
+
+    Examples
+    --------
+    >>> float(inverse_distance_integral(1.0)) == 2 * np.pi
+    True
+
+    Source
+    ------
+    choquettechoo2024, Lemma F.15, brought to the modulus 1 - b by Landen's transformation.
+    """
+    b = _rates("rate", rate, least=0)
+    return np.asarray(4.0 * ellipkm1(b * (2.0 - b)))
+
+
+def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
+    r"""Integral of a modulus over another's square, an elliptic integral of the third kind.
+
+    .. math::
+        I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
+        = \frac{2a^2}{b^2(1-a/2)}\,\Pi(n, k),\qquad k'=\frac a{2-a},\quad
+        1-n = p = \Big(\frac{a(1-b/2)}{b(1-a/2)}\Big)^2
+
+    Parameters
+    ----------
+    numerator_rate, denominator_rate : array_like, broadcast
+        Rates a and b, at least 1e-20 and at most 1; a may also be 0. May be empty.
+
+    Notes
+    -----
+    Π is evaluated by Carlson's forms from p itself, never from 1 - n; for p > 1 by way of
+    N = 1 - k'²/p, for which every term is positive. At a = 0 the integral is elementary.
+
+    Source
+    ------
+    choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
+    """
+    a = _rates("numerator_rate", numerator_rate, least=0)
+    _rates("numerator_rate", a[a > 0])
+    a, b = np.broadcast_arrays(a, _rates("denominator_rate", denominator_rate))
+    positive = np.where(a > 0, a, 0.5)
+    complement = (positive / (2.0 - positive)) ** 2
+    p = complement * ((2.0 - b) / b) ** 2
+    direct = np.minimum(p, 1.0)
+    below = elliprf(0.0, complement, 1.0) + (1.0 - direct) / 3.0 * elliprj(
+        0.0, complement, 1.0, direct
+    )
+    q = np.minimum(complement / np.maximum(p, 1.0), 1.0)
+    third = elliprf(0.0, complement, 1.0) + (1.0 - q) / 3.0 * elliprj(0.0, complement, 1.0, q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = (
+            complement * (p - 1.0) * third / p + (1.0 - complement) * elliprf(0.0, complement, 1.0)
+        ) / (p - complement)
+    third_kind = np.where(p > 1.0, beyond, below)
+    scaled = 4.0 * (positive / b) ** 2 / (2.0 - positive) * third_kind
+    # I(0, b) = 4 artanh(x) / ((2-b)(1-b)^{1/2}), x = 2(1-b)^{1/2}/(2-b); 8 at b = 1.
+    root = np.sqrt(1.0 - b)
+    small = root < 1e-4
+    logarithm = 2.0 * np.log1p(root) - np.log(b)
+    # Near b = 1 the series artanh(x)/x = 1 + x²/3 + ... is exact to double precision.
+    x = 2.0 * root / (2.0 - b)
+    series = 2.0 * (1.0 + x**2 / 3.0) / (2.0 - b)
+    undamped = 4.0 / (2.0 - b) * np.where(small, series, logarithm / np.where(small, 0.5, root))
+    return np.where(a > 0, scaled, undamped)
+
+
+def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
+    r"""Quadrature over a period of even functions whose finest feature at 0 has a given width.
+
+    Gauss-Legendre panels, linear up to half the width and geometric from there to π.
+
+    Parameters
+    ----------
+    smallest : float
+        Width of the finest feature, at least 1e-20 and at most π.
+    nodes_per_panel : int
+
+    Returns
+    -------
+    frequencies, weights : ndarray, shape (nodes,)
+        In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
+        \sum_i w_if(\omega_i)`.
+    """
+    first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0
+    panels = int(np.ceil(np.log2(pi / first)))
+    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
+    points, weights = _legendre(nodes_per_panel)
+    half = np.diff(edges)[:, None] / 2.0
+    return (edges[:-1, None] + half * (1.0 + points)).ravel(), 2.0 * (half * weights).ravel()
+
+
+def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> FloatArray:
+    """Eigenvalues λ, shape (d,)."""
+    return require_array("eigenvalues", eigenvalues, shape=(None,), least=least, most=MOST)
+
+
+def checked_spectrum(
+    eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
+) -> tuple[FloatArray, float]:
+    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
+    values = checked_eigenvalues(eigenvalues)
+    least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
+    return values, require_number("step_size", step_size, least=least, most=most)
+
+
+def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
+    """Standard deviations σ and ζ, which may be 0 or infinite."""
+    sigma, zeta = require_scales(
+        zero=True,
+        infinite=True,
+        gradient_noise_std=gradient_noise_std,
+        label_noise_std=label_noise_std,
+    )
+    return sigma, zeta
+
+
+def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatArray:
+    return require_real(name, value, least=least, most=1)
 
 
 def _feedback(eta: float, values: FloatArray) -> float:

@@ -53,14 +53,6 @@ RESOLUTION = 1e-13
 ROUNDING = 64 * np.finfo(float).eps
 
 
-def require_records(
-    features: ArrayLike, labels: ArrayLike, dimension: int | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
-    rows = require_array("features", features, shape=(None, dimension), **WITHIN)
-    return rows, require_array("labels", labels, shape=rows.shape[:1], **WITHIN)
-
-
 @dataclass(frozen=True, eq=False)
 class RidgeRegression(Immutable):
     r"""Ridge-regularised least squares in the eigenbasis of the second moment Σ of the features.
@@ -165,7 +157,8 @@ class RidgeRegression(Immutable):
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
     def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[FloatArray, ...]:
-        centre = require_array("point", point, shape=(..., self.eigenvalues.size))
+        # In rows, so that sums have one order.
+        centre = np.ascontiguousarray(point, dtype=np.float64)
         return centre, np.asarray(variance, dtype=np.float64)
 
 
@@ -239,7 +232,7 @@ class HomogenisedSGD(Computed):
 
     def mean(self, time: ArrayLike) -> FloatArray:
         """Mean m(t), shape (..., m)."""
-        return self.problem.gradient_flow(self.schedule.integral(self._checked(time)))
+        return self.problem.gradient_flow(self.schedule.integral(self.checked(time)))
 
     def variance(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by coordinate, shape (..., m)."""
@@ -247,11 +240,11 @@ class HomogenisedSGD(Computed):
 
     def variance_by_eigenvalue(self, time: ArrayLike) -> FloatArray:
         """Variance V(t) by distinct eigenvalue, shape (..., number of distinct eigenvalues)."""
-        return interpolate(self._checked(time), self._edges, self._values)
+        return interpolate(self.checked(time), self._edges, self._values)
 
     def risk(self, time: ArrayLike) -> FloatArray:
         """Mean population risk P_t, shape (...)."""
-        integral = self.schedule.integral(self._checked(time))
+        integral = self.schedule.integral(self.checked(time))
         return self._flow_risk(integral) + 0.5 * (
             self.variance_by_eigenvalue(time) @ self._risk_weights
         )
@@ -262,7 +255,7 @@ class HomogenisedSGD(Computed):
 
     def transition(self, time: ArrayLike, start: ArrayLike) -> FloatArray:
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
-        begin, end = self._checked(start, "start"), self._checked(time)
+        begin, end = self.checked(start, "start"), self.checked(time)
         if np.any(end < begin):
             raise ValueError("time must be at least start, got one before it")
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
@@ -275,10 +268,103 @@ class HomogenisedSGD(Computed):
         excess = still.sum() + decay @ linear + decay**2 @ square
         return np.asarray(0.5 * (excess + self.problem.label_noise_std**2))
 
-    def _checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
+    def checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
+        """Times in [0, horizon]."""
         # A grid such as k/d may end one rounding error beyond the horizon.
         t = require_real(name, time, least=0, most=self.horizon * (1 + 1e-12))
         return np.minimum(t, self.horizon)
+
+
+@dataclass(frozen=True, eq=False)
+class Population(Immutable):
+    r"""Second moment of the features, ground truth and label noise.
+
+    .. math:: b = a^\top\tilde x + \xi, \qquad \Sigma = \mathbb E[aa^\top], \qquad
+        \zeta^2 = \mathbb E\,\xi^2
+
+    Parameters
+    ----------
+    second_moment : array_like, shape (d, d)
+        Σ, not centred; symmetric and positive semidefinite, of entries up to 1e12.
+    target : array_like, shape (d,)
+        Ground truth x̃, at most 1e12 in size.
+    label_noise_std : float
+        ζ, 0 or from 1e-12 to 1e12.
+
+    Source
+    ------
+    lin2025, section 2.
+    """
+
+    second_moment: FloatArray
+    target: FloatArray
+    label_noise_std: float
+
+    def __post_init__(self) -> None:
+        target = require_frozen("target", self.target, shape=(None,), **WITHIN)
+        shape = (target.size, target.size)
+        moment = require_frozen("second_moment", self.second_moment, shape=shape, **WITHIN)
+        if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
+            raise ValueError("second_moment must be symmetric, got another matrix")
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "second_moment", moment)
+        require_scale("label_noise_std", self.label_noise_std, zero=True)
+
+    def regression(
+        self, *, start: ArrayLike | None = None, ridge: float = 0.0
+    ) -> tuple[RidgeRegression, FloatArray]:
+        """The regression in the eigenbasis of Σ, and that basis, shape (d, d).
+
+        The penalty δ is `ridge` and the start x_0, shape (d,), 0 by default. Eigenvectors are the
+        columns of the basis: `vectors @ basis` are coordinates.
+        """
+        eigenvalues, basis = np.linalg.eigh(self.second_moment)
+        if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
+            raise ValueError("second_moment must be positive semidefinite, got another matrix")
+        start = np.zeros_like(self.target) if start is None else start
+        origin = require_array("start", start, shape=self.target.shape, **WITHIN)
+        problem = RidgeRegression(
+            np.maximum(eigenvalues, 0.0),
+            self.target @ basis,
+            origin @ basis,
+            label_noise_std=self.label_noise_std,
+            ridge=ridge,
+        )
+        return problem, basis
+
+
+def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
+    r"""Law of the records (n, d) and (n,) as least squares sees it, itself not private.
+
+    .. math::
+        \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
+        \hat x = \arg\min_x \sum_k (a_k^\top x - b_k)^2, \qquad
+        \hat\zeta^2 = \tfrac1{n-d}\sum_k (a_k^\top\hat x - b_k)^2
+    """
+    n, d = rows.shape
+    if n <= d:
+        raise ValueError(
+            "features must have more records than dimensions where no population is given, "
+            f"got {n} records of dimension {d}"
+        )
+    target, _, rank, _ = np.linalg.lstsq(rows, labels)
+    truth = np.asarray(target, dtype=np.float64)
+    if rank < d:
+        raise ValueError(
+            f"features must be linearly independent where no population is given, got rank {rank} "
+            f"of {d}"
+        )
+    spread = float(np.linalg.norm(rows @ truth - labels)) / sqrt(n - d)
+    # Residuals of the size of their rounding are none.
+    return Population(rows.T @ rows / n, truth, spread if spread >= LEAST else 0.0)
+
+
+def require_records(
+    features: ArrayLike, labels: ArrayLike, dimension: int | None = None, of: str = ""
+) -> tuple[FloatArray, FloatArray]:
+    """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
+    rows = require_array(f"{of}features", features, shape=(None, dimension), **WITHIN)
+    return rows, require_array(f"{of}labels", labels, shape=rows.shape[:1], **WITHIN)
 
 
 def _collocate(law: HomogenisedSGD) -> FloatArray:
@@ -452,87 +538,3 @@ def _barycentric_weights(stages: int) -> FloatArray:
     nodes = np.concatenate([[0.0], radau_nodes(stages)])
     gaps = nodes[:, None] - nodes + np.eye(nodes.size)
     return frozen(1.0 / np.prod(gaps, axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class Population(Immutable):
-    r"""Second moment of the features, ground truth and label noise.
-
-    .. math:: b = a^\top\tilde x + \xi, \qquad \Sigma = \mathbb E[aa^\top], \qquad
-        \zeta^2 = \mathbb E\,\xi^2
-
-    Parameters
-    ----------
-    second_moment : array_like, shape (d, d)
-        Σ, not centred; symmetric and positive semidefinite, of entries up to 1e12.
-    target : array_like, shape (d,)
-        Ground truth x̃, at most 1e12 in size.
-    label_noise_std : float
-        ζ, 0 or from 1e-12 to 1e12.
-
-    Source
-    ------
-    lin2025, section 2.
-    """
-
-    second_moment: FloatArray
-    target: FloatArray
-    label_noise_std: float
-
-    def __post_init__(self) -> None:
-        target = require_frozen("target", self.target, shape=(None,), **WITHIN)
-        shape = (target.size, target.size)
-        moment = require_frozen("second_moment", self.second_moment, shape=shape, **WITHIN)
-        if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
-            raise ValueError("second_moment must be symmetric, got another matrix")
-        object.__setattr__(self, "target", target)
-        object.__setattr__(self, "second_moment", moment)
-        require_scale("label_noise_std", self.label_noise_std, zero=True)
-
-    def regression(
-        self, *, start: ArrayLike | None = None, ridge: float = 0.0
-    ) -> tuple[RidgeRegression, FloatArray]:
-        """The regression in the eigenbasis of Σ, and that basis, shape (d, d).
-
-        The penalty δ is `ridge` and the start x_0, shape (d,), 0 by default. Eigenvectors are the
-        columns of the basis: `vectors @ basis` are coordinates.
-        """
-        eigenvalues, basis = np.linalg.eigh(self.second_moment)
-        if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
-            raise ValueError("second_moment must be positive semidefinite, got another matrix")
-        start = np.zeros_like(self.target) if start is None else start
-        origin = require_array("start", start, shape=self.target.shape, **WITHIN)
-        problem = RidgeRegression(
-            np.maximum(eigenvalues, 0.0),
-            self.target @ basis,
-            origin @ basis,
-            label_noise_std=self.label_noise_std,
-            ridge=ridge,
-        )
-        return problem, basis
-
-
-def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
-    r"""Law of the records (n, d) and (n,) as least squares sees it, itself not private.
-
-    .. math::
-        \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
-        \hat x = \arg\min_x \sum_k (a_k^\top x - b_k)^2, \qquad
-        \hat\zeta^2 = \tfrac1{n-d}\sum_k (a_k^\top\hat x - b_k)^2
-    """
-    n, d = rows.shape
-    if n <= d:
-        raise ValueError(
-            "features must have more records than dimensions where no population is given, "
-            f"got {n} records of dimension {d}"
-        )
-    target, _, rank, _ = np.linalg.lstsq(rows, labels)
-    truth = np.asarray(target, dtype=np.float64)
-    if rank < d:
-        raise ValueError(
-            f"features must be linearly independent where no population is given, got rank {rank} "
-            f"of {d}"
-        )
-    spread = float(np.linalg.norm(rows @ truth - labels)) / sqrt(n - d)
-    # Residuals of the size of their rounding are none.
-    return Population(rows.T @ rows / n, truth, spread if spread >= LEAST else 0.0)

@@ -16,7 +16,6 @@ from privreg.checks import (
     require_choice,
     require_count,
     require_counts,
-    require_number,
     require_scale,
     require_scales,
     short,
@@ -27,6 +26,7 @@ from privreg.theory.noisy_sgd.diffusion import WITHIN, require_records
 from privreg.theory.noisy_sgd.renyi_loss import shuffled_loss
 
 EPS = float(np.finfo(float).eps)
+Bound = Literal["reconstruction", "contraction"]
 
 
 def fixed_order_divergence(
@@ -89,22 +89,21 @@ def fixed_order_divergence(
     count, dimension = rows.shape
     start = require_array("initial", initial, shape=(dimension,), **WITHIN)
     steps = require_array("step_sizes", step_sizes, shape=(count,), least=LEAST, most=MOST)
+    others, other_labels = require_records(
+        replacement_features, replacement_labels, dimension, of="replacement_"
+    )
     where = require_counts("positions", positions, least=0, most=count - 1)
-    if where.ndim != 1 or where.size == 0:
-        raise ValueError(f"positions must have shape (p,), got {where.shape}")
-    others = require_array(
-        "replacement_features", replacement_features, shape=(where.size, dimension), **WITHIN
-    )
-    other_labels = require_array(
-        "replacement_labels", replacement_labels, shape=where.shape, **WITHIN
-    )
+    if where.shape != other_labels.shape:
+        raise ValueError(f"positions must have shape {other_labels.shape}, got {where.shape}")
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
         raise ValueError(
             f"release_steps must be ascending within [1, {count}], got {short(releases)}"
         )
-    std, order = require_scales(gradient_noise_std=gradient_noise_std, order=order)
-    ridge = require_scale("ridge", ridge, zero=True)
+    # The comparison itself refuses no noise and order 0.
+    std, ridge, order = require_scales(
+        zero=True, gradient_noise_std=gradient_noise_std, ridge=ridge, order=order
+    )
     mean, covariance, image = start, np.zeros((dimension, dimension)), np.empty(dimension)
     moves, cores = np.zeros((where.size, 5, dimension)), np.zeros((where.size, 4, 4))
     active = np.zeros(where.size, dtype=np.bool_)
@@ -126,6 +125,114 @@ def fixed_order_divergence(
                 pairs = _compare(covariance, moves[active], cores[active], order)
                 result[np.searchsorted(releases, k + 1), active] = pairs
     return result
+
+
+def shuffled_hidden_state_loss(
+    steps: ArrayLike,
+    *,
+    records: int,
+    clip_norm: float,
+    gradient_noise_std: float,
+    step_size: float,
+    strong_convexity: float,
+    order: float,
+    bound: Bound = "reconstruction",
+) -> FloatArray:
+    r"""Bound on the Rényi loss of the last iterate, the differing record at a random position.
+
+    .. math::
+        \frac1{\alpha-1}\ln\Big(\frac{n-k}n
+        + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
+
+    with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
+    of the log-Sobolev constant from a deterministic start; "contraction" is the best bound that a
+    contraction by L with Gaussian noise allows, and is never larger.
+
+    Parameters
+    ----------
+    steps : array_like of int, shape (p,)
+        Steps k after which the iterate is released, from 0 to `records`.
+    records : int
+        Number n of records, one a step.
+    clip_norm : float
+        Norm c to which each gradient is clipped; replacing a record moves it by up to 2c.
+    gradient_noise_std : float
+        Standard deviation σ of the noise on each coordinate of the gradient.
+    step_size, strong_convexity : float
+        Discrete step η and λ of every record's loss, which may be 0, with ηλ < 1.
+    order : float
+        Rényi order α, more than 1 and at most 1e12.
+    bound : {"reconstruction", "contraction"}
+
+    Guarantee
+    ---------
+    Replace-one neighbours, last iterate released, the order of the records shuffled and kept
+    secret, on one condition that clipping can break: a step on every record must contract by
+    L = 1 - ηλ, as it does for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then
+    "contraction" holds by privacy amplification by iteration, and the reconstruction, never
+    smaller, holds with it. A clipped full gradient is in general not the gradient of such a loss,
+    so for clipped SGD this is a comparison and not a guarantee.
+
+    Source
+    ------
+    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b);
+    their theorem's text was not at hand. In their notation the noise is the square root of 2η
+    times σ', with σ'² = ησ²/2.
+    """
+    records = require_count("records", records)
+    counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))
+    if counts.ndim != 1:
+        raise ValueError(f"steps must have shape (p,), got {counts.shape}")
+    clip_norm, std, step_size = require_scales(
+        clip_norm=clip_norm, gradient_noise_std=gradient_noise_std, step_size=step_size
+    )
+    strong_convexity = require_scale("strong_convexity", strong_convexity, zero=True)
+    require_choice("bound", bound, get_args(Bound))
+    if not step_size * strong_convexity < 1:
+        raise ValueError(
+            f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
+        )
+    log_square = 2.0 * np.log1p(-step_size * strong_convexity)
+    single_step = 0.5 * order * (2.0 * clip_norm / std) ** 2
+    losses = np.zeros(counts.size)
+    for index, count in enumerate(counts):
+        before = np.arange(count)
+        later = count - 1 - before
+        divergences = hidden_state_divergence(before, later, single_step, log_square, bound)
+        losses[index] = shuffled_loss(divergences, np.ones(count), horizon=records, order=order)
+    return losses
+
+
+def hidden_state_divergence(
+    before: NDArray[np.int64],
+    later: NDArray[np.int64],
+    single_step: float,
+    log_square: float,
+    bound: Bound,
+) -> FloatArray:
+    r"""Divergence of the last iterate with ℓ steps before the differing one and m after it.
+
+    .. math::
+        \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
+        \quad\text{(reconstruction)},\qquad
+        \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
+        s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
+
+    The first factor, `single_step`, is the guarantee of clipped SGD; `log_square` is ln L².
+    """
+
+    def total(terms: NDArray[np.int64]) -> FloatArray:
+        if log_square == 0.0:
+            return terms.astype(np.float64)
+        return np.asarray(np.expm1(log_square * terms) / np.expm1(log_square))
+
+    if bound == "contraction":
+        ratio = 1.0 / total(later + 1)
+    else:
+        ratio = total(before + 1) / total(before + later + 1)
+    # In two factors: the power alone may be too small for a double.
+    root = np.exp(0.5 * log_square * later)
+    return np.asarray(single_step * root * root * ratio)
 
 
 def _replacement(
@@ -215,115 +322,3 @@ def _advance(
         for j in range(dimension):
             line[j] = shrink * shrink * line[j] + own * row[j] + other * image[j]
         line[i] += noise
-
-
-Bound = Literal["reconstruction", "contraction"]
-
-
-def shuffled_hidden_state_loss(
-    steps: ArrayLike,
-    *,
-    records: int,
-    clip_norm: float,
-    gradient_noise_std: float,
-    step_size: float,
-    strong_convexity: float,
-    order: float,
-    bound: Bound = "reconstruction",
-) -> FloatArray:
-    r"""Bound on the Rényi loss of the last iterate, the differing record at a random position.
-
-    .. math::
-        \frac1{\alpha-1}\ln\Big(\frac{n-k}n
-        + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
-
-    with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
-    of the log-Sobolev constant from a deterministic start; "contraction" is the best bound that a
-    contraction by L with Gaussian noise allows, and is never larger.
-
-    Parameters
-    ----------
-    steps : array_like of int, shape (p,)
-        Steps k after which the iterate is released, from 0 to `records`.
-    records : int
-        Number n of records, one a step.
-    clip_norm : float
-        Norm c to which each gradient is clipped; replacing a record moves it by up to 2c.
-    gradient_noise_std : float
-        Standard deviation σ of the noise on each coordinate of the gradient.
-    step_size, strong_convexity : float
-        Discrete step η and λ of every record's loss, which may be 0, with ηλ < 1.
-    order : float
-        Rényi order α, more than 1 and at most 1e12.
-    bound : {"reconstruction", "contraction"}
-
-    Guarantee
-    ---------
-    Replace-one neighbours, last iterate released, the order of the records shuffled and kept
-    secret, on one condition that clipping can break: a step on every record must contract by
-    L = 1 - ηλ, as it does for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then
-    "contraction" holds by privacy amplification by iteration, and the reconstruction, never
-    smaller, holds with it. A clipped full gradient is in general not the gradient of such a loss,
-    so for clipped SGD this is a comparison and not a guarantee.
-
-    Source
-    ------
-    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b);
-    their theorem's text was not at hand. In their notation the noise is the square root of 2η
-    times σ', with σ'² = ησ²/2.
-    """
-    records = require_count("records", records)
-    counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))
-    if counts.ndim != 1:
-        raise ValueError(f"steps must have shape (p,), got {counts.shape}")
-    clip_norm, std, step_size = require_scales(
-        clip_norm=clip_norm, gradient_noise_std=gradient_noise_std, step_size=step_size
-    )
-    strong_convexity = require_scale("strong_convexity", strong_convexity, zero=True)
-    order = require_number("order", order, above=1, most=MOST)
-    require_choice("bound", bound, get_args(Bound))
-    if not step_size * strong_convexity < 1:
-        raise ValueError(
-            f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
-        )
-    log_square = 2.0 * np.log1p(-step_size * strong_convexity)
-    single_step = 0.5 * order * (2.0 * clip_norm / std) ** 2
-    losses = np.zeros(counts.size)
-    for index, count in enumerate(counts):
-        before = np.arange(count)
-        later = count - 1 - before
-        divergences = hidden_state_divergence(before, later, single_step, log_square, bound)
-        losses[index] = shuffled_loss(divergences, np.ones(count), horizon=records, order=order)
-    return losses
-
-
-def hidden_state_divergence(
-    before: NDArray[np.int64],
-    later: NDArray[np.int64],
-    single_step: float,
-    log_square: float,
-    bound: Bound,
-) -> FloatArray:
-    r"""Divergence of the last iterate with ℓ steps before the differing one and m after it.
-
-    .. math::
-        \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
-        \quad\text{(reconstruction)},\qquad
-        \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
-        s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
-
-    The first factor, `single_step`, is the guarantee of clipped SGD; `log_square` is ln L².
-    """
-
-    def total(terms: NDArray[np.int64]) -> FloatArray:
-        if log_square == 0.0:
-            return terms.astype(np.float64)
-        return np.asarray(np.expm1(log_square * terms) / np.expm1(log_square))
-
-    if bound == "contraction":
-        ratio = 1.0 / total(later + 1)
-    else:
-        ratio = total(before + 1) / total(before + later + 1)
-    # In two factors: the power alone may be too small for a double.
-    root = np.exp(0.5 * log_square * later)
-    return np.asarray(single_step * root * root * ratio)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,6 @@ from privreg.checks import (
     require_count,
     require_counts,
     require_flag,
-    require_instance,
     require_number,
     require_real,
     require_scale,
@@ -36,7 +35,6 @@ from privreg.checks import (
 from privreg.privacy.renyi import LowRankUpdate, combine, renyi_divergence
 from privreg.schedules import ConstantRate, RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import (
-    WITHIN,
     HomogenisedSGD,
     Population,
     estimated_population,
@@ -47,451 +45,11 @@ from privreg.theory.noisy_sgd.diffusion import (
 SHARE, SHARE_OF_TOTAL = 1e-6, 1e-9
 # Far from where exponentials overflow.
 GENTLE = 500.0
-
-
-def shuffled_loss(
-    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
-) -> FloatArray:
-    r"""Rényi loss of a mixture over the random position of the differing record.
-
-    .. math::
-        \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
-        + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
-
-    Positions that the weights leave out come after the release and cost nothing. It is an upper
-    bound of the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
-
-    Parameters
-    ----------
-    divergences : array_like, shape (..., p)
-        Divergence D_j given each position, at least 0, `inf` allowed; the supremum over pairs
-        where there are several.
-    weights : array_like, shape (p,)
-        Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
-    horizon, order : float
-        Range T of the uniform position, and Rényi order α, more than 1 and at most 1e12.
-
-    Source
-    ------
-    lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
-    """
-    order = require_number("order", order, above=1, most=MOST)
-    masses = require_real("weights", weights, least=0)
-    losses = require_real("divergences", divergences, least=0, infinite=True)
-    if masses.ndim != 1 or losses.shape[-1:] != masses.shape:
-        raise ValueError(
-            "divergences and weights must have shapes (..., p) and (p,), "
-            f"got {losses.shape} and {masses.shape}"
-        )
-    share = masses / require_scale("horizon", horizon)
-    if not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
-    exponents = np.where(share > 0, (order - 1.0) * losses, 0.0)
-    largest = exponents.max(axis=-1, initial=0.0)
-    # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
-    gentle = np.log1p(np.expm1(np.minimum(exponents, GENTLE)) @ share)
-    if np.any(largest > GENTLE):
-        with np.errstate(divide="ignore"):
-            parts = exponents + np.log(-np.expm1(-exponents)) + np.log(share)
-        steep = np.logaddexp(0.0, np.logaddexp.reduce(parts, axis=-1))
-        gentle = np.where(largest > GENTLE, steep, gentle)
-    return np.asarray(gentle / (order - 1.0))
-
-
-def position_quadrature(
-    times: ArrayLike,
-    *,
-    finest: float,
-    nodes_per_panel: int = 4,
-    schedule: RateWithIntegral | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Quadrature over positions up to the last release time, fine at 0 and before each release.
-
-    The loss as a function of the position has a layer of a few steps at 0, where the state
-    still has no spread, and a decay of the same kind before each release. Between neighbouring
-    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule. As the
-    loss grows with the square of the rate, panels are halved until the rule integrates that too.
-
-    Parameters
-    ----------
-    times : array_like, shape (J,)
-        Ascending release times, more than 0 and at most 1e12.
-    finest, nodes_per_panel : float and int
-        Largest width of the panels at the ends, such as 1/d, and nodes of a panel.
-    schedule : RateWithIntegral, optional
-        A rate that varies; a constant one unless given.
-
-    Returns
-    -------
-    positions, weights : ndarray, shape (p,)
-        The weights sum to the last time.
-    """
-    released = _ascending(times, above=0, most=MOST)
-    finest = require_scale("finest", finest)
-    rate = (ConstantRate(1.0) if schedule is None else schedule).rate
-    points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
-
-    def rule(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        width = (right - left)[:, None]
-        positions = left[:, None] + 0.5 * width * (points + 1.0)
-        return positions.ravel(), (0.5 * width * masses).ravel()
-
-    def squares(left: FloatArray, right: FloatArray) -> FloatArray:
-        positions, weights = rule(left, right)
-        return (weights * rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
-
-    breaks = [0.0]
-    for begin, end in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
-        levels = max(1, int(np.ceil(np.log2(max((end - begin) / finest, 2.0)))))
-        half = 0.5 ** np.arange(levels, 0, -1)
-        breaks.extend(begin + (end - begin) * half)
-        breaks.extend(end - (end - begin) * half[-2::-1])
-        breaks.append(float(end))
-    left, right = np.array(breaks[:-1]), np.array(breaks[1:])
-    total, accepted = 0.0, []
-    while left.size:
-        middle = left + (right - left) / 2
-        whole, first, second = squares(left, right), squares(left, middle), squares(middle, right)
-        total = max(total, float(np.sum(first + second)))
-        error = np.abs(first + second - whole)
-        cut = (error > SHARE * whole) & (error > SHARE_OF_TOTAL * total)
-        accepted.append(left[~cut])
-        left, right = np.append(left[cut], middle[cut]), np.append(middle[cut], right[cut])
-    edges = np.append(np.sort(np.concatenate(accepted)), released[-1])
-    return rule(edges[:-1], edges[1:])
-
-
 Variant = Literal["exact", "paper"]
 # Variances are right to about 1e-13: what is left of their difference is right to 1e-6.
 LEAST_SHARE = 1e-7
 # Numbers in an array of several positions.
 MOST_AT_ONCE = 1e5
-
-
-class Record(NamedTuple):
-    """One record: features in the eigenbasis of Σ, shape (d,), and its label."""
-
-    features: FloatArray
-    label: float
-
-
-def last_iterate_divergence(
-    law: HomogenisedSGD,
-    first: Record,
-    second: Record,
-    *,
-    time: float,
-    position: float,
-    order: float,
-    variant: Variant = "exact",
-) -> float:
-    r"""Divergence between the last iterates X_t of two runs that differ in one record.
-
-    .. math::
-        X_{s^+} = C X_{s^-} + \eta ba + e,\quad C = (1-\eta\delta)I-\eta aa^\top,\quad
-        e\sim N(0,\eta^2\sigma^2I),\qquad
-        V(t;s) = \Phi V(s^+)\Phi + V(t) - \Phi V(s)\Phi,\quad \Phi=\Phi(t,s)
-
-    Parameters
-    ----------
-    law : HomogenisedSGD
-        With noise and unit multiplicities.
-    first, second : Record
-        The record at the position in the one data set and in the other.
-    time, position : float
-        Release time t and time s of the differing step, in [0, horizon].
-    order : float
-        Rényi order α, more than 1 and at most 1e12.
-    variant : {"exact", "paper"}
-        "exact" is D(first ‖ second). "paper" is the printed formula, which is D(second ‖ first).
-
-    Returns
-    -------
-    float
-        0 if t < s; `inf` where the mixture covariance is not positive definite. Right to 1e-6 of
-        itself or to 1e-9, or refused.
-
-    Guarantee
-    ---------
-    None: an approximation by a conjecture, for one pair of records.
-
-    Source
-    ------
-    lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
-    """
-    return average_divergence(
-        law, first, second, times=[time], position=position, order=order, variant=variant
-    )
-
-
-def average_divergence(
-    law: HomogenisedSGD,
-    first: Record,
-    second: Record,
-    *,
-    times: ArrayLike,
-    position: float,
-    order: float,
-    variant: Variant = "exact",
-) -> float:
-    r"""Divergence between the averages of J iterates of two runs that differ in one record.
-
-    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,): no guarantee either.
-
-    With "exact" an iterate before the differing step keeps its covariance with one after it,
-    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
-    and the direction is reversed.
-
-    Source
-    ------
-    lin2025, equations (18), (22), (23), Theorem 4.5.
-    """
-    pair = _checked(law, first, second, order, variant)
-    (geometry,) = release_geometries(law, times=times, position=[position], variant=variant)
-    if geometry is None:
-        return 0.0
-    return pair_divergence(geometry, *(pair if variant == "exact" else pair[::-1]), order=order)
-
-
-def pair_divergence(
-    geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
-) -> float:
-    """D(first ‖ second) of averages of a known geometry, right to 1e-6, or to 1e-9, or refused."""
-    pulls = [
-        geometry.carry * features * (features @ geometry.mean - label)
-        for features, label in (first, second)
-    ]
-    laws = [_covariance(geometry, record) for record in (first, second)]
-    return _distinct_divergence(geometry.step * (pulls[1] - pulls[0]), *laws, order=order)
-
-
-def iterates_divergence(
-    law: HomogenisedSGD,
-    first: Record,
-    second: Record,
-    *,
-    times: ArrayLike,
-    position: float,
-    order: float,
-    variant: Variant = "exact",
-) -> float:
-    r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
-
-    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,): no guarantee either.
-
-    By the Markov property only the last iterate Y before the step and the first iterate Z after it
-    matter. With "exact" both count: Y has the same law in both runs, so
-
-    .. math::
-        e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
-
-    which is a Gaussian integral in the two residuals that Y foretells; it is never less than the
-    divergence of Z alone. With "paper" Y is dropped (the claim that the divergence is that of the
-    suffix), and the direction is reversed.
-
-    Source
-    ------
-    lin2025, Theorem 4.4 with equations (16)-(20). The suffix claim holds only if no iterate
-    before the differing step is released.
-    """
-    first, second = _checked(law, first, second, order, variant)
-    most = law.horizon * (1 + 1e-12)
-    released = _ascending(times, least=0, most=most)
-    position = require_number("position", position, least=0, most=most)
-    following = int(np.searchsorted(released, position, side="left"))
-    if following == released.size:
-        return 0.0
-    after = float(released[following])
-    if following == 0 or variant == "paper":
-        return last_iterate_divergence(
-            law, first, second, time=after, position=position, order=order, variant=variant
-        )
-    before = float(released[following - 1])
-    prefix = law.variance(before)
-    forecast = law.transition(position, before) ** 2 * prefix
-    (geometry,) = release_geometries(law, times=[after], position=[position])
-    assert geometry is not None  # the release time lies after the position
-    # Given Y the state before the step has lost the variance that Y foretells.
-    prior = np.maximum(geometry.prior - forecast, 0.0)
-    shrink = 1.0 - geometry.step * law.problem.ridge
-    base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
-    _require_apart(base, geometry.base)
-    conditional = geometry._replace(base=base, cross=shrink * geometry.carry * prior, prior=prior)
-    p, q = (_covariance(conditional, record) for record in (first, second))
-    spread = _distinct_divergence(np.zeros(prior.size), p, q, order=order)
-    mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
-    if np.isinf(spread) or mixture is None:
-        return np.inf
-    features = np.column_stack([first.features, second.features])
-    signs = -geometry.step * np.array([1.0, -1.0])
-    mean = signs * (features.T @ geometry.mean - np.array([first.label, second.label]))
-    covariance = np.outer(signs, signs) * (features.T @ (forecast[:, None] * features))
-    form = mixture.inverse_form(geometry.carry[:, None] * features)
-    return spread + _averaged_quadratic(form, mean, covariance, order)
-
-
-def _distinct_divergence(
-    shift: FloatArray, p: LowRankUpdate, q: LowRankUpdate, *, order: float
-) -> float:
-    """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
-    try:
-        return renyi_divergence(shift, p, q, order=order)
-    except ValueError:
-        raise ValueError(
-            "features and labels must be records whose laws double precision can tell apart, got "
-            "two that it cannot"
-        ) from None
-
-
-def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
-    features, step = record.features, geometry.step
-    factors = np.column_stack([geometry.carry * features, geometry.cross * features])
-    core = np.array([[step**2 * (features**2 @ geometry.prior), -step], [-step, 0.0]])
-    return LowRankUpdate(geometry.base, factors, core)
-
-
-def _averaged_quadratic(
-    form: FloatArray, mean: FloatArray, covariance: FloatArray, order: float
-) -> float:
-    """ln E exp(α(α-1)/2 wᵀHw) / (α-1) for w ~ N(mean, covariance); `inf` where it diverges."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    scale = order * (order - 1.0)
-    gains, axes = np.linalg.eigh(root.T @ form @ root)
-    if np.any(scale * gains >= 1.0):
-        return np.inf
-    image = axes.T @ root.T @ form @ mean
-    # (I - cHC)^{-1}H = H + cHL(I - cLᵀHL)^{-1}LᵀH with C = LLᵀ stays symmetric.
-    quadratic = mean @ form @ mean + scale * np.sum(image**2 / (1.0 - scale * gains))
-    return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
-
-
-def _checked(
-    law: HomogenisedSGD, first: Record, second: Record, order: float, variant: str
-) -> list[Record]:
-    """The two records, as numbers."""
-    require_number("order", order, above=1, most=MOST)
-    require_choice("variant", variant, get_args(Variant))
-    shape = law.problem.eigenvalues.shape
-    return [
-        Record(
-            require_array(name, record.features, shape=shape, **WITHIN),
-            require_number(name, record.label, **WITHIN),
-        )
-        for name, record in (("first", first), ("second", second))
-    ]
-
-
-class ReleaseGeometry(NamedTuple):
-    """Parts of a released average's law that all records which may sit at the position share.
-
-    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
-    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
-    by -η `carry`·a (aᵀ `mean` - b).
-    """
-
-    base: FloatArray
-    carry: FloatArray
-    cross: FloatArray
-    prior: FloatArray
-    mean: FloatArray
-    step: float
-
-
-def release_geometries(
-    law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
-) -> Iterator[ReleaseGeometry | None]:
-    """Laws of the average of the iterates at `times` up to the record, at positions (p,).
-
-    None where every iterate is released before the position. Neighbours with the same iterates
-    before them are computed together, in arrays of moderate size.
-    """
-    if law.gradient_noise_std == 0.0:
-        raise ValueError("gradient_noise_std must be more than 0 for a privacy loss, got 0.0")
-    if np.any(law.problem.multiplicities != 1.0):
-        raise ValueError("law must have multiplicities of 1, since records have coordinates")
-    # A grid such as k/d may end one rounding error beyond the horizon.
-    most = law.horizon * (1 + 1e-12)
-    released = _ascending(times, least=0, most=most)
-    positions = require_array("position", position, shape=(None,), least=0, most=most)
-    before = np.searchsorted(released, positions)
-    size = max(1, int(MOST_AT_ONCE / (released.size * law.problem.eigenvalues.size)))
-    start = 0
-    while start < positions.size:
-        some, count = slice(start, start + size), before[start]
-        same = positions[some][np.cumprod(before[some] == count, dtype=bool)]
-        start += same.size
-        if count == released.size:
-            yield from [None] * same.size
-        else:
-            yield from _geometries(law, released[:count], released[count:], same, variant)
-
-
-def _geometries(
-    law: HomogenisedSGD,
-    prefix: FloatArray,
-    suffix: FloatArray,
-    positions: FloatArray,
-    variant: Variant,
-) -> Iterator[ReleaseGeometry]:
-    """Geometries at positions (p,) between a prefix and a suffix of the release times."""
-    count = prefix.size + suffix.size
-    steps = law.schedule.rate(positions) / law.problem.dimension
-    step = steps[:, None]
-    shrink = 1.0 - step * law.problem.ridge
-    prior = law.variance(positions)
-    flows = law.transition(suffix[:, None], positions)
-    carry = np.sum(flows, axis=0) / count
-    held = law.variance(suffix)[:, None]
-    # Variance of the part of the suffix's sum that is drawn after the position.
-    fresh = held - flows**2 * prior
-    base = _sum_variance(law, suffix, fresh) / count**2
-    base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
-    _require_apart(base, _sum_variance(law, suffix, held) / count**2)
-    cross = shrink * carry * prior
-    if prefix.size:
-        held = law.variance(prefix)[:, None]
-        link = np.sum(law.transition(positions, prefix[:, None]) * held, axis=0) / count
-        kept = shrink if variant == "exact" else 1.0
-        base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
-        if variant == "exact":
-            cross = cross + link
-    means = law.mean(positions)
-    return map(ReleaseGeometry, base, carry, cross, prior, means, steps.tolist())
-
-
-def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray) -> FloatArray:
-    """Variance of the sum over ascending times of processes with the law's decay, (p, d).
-
-    `variances` are theirs at the times, shape (J, p, d), or (J, 1, d) where they have the same.
-    """
-    decays = law.transition(times[1:], times[:-1])[:, None]
-    total = variances[-1]
-    later = np.zeros_like(total)
-    for decay, variance in zip(decays[::-1], variances[-2::-1], strict=True):
-        later = decay * (1.0 + later)
-        total = total + variance * (1.0 + 2.0 * later)
-    return total
-
-
-def _require_apart(base: FloatArray, parts: FloatArray) -> None:
-    """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
-    if not np.all(base > LEAST_SHARE * parts):
-        raise ValueError(
-            "times and position must leave a variance that double precision can tell from 0, "
-            f"got a share of {np.min(base / parts):.2g}"
-        )
-
-
-def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
-    released = require_array("times", times, shape=(None,), **bounds)
-    if np.any(np.diff(released) <= 0):
-        raise ValueError(f"times must be strictly ascending, got {short(released)}")
-    return released
-
-
 Release = Literal["last", "average", "all"]
 RELEASES: tuple[Release, ...] = get_args(Release)
 
@@ -607,24 +165,23 @@ def release_loss(
     rows, targets = require_records(features, labels)
     n, d = rows.shape
     index = require_count("record", record, least=0, most=n - 1)
+    other: Any
     try:
-        given, given_label = replacement
+        other, other_label = replacement
     except (TypeError, ValueError):
         raise ValueError("replacement must be features and a label, got another object") from None
-    other = require_array("replacement", given, shape=(d,), **WITHIN)
-    other_label = require_number("replacement", given_label, **WITHIN)
+    others, other_labels = require_records([other], [other_label], d, of="replacement ")
     require_flag("shuffled", shuffled)
     require_choice("release", release, RELEASES)
     times = _release_steps(steps, release=release, sample_size=n) / d
     if population is None:
         population = estimated_population(rows, targets)
-    require_instance("population", population, Population)
     if population.target.size != d:
         raise ValueError(f"population must have dimension {d}, got {population.target.size}")
     problem, basis = population.regression(start=start, ridge=ridge)
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=gradient_noise_std, horizon=n / d)
     given_record = Record(rows[index] @ basis, float(targets[index]))
-    pair = given_record, Record(other @ basis, other_label)
+    pair = given_record, Record(others[0] @ basis, float(other_labels[0]))
     if shuffled:
         width = 1.0 / d if finest is None else finest
         positions, weights = position_quadrature(times, finest=width, schedule=schedule)
@@ -640,6 +197,432 @@ def release_loss(
     )
     by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=order)
     return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
+
+
+class Record(NamedTuple):
+    """One record: features in the eigenbasis of Σ, shape (d,), and its label."""
+
+    features: FloatArray
+    label: float
+
+
+def last_iterate_divergence(
+    law: HomogenisedSGD,
+    first: Record,
+    second: Record,
+    *,
+    time: float,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    r"""Divergence between the last iterates X_t of two runs that differ in one record.
+
+    .. math::
+        X_{s^+} = C X_{s^-} + \eta ba + e,\quad C = (1-\eta\delta)I-\eta aa^\top,\quad
+        e\sim N(0,\eta^2\sigma^2I),\qquad
+        V(t;s) = \Phi V(s^+)\Phi + V(t) - \Phi V(s)\Phi,\quad \Phi=\Phi(t,s)
+
+    Parameters
+    ----------
+    law : HomogenisedSGD
+        With noise and unit multiplicities.
+    first, second : Record
+        The record at the position in the one data set and in the other.
+    time, position : float
+        Release time t and time s of the differing step, in [0, horizon].
+    order : float
+        Rényi order α, more than 1 and at most 1e12.
+    variant : {"exact", "paper"}
+        "exact" is D(first ‖ second). "paper" is the printed formula, which is D(second ‖ first).
+
+    Returns
+    -------
+    float
+        0 if t < s; `inf` where the mixture covariance is not positive definite. Right to 1e-6 of
+        itself or to 1e-9, or refused.
+
+    Guarantee
+    ---------
+    None: an approximation by a conjecture, for one pair of records.
+
+    Source
+    ------
+    lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
+    """
+    return average_divergence(
+        law, first, second, times=[time], position=position, order=order, variant=variant
+    )
+
+
+def average_divergence(
+    law: HomogenisedSGD,
+    first: Record,
+    second: Record,
+    *,
+    times: ArrayLike,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    r"""Divergence between the averages of J iterates of two runs that differ in one record.
+
+    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
+    ascending, shape (J,): no guarantee either.
+
+    With "exact" an iterate before the differing step keeps its covariance with one after it,
+    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
+    and the direction is reversed.
+
+    Source
+    ------
+    lin2025, equations (18), (22), (23), Theorem 4.5.
+    """
+    pair = _checked(law, first, second, order)
+    (geometry,) = release_geometries(law, times=times, position=[position], variant=variant)
+    if geometry is None:
+        return 0.0
+    return pair_divergence(geometry, *(pair if variant == "exact" else pair[::-1]), order=order)
+
+
+def iterates_divergence(
+    law: HomogenisedSGD,
+    first: Record,
+    second: Record,
+    *,
+    times: ArrayLike,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
+
+    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
+    ascending, shape (J,): no guarantee either.
+
+    By the Markov property only the last iterate Y before the step and the first iterate Z after it
+    matter. With "exact" both count: Y has the same law in both runs, so
+
+    .. math::
+        e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
+
+    which is a Gaussian integral in the two residuals that Y foretells; it is never less than the
+    divergence of Z alone. With "paper" Y is dropped (the claim that the divergence is that of the
+    suffix), and the direction is reversed.
+
+    Source
+    ------
+    lin2025, Theorem 4.4 with equations (16)-(20). The suffix claim holds only if no iterate
+    before the differing step is released.
+    """
+    first, second = _checked(law, first, second, order)
+    released = _ascending(law.checked(times, "times"))
+    position = float(law.checked(position, "position"))
+    following = int(np.searchsorted(released, position, side="left"))
+    if following == released.size:
+        return 0.0
+    after = float(released[following])
+    if following == 0 or variant != "exact":
+        return last_iterate_divergence(
+            law, first, second, time=after, position=position, order=order, variant=variant
+        )
+    before = float(released[following - 1])
+    prefix = law.variance(before)
+    forecast = law.transition(position, before) ** 2 * prefix
+    (geometry,) = release_geometries(law, times=[after], position=[position])
+    assert geometry is not None  # the release time lies after the position
+    # Given Y the state before the step has lost the variance that Y foretells.
+    prior = np.maximum(geometry.prior - forecast, 0.0)
+    shrink = 1.0 - geometry.step * law.problem.ridge
+    base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
+    _require_apart(base, geometry.base)
+    conditional = geometry._replace(base=base, cross=shrink * geometry.carry * prior, prior=prior)
+    p, q = (_covariance(conditional, record) for record in (first, second))
+    spread = _distinct_divergence(np.zeros(prior.size), p, q, order=order)
+    mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
+    if np.isinf(spread) or mixture is None:
+        return np.inf
+    features = np.column_stack([first.features, second.features])
+    signs = -geometry.step * np.array([1.0, -1.0])
+    mean = signs * (features.T @ geometry.mean - np.array([first.label, second.label]))
+    covariance = np.outer(signs, signs) * (features.T @ (forecast[:, None] * features))
+    form = mixture.inverse_form(geometry.carry[:, None] * features)
+    return spread + _averaged_quadratic(form, mean, covariance, order)
+
+
+def shuffled_loss(
+    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
+) -> FloatArray:
+    r"""Rényi loss of a mixture over the random position of the differing record.
+
+    .. math::
+        \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
+        + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
+
+    Positions that the weights leave out come after the release and cost nothing. It is an upper
+    bound of the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
+
+    Parameters
+    ----------
+    divergences : array_like, shape (..., p)
+        Divergence D_j given each position, at least 0, `inf` allowed; the supremum over pairs
+        where there are several.
+    weights : array_like, shape (p,)
+        Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
+    horizon, order : float
+        Range T of the uniform position, and Rényi order α, more than 1 and at most 1e12.
+
+    Source
+    ------
+    lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
+    """
+    order = require_number("order", order, above=1, most=MOST)
+    masses = require_real("weights", weights, least=0)
+    losses = require_real("divergences", divergences, least=0, infinite=True)
+    if masses.ndim != 1 or losses.shape[-1:] != masses.shape:
+        raise ValueError(
+            "divergences and weights must have shapes (..., p) and (p,), "
+            f"got {losses.shape} and {masses.shape}"
+        )
+    share = masses / require_scale("horizon", horizon)
+    if not share.sum() <= 1.0 + 1e-9:
+        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
+    exponents = np.where(share > 0, (order - 1.0) * losses, 0.0)
+    largest = exponents.max(axis=-1, initial=0.0)
+    # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
+    gentle = np.log1p(np.expm1(np.minimum(exponents, GENTLE)) @ share)
+    if np.any(largest > GENTLE):
+        with np.errstate(divide="ignore"):
+            parts = exponents + np.log(-np.expm1(-exponents)) + np.log(share)
+        steep = np.logaddexp(0.0, np.logaddexp.reduce(parts, axis=-1))
+        gentle = np.where(largest > GENTLE, steep, gentle)
+    return np.asarray(gentle / (order - 1.0))
+
+
+def position_quadrature(
+    times: ArrayLike,
+    *,
+    finest: float,
+    nodes_per_panel: int = 4,
+    schedule: RateWithIntegral | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Quadrature over positions up to the last release time, fine at 0 and before each release.
+
+    The loss as a function of the position has a layer of a few steps at 0, where the state
+    still has no spread, and a decay of the same kind before each release. Between neighbouring
+    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule. As the
+    loss grows with the square of the rate, panels are halved until the rule integrates that too.
+
+    Parameters
+    ----------
+    times : array_like, shape (J,)
+        Ascending release times, more than 0 and at most 1e12.
+    finest, nodes_per_panel : float and int
+        Largest width of the panels at the ends, such as 1/d, and nodes of a panel.
+    schedule : RateWithIntegral, optional
+        A rate that varies; a constant one unless given.
+
+    Returns
+    -------
+    positions, weights : ndarray, shape (p,)
+        The weights sum to the last time.
+    """
+    released = _ascending(times, above=0, most=MOST)
+    finest = require_scale("finest", finest)
+    rate = (ConstantRate(1.0) if schedule is None else schedule).rate
+    points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
+
+    def rule(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        width = (right - left)[:, None]
+        positions = left[:, None] + 0.5 * width * (points + 1.0)
+        return positions.ravel(), (0.5 * width * masses).ravel()
+
+    def squares(left: FloatArray, right: FloatArray) -> FloatArray:
+        positions, weights = rule(left, right)
+        return (weights * rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
+
+    breaks = [0.0]
+    for begin, end in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
+        levels = max(1, int(np.ceil(np.log2(max((end - begin) / finest, 2.0)))))
+        half = 0.5 ** np.arange(levels, 0, -1)
+        breaks.extend(begin + (end - begin) * half)
+        breaks.extend(end - (end - begin) * half[-2::-1])
+        breaks.append(float(end))
+    left, right = np.array(breaks[:-1]), np.array(breaks[1:])
+    total, accepted = 0.0, []
+    while left.size:
+        middle = left + (right - left) / 2
+        whole, first, second = squares(left, right), squares(left, middle), squares(middle, right)
+        total = max(total, float(np.sum(first + second)))
+        error = np.abs(first + second - whole)
+        cut = (error > SHARE * whole) & (error > SHARE_OF_TOTAL * total)
+        accepted.append(left[~cut])
+        left, right = np.append(left[cut], middle[cut]), np.append(middle[cut], right[cut])
+    edges = np.append(np.sort(np.concatenate(accepted)), released[-1])
+    return rule(edges[:-1], edges[1:])
+
+
+class ReleaseGeometry(NamedTuple):
+    """Parts of a released average's law that all records which may sit at the position share.
+
+    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
+    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
+    by -η `carry`·a (aᵀ `mean` - b).
+    """
+
+    base: FloatArray
+    carry: FloatArray
+    cross: FloatArray
+    prior: FloatArray
+    mean: FloatArray
+    step: float
+
+
+def release_geometries(
+    law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
+) -> Iterator[ReleaseGeometry | None]:
+    """Laws of the average of the iterates at `times` up to the record, at positions (p,).
+
+    None where every iterate is released before the position. Neighbours with the same iterates
+    before them are computed together, in arrays of moderate size.
+    """
+    require_choice("variant", variant, get_args(Variant))
+    if law.gradient_noise_std == 0.0:
+        raise ValueError("gradient_noise_std must be more than 0 for a privacy loss, got 0.0")
+    if np.any(law.problem.multiplicities != 1.0):
+        raise ValueError("law must have multiplicities of 1, since records have coordinates")
+    released = _ascending(law.checked(times, "times"))
+    positions = law.checked(position, "position")
+    before = np.searchsorted(released, positions)
+    size = max(1, int(MOST_AT_ONCE / (released.size * law.problem.eigenvalues.size)))
+    start = 0
+    while start < positions.size:
+        some, count = slice(start, start + size), before[start]
+        same = positions[some][np.cumprod(before[some] == count, dtype=bool)]
+        start += same.size
+        if count == released.size:
+            yield from [None] * same.size
+        else:
+            yield from _geometries(law, released[:count], released[count:], same, variant)
+
+
+def pair_divergence(
+    geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
+) -> float:
+    """D(first ‖ second) of averages of a known geometry, right to 1e-6, or to 1e-9, or refused."""
+    pulls = [
+        geometry.carry * features * (features @ geometry.mean - label)
+        for features, label in (first, second)
+    ]
+    laws = [_covariance(geometry, record) for record in (first, second)]
+    return _distinct_divergence(geometry.step * (pulls[1] - pulls[0]), *laws, order=order)
+
+
+def _geometries(
+    law: HomogenisedSGD,
+    prefix: FloatArray,
+    suffix: FloatArray,
+    positions: FloatArray,
+    variant: Variant,
+) -> Iterator[ReleaseGeometry]:
+    """Geometries at positions (p,) between a prefix and a suffix of the release times."""
+    count = prefix.size + suffix.size
+    steps = law.schedule.rate(positions) / law.problem.dimension
+    step = steps[:, None]
+    shrink = 1.0 - step * law.problem.ridge
+    prior = law.variance(positions)
+    flows = law.transition(suffix[:, None], positions)
+    carry = np.sum(flows, axis=0) / count
+    held = law.variance(suffix)[:, None]
+    # Variance of the part of the suffix's sum that is drawn after the position.
+    fresh = held - flows**2 * prior
+    base = _sum_variance(law, suffix, fresh) / count**2
+    base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
+    _require_apart(base, _sum_variance(law, suffix, held) / count**2)
+    cross = shrink * carry * prior
+    if prefix.size:
+        held = law.variance(prefix)[:, None]
+        link = np.sum(law.transition(positions, prefix[:, None]) * held, axis=0) / count
+        kept = shrink if variant == "exact" else 1.0
+        base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
+        if variant == "exact":
+            cross = cross + link
+    means = law.mean(positions)
+    return map(ReleaseGeometry, base, carry, cross, prior, means, steps.tolist())
+
+
+def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray) -> FloatArray:
+    """Variance of the sum over ascending times of processes with the law's decay, (p, d).
+
+    `variances` are theirs at the times, shape (J, p, d), or (J, 1, d) where they have the same.
+    """
+    decays = law.transition(times[1:], times[:-1])[:, None]
+    total = variances[-1]
+    later = np.zeros_like(total)
+    for decay, variance in zip(decays[::-1], variances[-2::-1], strict=True):
+        later = decay * (1.0 + later)
+        total = total + variance * (1.0 + 2.0 * later)
+    return total
+
+
+def _require_apart(base: FloatArray, parts: FloatArray) -> None:
+    """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
+    if not np.all(base > LEAST_SHARE * parts):
+        raise ValueError(
+            "times and position must leave a variance that double precision can tell from 0, "
+            f"got a share of {np.min(base / parts):.2g}"
+        )
+
+
+def _distinct_divergence(
+    shift: FloatArray, p: LowRankUpdate, q: LowRankUpdate, *, order: float
+) -> float:
+    """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
+    try:
+        return renyi_divergence(shift, p, q, order=order)
+    except ValueError:
+        raise ValueError(
+            "features and labels must be records whose laws double precision can tell apart, got "
+            "two that it cannot"
+        ) from None
+
+
+def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
+    features, step = record.features, geometry.step
+    factors = np.column_stack([geometry.carry * features, geometry.cross * features])
+    core = np.array([[step**2 * (features**2 @ geometry.prior), -step], [-step, 0.0]])
+    return LowRankUpdate(geometry.base, factors, core)
+
+
+def _averaged_quadratic(
+    form: FloatArray, mean: FloatArray, covariance: FloatArray, order: float
+) -> float:
+    """ln E exp(α(α-1)/2 wᵀHw) / (α-1) for w ~ N(mean, covariance); `inf` where it diverges."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    scale = order * (order - 1.0)
+    gains, axes = np.linalg.eigh(root.T @ form @ root)
+    if np.any(scale * gains >= 1.0):
+        return np.inf
+    image = axes.T @ root.T @ form @ mean
+    # (I - sHV)^{-1}H = H + sHL(I - sLᵀHL)^{-1}LᵀH with V = LLᵀ, s the scale, stays symmetric.
+    quadratic = mean @ form @ mean + scale * np.sum(image**2 / (1.0 - scale * gains))
+    return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
+
+
+def _checked(law: HomogenisedSGD, first: Record, second: Record, order: float) -> list[Record]:
+    """The two records, as numbers."""
+    require_number("order", order, above=1, most=MOST)
+    features, labels = [first.features, second.features], [first.label, second.label]
+    rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
+    return [Record(*each) for each in zip(rows, targets.tolist(), strict=True)]
+
+
+def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
+    released = require_array("times", times, shape=(None,), **bounds)
+    if np.any(np.diff(released) <= 0):
+        raise ValueError(f"times must be strictly ascending, got {short(released)}")
+    return released
 
 
 def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -> FloatArray:

@@ -12,9 +12,8 @@ from privreg.checks import (
     FloatArray,
     require_answer,
     require_array,
-    require_count,
-    require_number,
     require_scale,
+    require_scales,
     warn_beyond,
 )
 from privreg.schedules import RateWithIntegral
@@ -23,6 +22,105 @@ from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 # Of the change by halving, between the 2 of order 1 and the 4 of order 2.
 LEAST_GAIN = 2.5
 EXTRAPOLATIONS = 3
+
+
+def mean_risk(
+    problem: RidgeRegression,
+    step_sizes: ArrayLike,
+    *,
+    gradient_noise_std: float,
+    kurtosis: float = 3.0,
+) -> FloatArray:
+    r"""Mean population risk of the discrete algorithm, before each step and at the end.
+
+    .. math::
+        \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
+        q_i^+ = \big((1-\eta\delta)^2 - 2(1-\eta\delta)\eta\lambda_i
+        + \eta^2(\beta-1)\lambda_i^2\big)q_i
+        + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
+        - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
+
+    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β, without any
+    limit. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
+    βλ_i².
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    step_sizes : array_like, shape (n,)
+        Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
+    gradient_noise_std, kurtosis : float
+        Standard deviation σ of the gradient noise, which may be 0, and β, from 1 to 1e12: 3 for
+        Gaussian features (which may be rotated freely), 9/5 for uniform ones.
+
+    Source
+    ------
+    The second moment of lin2025, equation (26).
+    """
+    kurtosis = require_scale("kurtosis", kurtosis, least=1)
+    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
+    eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
+    weights = problem.multiplicities * eigenvalues
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = problem.initial - target
+        second = mean**2
+        risk = np.empty(steps.size + 1)
+        for k in range(steps.size + 1):
+            excess = float(weights @ second)
+            risk[k] = 0.5 * (excess + problem.label_noise_std**2)
+            if k == steps.size:
+                break
+            step = steps[k]
+            shrink = 1.0 - step * ridge
+            contraction = shrink - step * eigenvalues
+            second = (
+                (
+                    shrink**2
+                    - 2 * shrink * step * eigenvalues
+                    + step**2 * (kurtosis - 1) * eigenvalues**2
+                )
+                * second
+                + step**2 * eigenvalues * (excess + problem.label_noise_std**2)
+                - 2 * step * ridge * target * contraction * mean
+                + step**2 * (ridge**2 * target**2 + std**2)
+            )
+            mean = contraction * mean - step * ridge * target
+    return require_answer("step_sizes", risk)
+
+
+def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std: float) -> float:
+    r"""Limit of the mean population risk as time grows, at a constant scaled rate.
+
+    .. math::
+        P_\infty = \frac{P(r) + \frac{\sigma^2\gamma}{4d}\operatorname{tr}(\Sigma A^{-1})}
+        {1 - \frac\gamma{2d}\operatorname{tr}(\Sigma^2A^{-1})},\qquad A = \Sigma+\delta I,\quad
+        r = A^{-1}\Sigma\tilde x
+
+    `inf` unless the denominator is positive, the stability condition.
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    rate, gradient_noise_std : float
+        Scaled rate γ = d η, 0 for the limit of small ones, and standard deviation σ of the gradient
+        noise, which may be 0.
+
+    Source
+    ------
+    The fixed point of lin2025, equation (6), which the paper does not print.
+    """
+    rate, std = require_scales(zero=True, rate=rate, gradient_noise_std=gradient_noise_std)
+    moving = problem.eigenvalues > 0
+    share = problem.eigenvalues / np.where(moving, problem.curvatures, 1.0)
+    share *= problem.multiplicities / problem.dimension
+    gain = float(0.5 * rate * (share @ problem.eigenvalues))
+    noise = float(0.25 * rate * std**2 * share.sum())
+    if gain >= 1.0:
+        return np.inf
+    weights = problem.multiplicities * problem.eigenvalues
+    flow = 0.5 * (weights @ problem.bias**2 + problem.label_noise_std**2)
+    return float((flow + noise) / (1.0 - gain))
 
 
 class VolterraRisk(NamedTuple):
@@ -63,7 +161,7 @@ def solve_volterra(
     schedule : RateWithIntegral
         Scaled rate, positive, so that Γ can be inverted.
     gradient_noise_std, horizon : float
-        Standard deviation σ of the gradient noise, which may be 0, and last time.
+        Standard deviation σ of the gradient noise, and last time; either may be 0.
     intervals : int
         Intervals of the coarsest grid, on which the answer is returned. It is halved three times:
         the error is of order 8 in the step, for a smooth rate.
@@ -80,10 +178,7 @@ def solve_volterra(
     ------
     lin2025, Theorem 4.2, equations (6) and (7).
     """
-    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
-    horizon = require_scale("horizon", horizon)
-    intervals = require_count("intervals", intervals)
-    rtol = require_number("rtol", rtol, above=0, below=1)
+    std, horizon = require_scales(zero=True, gradient_noise_std=gradient_noise_std, horizon=horizon)
     table: list[list[FloatArray]] = []
     # At too large a rate the risk grows exponentially.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -178,102 +273,3 @@ def _inverse_integral(
         if np.all(found | (np.abs(following - time) <= 4 * np.spacing(time))):
             return time
         time = np.where(found, time, following)
-
-
-def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std: float) -> float:
-    r"""Limit of the mean population risk as time grows, at a constant scaled rate.
-
-    .. math::
-        P_\infty = \frac{P(r) + \frac{\sigma^2\gamma}{4d}\operatorname{tr}(\Sigma A^{-1})}
-        {1 - \frac\gamma{2d}\operatorname{tr}(\Sigma^2A^{-1})},\qquad A = \Sigma+\delta I,\quad
-        r = A^{-1}\Sigma\tilde x
-
-    `inf` unless the denominator is positive, the stability condition.
-
-    Parameters
-    ----------
-    problem : RidgeRegression
-    rate, gradient_noise_std : float
-        Scaled rate γ = d η and standard deviation σ of the gradient noise, which may be 0.
-
-    Source
-    ------
-    The fixed point of lin2025, equation (6), which the paper does not print.
-    """
-    rate = require_scale("rate", rate)
-    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
-    moving = problem.eigenvalues > 0
-    share = problem.eigenvalues / np.where(moving, problem.curvatures, 1.0)
-    share *= problem.multiplicities / problem.dimension
-    gain = float(0.5 * rate * (share @ problem.eigenvalues))
-    noise = float(0.25 * rate * std**2 * share.sum())
-    if gain >= 1.0:
-        return np.inf
-    weights = problem.multiplicities * problem.eigenvalues
-    flow = 0.5 * (weights @ problem.bias**2 + problem.label_noise_std**2)
-    return float((flow + noise) / (1.0 - gain))
-
-
-def mean_risk(
-    problem: RidgeRegression,
-    step_sizes: ArrayLike,
-    *,
-    gradient_noise_std: float,
-    kurtosis: float = 3.0,
-) -> FloatArray:
-    r"""Mean population risk of the discrete algorithm, before each step and at the end.
-
-    .. math::
-        \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
-        q_i^+ = \big((1-\eta\delta)^2 - 2(1-\eta\delta)\eta\lambda_i
-        + \eta^2(\beta-1)\lambda_i^2\big)q_i
-        + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
-        - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
-
-    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β, without any
-    limit. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
-    βλ_i².
-
-    Parameters
-    ----------
-    problem : RidgeRegression
-    step_sizes : array_like, shape (n,)
-        Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
-    gradient_noise_std, kurtosis : float
-        Standard deviation σ of the gradient noise, which may be 0, and β, from 1 to 1e12: 3 for
-        Gaussian features (which may be rotated freely), 9/5 for uniform ones.
-
-    Source
-    ------
-    The second moment of lin2025, equation (26).
-    """
-    kurtosis = require_scale("kurtosis", kurtosis, least=1)
-    std = require_scale("gradient_noise_std", gradient_noise_std, zero=True)
-    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=MOST)
-    eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
-    weights = problem.multiplicities * eigenvalues
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = problem.initial - target
-        second = mean**2
-        risk = np.empty(steps.size + 1)
-        for k in range(steps.size + 1):
-            excess = float(weights @ second)
-            risk[k] = 0.5 * (excess + problem.label_noise_std**2)
-            if k == steps.size:
-                break
-            step = steps[k]
-            shrink = 1.0 - step * ridge
-            contraction = shrink - step * eigenvalues
-            second = (
-                (
-                    shrink**2
-                    - 2 * shrink * step * eigenvalues
-                    + step**2 * (kurtosis - 1) * eigenvalues**2
-                )
-                * second
-                + step**2 * eigenvalues * (excess + problem.label_noise_std**2)
-                - 2 * step * ridge * target * contraction * mean
-                + step**2 * (ridge**2 * target**2 + std**2)
-            )
-            mean = contraction * mean - step * ridge * target
-    return require_answer("step_sizes", risk)

@@ -6,7 +6,7 @@ guarantee. A supremum over the observed pairs bounds nothing over records that w
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -18,10 +18,7 @@ from privreg.checks import (
     FloatArray,
     frozen,
     require_array,
-    require_broadcast,
-    require_choice,
     require_count,
-    require_instance,
     require_real,
     warn_beyond,
 )
@@ -37,124 +34,6 @@ from privreg.theory.noisy_sgd.renyi_loss import (
 
 # Share of the sum of squares below which a difference of inner products is computed anew.
 NEAR = 1e-7
-
-
-def pair_gradient_gap(
-    features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
-) -> FloatArray:
-    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
-
-    .. math::
-        \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
-
-    With z the mean of the iterate at the differing step and δ = 0, η times it is the true gap
-    of the means. The paper's g takes the vector of ones for z and keeps δ, which has no
-    counterpart in that gap and makes the norm depend on the order of the pair.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
-    reference : array_like, shape (..., d)
-        z, in the same basis as the features; several cost one matrix product together. All are at
-        most 1e12 in size.
-    ridge : array_like, shape (...)
-        δ, from 0 to 1e12; of a shape that broadcasts to the references'.
-
-    Source
-    ------
-    lin2025, section 5, Figure 1(b).
-    """
-    a, b = require_records(features, labels)
-    points = require_array("reference", reference, shape=(..., a.shape[1]), **WITHIN)
-    ridge = require_real("ridge", ridge, least=0, most=MOST)
-    if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
-        raise ValueError(f"ridge must broadcast to {points.shape[:-1]}, got {ridge.shape}")
-    factors, pulls, gram = b - points @ a.T, ridge[..., None] * points, a @ a.T
-    result = np.empty((*factors.shape, b.size))
-    for at in np.ndindex(factors.shape[:-1]):
-        result[at] = _gap(a, gram, factors[at], pulls[at])
-    return result
-
-
-def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
-    """Distances of rows times factors, shape (n,), moved by a pull."""
-    square = factors**2 * np.diag(gram)
-    parts = square[:, None] + (square + pull @ pull)
-    gap = np.multiply.outer(-2.0 * factors, factors)
-    gap *= gram
-    gap += parts
-    if np.any(pull):
-        along = 2.0 * factors * (rows @ pull)
-        gap -= along[:, None] - along
-    # Inner products keep half the digits of a gap that is far smaller than what it is between.
-    parts *= NEAR
-    near = gap < parts
-    np.fill_diagonal(near, False)
-    np.sqrt(np.maximum(gap, 0.0, out=gap), out=gap)
-    np.fill_diagonal(gap, np.linalg.norm(pull))
-    for i in np.flatnonzero(np.any(near, axis=1)):
-        others = factors[near[i], None] * rows[near[i]]
-        gap[i, near[i]] = np.linalg.norm(factors[i] * rows[i] - others - pull, axis=1)
-    return gap
-
-
-def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
-    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2).
-
-    Parameters
-    ----------
-    proxy : array_like, shape (n, n)
-        A proxy for each ordered pair, more than -inf; `inf` allowed.
-    count : int
-        Number of pairs, from 1 to n (n - 1).
-    """
-    values = require_array("proxy", proxy, shape=(None, None), above=-np.inf, infinite=True).copy()
-    if values.shape[0] != values.shape[1]:
-        raise ValueError(f"proxy must have shape (n, n), got {values.shape}")
-    np.fill_diagonal(values, -np.inf)
-    count = require_count("count", count, most=values.size - values.shape[0])
-    flat = values.ravel()
-    top = np.argpartition(flat, -count)[-count:]
-    top = top[np.lexsort((top, -flat[top]))]
-    return np.stack(np.unravel_index(top, values.shape), axis=1)
-
-
-def candidate_records(
-    features: ArrayLike, labels: ArrayLike, references: ArrayLike, *, count: int
-) -> NDArray[np.intp]:
-    r"""Ascending indices of records of large gradient or norm, for a search for the worst pair.
-
-    .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
-
-    Soon after the differing step the gap of the means rules the loss, later the gap of the
-    covariances, which grows with the norms. In high dimension features are nearly orthogonal, so
-    the pairs with the widest gap consist of the records with the largest gradients.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
-    references : array_like, shape (r, d) or (d,)
-        Points z at which gradients are taken, in the same basis as the features. All are at most
-        1e12 in size.
-    count : int
-        Records taken by each of the r + 1 criteria, from 1 to n.
-
-    Source
-    ------
-    A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
-    """
-    a, b = require_records(features, labels)
-    points = require_array("references", references, shape=(..., a.shape[1]), **WITHIN)
-    points = points.reshape(-1, a.shape[1])
-    count = require_count("count", count, most=a.shape[0])
-    norms = np.linalg.norm(a, axis=1)
-    criteria = np.vstack([norms * np.abs(points @ a.T - b), norms])
-    top = np.argsort(-criteria, axis=1, kind="stable")[:, :count]
-    return np.asarray(np.unique(top))
-
-
 _STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
 
 
@@ -194,7 +73,7 @@ class PairSearch(Computed):
     """
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
-        self.law = require_instance("law", law, HomogenisedSGD)
+        self.law = law
         rows, targets = require_records(features, labels, law.problem.eigenvalues.size)
         self.features, self.labels = frozen(rows), frozen(targets)
         groups = law.distinct_eigenvalues.size
@@ -234,10 +113,9 @@ class PairSearch(Computed):
         AccuracyWarning
             If a divergence may be less accurate than that.
         """
-        require_choice("variant", variant, get_args(Variant))
-        places = require_real("position", position)
+        places = np.asarray(position, dtype=np.float64)
         orders = require_real("order", order, above=1, most=MOST)
-        shape = require_broadcast(position=places, order=orders)
+        shape = np.broadcast_shapes(places.shape, orders.shape)
         which = np.broadcast_to(np.arange(places.size).reshape(places.shape), shape)
         orders = np.broadcast_to(orders, shape)
         result = np.zeros((*shape, self.labels.size, self.labels.size))
@@ -301,6 +179,126 @@ class PairSearch(Computed):
             return (self.features * weight) @ self.features.T
         scaled = self.features * np.sqrt(weight)
         return scaled @ scaled.T
+
+
+def candidate_records(
+    features: ArrayLike, labels: ArrayLike, references: ArrayLike, *, count: int
+) -> NDArray[np.intp]:
+    r"""Ascending indices of records of large gradient or norm, for a search for the worst pair.
+
+    .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
+
+    Soon after the differing step the gap of the means rules the loss, later the gap of the
+    covariances, which grows with the norms. In high dimension features are nearly orthogonal, so
+    the pairs with the widest gap consist of the records with the largest gradients.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, d)
+    labels : array_like, shape (n,)
+    references : array_like, shape (r, d) or (d,)
+        Points z at which gradients are taken, in the same basis as the features. All are at most
+        1e12 in size.
+    count : int
+        Records taken by each of the r + 1 criteria, from 1 to n.
+
+    Source
+    ------
+    A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
+    """
+    a, b, points = _at(features, labels, "references", references)
+    points = points.reshape(-1, a.shape[1])
+    count = require_count("count", count, most=a.shape[0])
+    norms = np.linalg.norm(a, axis=1)
+    criteria = np.vstack([norms * np.abs(points @ a.T - b), norms])
+    top = np.argsort(-criteria, axis=1, kind="stable")[:, :count]
+    return np.asarray(np.unique(top))
+
+
+def pair_gradient_gap(
+    features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
+) -> FloatArray:
+    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
+
+    .. math::
+        \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
+
+    With z the mean of the iterate at the differing step and δ = 0, η times it is the true gap
+    of the means. The paper's g takes the vector of ones for z and keeps δ, which has no
+    counterpart in that gap and makes the norm depend on the order of the pair.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, d)
+    labels : array_like, shape (n,)
+    reference : array_like, shape (..., d)
+        z, in the same basis as the features; several cost one matrix product together. All are at
+        most 1e12 in size.
+    ridge : array_like, shape (...)
+        δ, from 0 to 1e12; of a shape that broadcasts to the references'.
+
+    Source
+    ------
+    lin2025, section 5, Figure 1(b).
+    """
+    a, b, points = _at(features, labels, "reference", reference)
+    ridge = np.broadcast_to(require_real("ridge", ridge, least=0, most=MOST), points.shape[:-1])
+    factors, pulls, gram = b - points @ a.T, ridge[..., None] * points, a @ a.T
+    result = np.empty((*factors.shape, b.size))
+    for at in np.ndindex(factors.shape[:-1]):
+        result[at] = _gap(a, gram, factors[at], pulls[at])
+    return result
+
+
+def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
+    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2).
+
+    Parameters
+    ----------
+    proxy : array_like, shape (n, n)
+        A proxy for each ordered pair, more than -inf; `inf` allowed.
+    count : int
+        Number of pairs, from 1 to n (n - 1).
+    """
+    values = require_array("proxy", proxy, shape=(None, None), above=-np.inf, infinite=True).copy()
+    if values.shape[0] != values.shape[1]:
+        raise ValueError(f"proxy must have shape (n, n), got {values.shape}")
+    np.fill_diagonal(values, -np.inf)
+    count = require_count("count", count, most=values.size - values.shape[0])
+    flat = values.ravel()
+    top = np.argpartition(flat, -count)[-count:]
+    top = top[np.lexsort((top, -flat[top]))]
+    return np.stack(np.unravel_index(top, values.shape), axis=1)
+
+
+def _at(
+    features: ArrayLike, labels: ArrayLike, name: str, points: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Records and points (..., d) at which their gradients are taken."""
+    rows, targets = require_records(features, labels)
+    return rows, targets, require_array(name, points, shape=(..., rows.shape[1]), **WITHIN)
+
+
+def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
+    """Distances of rows times factors, shape (n,), moved by a pull."""
+    square = factors**2 * np.diag(gram)
+    parts = square[:, None] + (square + pull @ pull)
+    gap = np.multiply.outer(-2.0 * factors, factors)
+    gap *= gram
+    gap += parts
+    if np.any(pull):
+        along = 2.0 * factors * (rows @ pull)
+        gap -= along[:, None] - along
+    # Inner products keep half the digits of a gap that is far smaller than what it is between.
+    parts *= NEAR
+    near = gap < parts
+    np.fill_diagonal(near, False)
+    np.sqrt(np.maximum(gap, 0.0, out=gap), out=gap)
+    np.fill_diagonal(gap, np.linalg.norm(pull))
+    for i in np.flatnonzero(np.any(near, axis=1)):
+        others = factors[near[i], None] * rows[near[i]]
+        gap[i, near[i]] = np.linalg.norm(factors[i] * rows[i] - others - pull, axis=1)
+    return gap
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -28,140 +28,17 @@ from privreg.checks import (
     entry,
     require_answer,
     require_array,
-    require_number,
     require_real,
     short,
     warn_beyond,
 )
-from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
+from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 
 # The paper's powers of a logarithm need aspect ratios of 1e-30, and rates of its inverse.
 SMALLEST, LARGEST = 1e-32, 1e32
 ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
 INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
-
-
-def require_settings(**values: Any) -> list[NDArray[np.float64]]:
-    """Settings in range, in the order given: from 1e-32 to 1e32.
-
-    Risks, signals and label noise may be 0; a clipping constant, which then clips nothing, and a
-    root, which adds no noise, may be infinite.
-    """
-    arrays = []
-    for name, value in values.items():
-        zero, endless = name in ZERO_ALLOWED, name in INFINITY_ALLOWED
-        array = require_real(name, value, least=0, infinite=endless)
-        wrong = ~((array >= SMALLEST) & (array <= LARGEST) | zero & (array == 0))
-        wrong &= ~(np.isinf(array) & endless)
-        if np.any(wrong):
-            also = " or 0" if zero else ", or `inf`" if endless else ""
-            raise ValueError(
-                f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, got {entry(array, wrong)}"
-            )
-        arrays.append(array)
-    return arrays
-
-
-def require_scalars(**values: Any) -> list[float]:
-    """As `require_settings`, for one number each."""
-    arrays = require_settings(**values)
-    for name, array in zip(values, arrays, strict=True):
-        if array.ndim:
-            raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    return [float(array) for array in arrays]
-
-
-def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
-    """D_i(0) of each mode, or of all."""
-    (signals,) = require_settings(signal=signal)
-    if signals.shape not in ((), spectrum.eigenvalues.shape):
-        raise ValueError(
-            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
-        )
-    return signals
-
-
-def require_falling(rates: NDArray[np.float64]) -> None:
-    """Refuse rates, along time, that rise: private noise of a negative variance does not exist."""
-    if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
-        raise ValueError("schedule must not increase under private noise, got one that does")
-
-
-def descent_factor(
-    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
-) -> NDArray[np.float64]:
-    r"""Share of the gradient's drift that survives clipping, in (0, 1].
-
-    .. math:: \mu_c(R) = \frac{\|\mathbb E[r_c x]\|}{\|\mathbb E[r x]\|}
-        = \mathrm{erf}\Big(\frac{c}{\sqrt{2(2R + \zeta^2)}}\Big),
-        \qquad r \sim N(0, 2R + \zeta^2),\ r_c = \mathrm{clip}(r, \pm c)
-
-    Parameters
-    ----------
-    risk : array_like, shape (...)
-        Excess risk R, 0 or from 1e-32 to 1e32, as all inputs.
-    clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
-    label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise, at least 0.
-
-    Source
-    ------
-    bombari2025, equations (4.6) and (B.1).
-    """
-    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-    return descent_of(ratio)
-
-
-def variance_factor(
-    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
-) -> NDArray[np.float64]:
-    r"""Share of the residual's second moment that survives clipping, in (0, 1].
-
-    .. math:: \nu_c(R) = \frac{\mathbb E[r_c^2]}{\mathbb E[r^2]}
-        = c'^2\,\mathrm{erfc}\Big(\frac{c'}{\sqrt2}\Big) + P\Big(\frac32, \frac{c'^2}2\Big),
-        \qquad c' = \frac{c}{\sqrt{2R + \zeta^2}}
-
-    where P is the regularised lower incomplete gamma function, the truncated second moment of a
-    standard normal; this form keeps its digits for small c'.
-
-    Parameters
-    ----------
-    risk, clip_constant, label_noise_std : array_like, shape (...)
-        As for `descent_factor`.
-
-    Source
-    ------
-    bombari2025, equations (4.6) and (B.2)-(B.3).
-    """
-    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-    return variance_of(ratio)
-
-
-def clip_ratio(
-    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
-) -> NDArray[np.float64]:
-    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
-    excess, constant, noise = require_settings(
-        risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
-    )
-    with np.errstate(divide="ignore"):
-        return constant / np.sqrt(2 * excess + noise**2)
-
-
-def descent_of(ratio: ArrayLike) -> NDArray[np.float64]:
-    """`descent_factor` of a clip ratio, unchecked."""
-    return np.asarray(erf(np.asarray(ratio) / np.sqrt(2)))
-
-
-def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
-    """`variance_factor` of a clip ratio, unchecked."""
-    # Beyond 40 standard deviations nothing is clipped.
-    inside = np.minimum(ratio, 40.0)
-    return np.asarray(inside**2 * erfc(inside / np.sqrt(2)) + gammainc(1.5, inside**2 / 2))
-
-
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
 GAIN_BY_HALVING = 8  # of an error of order 3
@@ -246,7 +123,6 @@ def solve(
     ------
     bombari2025, equations (4.7)-(4.8) and Proposition 4.4, equation (4.23).
     """
-    require_schedule(schedule)
     amplitude, gamma, rho, clip_constant = np.broadcast_arrays(
         *require_settings(
             schedule=schedule.amplitude,
@@ -258,7 +134,6 @@ def solve(
     if amplitude.size == 0:
         raise ValueError("aspect_ratio and schedule must have at least one setting, got none")
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
-    rtol = require_number("rtol", rtol, least=1e-14, below=1)
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
@@ -268,11 +143,7 @@ def solve(
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
         raise ValueError("signal must not be 0 where there is no label noise, got 0")
-    reported = geometric_ends(1e-9, 1e-9)
-    if times is not None:
-        reported = require_array("times", times, shape=(None,), least=0, most=1)
-    if np.any(np.diff(reported) <= 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {short(reported)}")
+    reported = geometric_ends(1e-9, 1e-9) if times is None else checked_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
     )
@@ -318,6 +189,215 @@ def solve(
     return Solution(
         reported, risk[:, :-1].reshape(*shape, len(reported)), final.reshape(shape), worst
     )
+
+
+class Sandwich(NamedTuple):
+    """Lower and upper bound on the excess risk, each of the shape of the times."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+def sandwich(
+    schedule: Schedule,
+    *,
+    smallest: float,
+    largest: float,
+    aspect_ratio: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
+    times: ArrayLike,
+    start: float = 0.5,
+) -> Sandwich:
+    r"""Bounds on the risk, before the output noise, from equations for eigenvalues in a range.
+
+    .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
+        + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
+
+    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Learning rate, at most 2 / gamma, with one amplitude.
+    smallest, largest : float
+        Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std, times
+        gamma, rho, c, zeta and times as in `solve`.
+    start : float
+        Excess risk R(0), more than 0.
+
+    Source
+    ------
+    bombari2025, Proposition D.1; its proof needs tr(Sigma^2) at most largest times tr(Sigma), and
+    prints "at least".
+    """
+    amplitude, smallest, largest, aspect_ratio, start = require_scalars(
+        schedule=schedule.amplitude,
+        smallest=smallest,
+        largest=largest,
+        aspect_ratio=aspect_ratio,
+        start=start,
+    )
+    if not 1e-4 <= smallest <= 1 <= largest <= 1e4:
+        raise ValueError(
+            f"smallest and largest must satisfy 1e-4 <= smallest <= 1 <= largest <= 1e4, "
+            f"got {smallest} and {largest}"
+        )
+    rate = amplitude * float(schedule.shape(0.0))
+    if rate > 2 / aspect_ratio:
+        raise ValueError(
+            f"schedule must have an initial rate of at most 2 / aspect_ratio = "
+            f"{2 / aspect_ratio:g}, got {rate:g}"
+        )
+
+    def solved(descent: float, kick: float) -> NDArray[np.float64]:
+        # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the
+        # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
+        scale = min(1.0, descent**2 / kick)
+        weight = min(1.0, kick * scale / descent**2)
+        scaled: Any = SimpleNamespace(amplitude=amplitude * scale, shape=schedule.shape)
+        return solve(
+            Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
+            scaled,
+            aspect_ratio=aspect_ratio / scale,
+            zcdp_root=zcdp_root * math.sqrt(kick / descent),
+            clip_constant=clip_constant,
+            label_noise_std=label_noise_std,
+            signal=start * descent / kick,
+            times=times,
+        ).risk
+
+    return Sandwich(lower=solved(largest, 1.0), upper=solved(smallest, largest))
+
+
+def descent_factor(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Share of the gradient's drift that survives clipping, in (0, 1].
+
+    .. math:: \mu_c(R) = \frac{\|\mathbb E[r_c x]\|}{\|\mathbb E[r x]\|}
+        = \mathrm{erf}\Big(\frac{c}{\sqrt{2(2R + \zeta^2)}}\Big),
+        \qquad r \sim N(0, 2R + \zeta^2),\ r_c = \mathrm{clip}(r, \pm c)
+
+    Parameters
+    ----------
+    risk : array_like, shape (...)
+        Excess risk R, 0 or from 1e-32 to 1e32, as all inputs.
+    clip_constant : array_like, shape (...)
+        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+    label_noise_std : array_like, shape (...)
+        Standard deviation zeta of the label noise, at least 0.
+
+    Source
+    ------
+    bombari2025, equations (4.6) and (B.1).
+    """
+    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+    return descent_of(ratio)
+
+
+def variance_factor(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Share of the residual's second moment that survives clipping, in (0, 1].
+
+    .. math:: \nu_c(R) = \frac{\mathbb E[r_c^2]}{\mathbb E[r^2]}
+        = c'^2\,\mathrm{erfc}\Big(\frac{c'}{\sqrt2}\Big) + P\Big(\frac32, \frac{c'^2}2\Big),
+        \qquad c' = \frac{c}{\sqrt{2R + \zeta^2}}
+
+    where P is the regularised lower incomplete gamma function, the truncated second moment of a
+    standard normal; this form keeps its digits for small c'.
+
+    Parameters
+    ----------
+    risk, clip_constant, label_noise_std : array_like, shape (...)
+        As for `descent_factor`.
+
+    Source
+    ------
+    bombari2025, equations (4.6) and (B.2)-(B.3).
+    """
+    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+    return variance_of(ratio)
+
+
+def clip_ratio(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
+    excess, constant, noise = require_settings(
+        risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
+    )
+    with np.errstate(divide="ignore"):
+        return constant / np.sqrt(2 * excess + noise**2)
+
+
+def descent_of(ratio: ArrayLike) -> NDArray[np.float64]:
+    """`descent_factor` of a clip ratio, unchecked."""
+    return np.asarray(erf(np.asarray(ratio) / np.sqrt(2)))
+
+
+def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
+    """`variance_factor` of a clip ratio, unchecked."""
+    # Beyond 40 standard deviations nothing is clipped.
+    inside = np.minimum(ratio, 40.0)
+    return np.asarray(inside**2 * erfc(inside / np.sqrt(2)) + gammainc(1.5, inside**2 / 2))
+
+
+def require_settings(**values: Any) -> list[NDArray[np.float64]]:
+    """Settings in range, in the order given: from 1e-32 to 1e32.
+
+    Risks, signals and label noise may be 0; a clipping constant, which then clips nothing, and a
+    root, which adds no noise, may be infinite.
+    """
+    arrays = []
+    for name, value in values.items():
+        zero, endless = name in ZERO_ALLOWED, name in INFINITY_ALLOWED
+        array = require_real(name, value, least=0, infinite=endless)
+        wrong = ~((array >= SMALLEST) & (array <= LARGEST) | zero & (array == 0))
+        wrong &= ~(np.isinf(array) & endless)
+        if np.any(wrong):
+            also = " or 0" if zero else ", or `inf`" if endless else ""
+            raise ValueError(
+                f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, got {entry(array, wrong)}"
+            )
+        arrays.append(array)
+    return arrays
+
+
+def require_scalars(**values: Any) -> list[float]:
+    """As `require_settings`, for one number each."""
+    arrays = require_settings(**values)
+    for name, array in zip(values, arrays, strict=True):
+        if array.ndim:
+            raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return [float(array) for array in arrays]
+
+
+def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
+    """D_i(0) of each mode, or of all."""
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
+    return signals
+
+
+def checked_times(times: ArrayLike) -> NDArray[np.float64]:
+    """Times of a risk, increasing within [0, 1]."""
+    found = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(found) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {short(found)}")
+    return found
+
+
+def require_falling(rates: NDArray[np.float64]) -> None:
+    """Refuse rates, along time, that rise: private noise of a negative variance does not exist."""
+    if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
+        raise ValueError("schedule must not increase under private noise, got one that does")
 
 
 def _extrapolate(
@@ -611,84 +691,3 @@ def relaxation(exponent):  # type: ignore[no-untyped-def]
     decrement = decrement * (2 - decrement)
     decrement = decrement * (2 - decrement)
     return 1 - decrement, decrement / x
-
-
-class Sandwich(NamedTuple):
-    """Lower and upper bound on the excess risk, each of the shape of the times."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-
-
-def sandwich(
-    schedule: Schedule,
-    *,
-    smallest: float,
-    largest: float,
-    aspect_ratio: float,
-    zcdp_root: float,
-    clip_constant: float,
-    label_noise_std: float,
-    times: ArrayLike,
-    start: float = 0.5,
-) -> Sandwich:
-    r"""Bounds on the risk, before the output noise, from equations for eigenvalues in a range.
-
-    .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
-        + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
-
-    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Learning rate, at most 2 / gamma, with one amplitude.
-    smallest, largest : float
-        Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
-    aspect_ratio, zcdp_root, clip_constant, label_noise_std, times
-        gamma, rho, c, zeta and times as in `solve`.
-    start : float
-        Excess risk R(0), more than 0.
-
-    Source
-    ------
-    bombari2025, Proposition D.1; its proof needs tr(Sigma^2) at most largest times tr(Sigma), and
-    prints "at least".
-    """
-    amplitude, smallest, largest, aspect_ratio, start = require_scalars(
-        schedule=schedule.amplitude,
-        smallest=smallest,
-        largest=largest,
-        aspect_ratio=aspect_ratio,
-        start=start,
-    )
-    if not 1e-4 <= smallest <= 1 <= largest <= 1e4:
-        raise ValueError(
-            f"smallest and largest must satisfy 1e-4 <= smallest <= 1 <= largest <= 1e4, "
-            f"got {smallest} and {largest}"
-        )
-    rate = amplitude * float(schedule.shape(0.0))
-    if rate > 2 / aspect_ratio:
-        raise ValueError(
-            f"schedule must have an initial rate of at most 2 / aspect_ratio = "
-            f"{2 / aspect_ratio:g}, got {rate:g}"
-        )
-
-    def solved(descent: float, kick: float) -> NDArray[np.float64]:
-        # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the
-        # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
-        scale = min(1.0, descent**2 / kick)
-        weight = min(1.0, kick * scale / descent**2)
-        scaled: Any = SimpleNamespace(amplitude=amplitude * scale, shape=schedule.shape)
-        return solve(
-            Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
-            scaled,
-            aspect_ratio=aspect_ratio / scale,
-            zcdp_root=zcdp_root * math.sqrt(kick / descent),
-            clip_constant=clip_constant,
-            label_noise_std=label_noise_std,
-            signal=start * descent / kick,
-            times=times,
-        ).risk
-
-    return Sandwich(lower=solved(largest, 1.0), upper=solved(smallest, largest))

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.checks import (
-    LEAST,
     MOST,
     FloatArray,
     require_number,
@@ -30,6 +29,7 @@ from privreg.checks import (
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
     descent_factor,
     descent_of,
+    require_settings,
     variance_factor,
     variance_of,
 )
@@ -114,23 +114,6 @@ def least_risk(
     ratio = density[at] / density[at - 1]
     inside = math.log1p(share * (ratio - 1)) / math.log(ratio) if abs(ratio - 1) > 1e-9 else share
     return float(initial * math.exp(-(depth[at - 1] + inside * (depth[at] - depth[at - 1]))))
-
-
-def _descent_times(
-    initial: float, reach: float, clip_constant: float, label_noise_std: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
-    depth = np.linspace(0.0, reach, 20001)
-    risk = initial * np.exp(-depth)
-    ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))
-    density = variance_of(ratio) * (risk + label_noise_std**2 / 2)
-    density /= risk * descent_of(ratio) ** 2
-    # Log-linear pieces: the integrand grows like 1 / risk towards the end.
-    growth = np.log(density[1:] / density[:-1])
-    pieces = np.where(
-        np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
-    )
-    return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
 
 
 @dataclass(frozen=True)
@@ -260,7 +243,6 @@ def term_exponents(
     sampling = rate / width + 1
     private = 2 - 2 * privacy_power + rate * max(2 / width, spectrum_power)
     if aspect_ratio is not None and math.isclose(spectrum_power * width, 2):
-        require_real("learning_rate", rate, below=0)
         logarithm = -math.log(require_number("aspect_ratio", aspect_ratio, above=0, below=1))
         private = private - np.log(np.abs(rate) * logarithm) / logarithm
     return np.stack([signal, sampling, private])
@@ -282,20 +264,6 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     _check(spectrum_power, signal_power, 0.0, privacy_power)
     decay = 2 - spectrum_power - signal_power
     return min(1.0, 2 * (1 - privacy_power) * decay / (decay + max(spectrum_power, 0.0)))
-
-
-def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
-    product = spectrum_power * (schedule_power + 1)
-    return product > 2 or math.isclose(product, 2)
-
-
-def _check(
-    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float = 0.0
-) -> None:
-    phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
-    require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
-    require_number("schedule_power", schedule_power, least=0, most=MOST)
-    require_number("privacy_power", privacy_power, least=-MOST, below=1)
 
 
 def private_bound(
@@ -321,9 +289,12 @@ def private_bound(
     ------
     bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
     """
-    gamma = require_real("aspect_ratio", aspect_ratio, least=LEAST, most=MOST)
-    rho = require_real("zcdp_root", zcdp_root, least=LEAST, most=MOST)
-    noise, least = require_scales(label_noise_std=label_noise_std, smallest=smallest)
+    gamma, rho, noise, least = require_settings(
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        label_noise_std=label_noise_std,
+        smallest=smallest,
+    )
     # The root, since the square of an exponential that is too small may yet be none.
     root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
     return np.minimum(least / 80, root**2 / 8)
@@ -341,7 +312,7 @@ def statistical_bound(
     aspect_ratio : array_like, shape (...)
         gamma, in (0, 1).
     label_noise_std, largest : float
-        zeta and the largest eigenvalue, at least 1.
+        zeta and the largest eigenvalue.
 
     Source
     ------
@@ -349,6 +320,36 @@ def statistical_bound(
     twice this bound, which the Bayes risk of its own prior violates.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
-    noise = require_scale("label_noise_std", label_noise_std)
-    greatest = require_scale("largest", largest, least=1)
+    noise, greatest = require_scales(label_noise_std=label_noise_std, largest=largest)
     return np.asarray(noise**2 * gamma / (8 * greatest))
+
+
+def _descent_times(
+    initial: float, reach: float, clip_constant: float, label_noise_std: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
+    depth = np.linspace(0.0, reach, 20001)
+    risk = initial * np.exp(-depth)
+    ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))
+    density = variance_of(ratio) * (risk + label_noise_std**2 / 2)
+    density /= risk * descent_of(ratio) ** 2
+    # Log-linear pieces: the integrand grows like 1 / risk towards the end.
+    growth = np.log(density[1:] / density[:-1])
+    pieces = np.where(
+        np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
+    )
+    return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
+
+
+def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
+    product = spectrum_power * (schedule_power + 1)
+    return product > 2 or math.isclose(product, 2)
+
+
+def _check(
+    spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float = 0.0
+) -> None:
+    phi = require_number("spectrum_power", spectrum_power, least=-MOST, below=1)
+    require_number("signal_power", signal_power, least=-MOST, below=1 - phi)
+    require_number("schedule_power", schedule_power, least=0, most=MOST)
+    require_number("privacy_power", privacy_power, least=-MOST, below=1)

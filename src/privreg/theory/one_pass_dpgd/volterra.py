@@ -24,14 +24,9 @@ from scipy.special import gamma, gammainc
 from privreg.checks import (
     FloatArray,
     require_answer,
-    require_array,
     require_choice,
-    require_count,
+    require_counts,
     require_number,
-    require_rng,
-    require_scale,
-    require_scales,
-    short,
     warn_beyond,
 )
 from privreg.kernels import inner_product
@@ -39,8 +34,10 @@ from privreg.models import LinearModel
 from privreg.schedules import Schedule
 from privreg.spectra import Spectrum, power_law_edge
 from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
+    checked_times,
     descent_of,
     require_falling,
+    require_scalars,
     require_signal,
     variance_of,
 )
@@ -57,6 +54,8 @@ _ENDS = np.append(0.0, 0.5 ** np.arange(140.0, -1.0, -1.0))
 GRADED_POINTS = (_ENDS[:-1, None] + np.diff(_ENDS)[:, None] * (_POINTS + 1) / 2).ravel()
 GRADED_WEIGHTS = (np.diff(_ENDS)[:, None] * _WEIGHTS / 2).ravel()
 Kernel = Callable[[ArrayLike], FloatArray]
+Form = Literal["corrected", "printed"]
+DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
 
 
 @dataclass(frozen=True)
@@ -161,17 +160,19 @@ def solve(
     ------
     bombari2025, equations (6.1)-(6.3).
     """
-    times = require_array("times", times, shape=(None,), least=0, most=1)
-    if times[0] != 0 or np.any(np.diff(times) <= 0):
-        raise ValueError(f"times must be increasing from 0, got {short(times)}")
-    aspect_ratio = require_scale("aspect_ratio", aspect_ratio)
-    zcdp_root, clip_constant = require_scales(
-        infinite=True, zcdp_root=zcdp_root, clip_constant=clip_constant
+    times = checked_times(times)
+    if times[0] != 0:
+        raise ValueError(f"times must be increasing from 0, got a start at {times[0]}")
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std, amplitude = require_scalars(
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+        schedule=schedule.amplitude,
     )
-    label_noise_std = require_scale("label_noise_std", label_noise_std, zero=True)
     if np.isinf(clip_constant) and np.isfinite(zcdp_root):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
-    rate = require_number("schedule", schedule.amplitude) * schedule.shape(times)
+    rate = amplitude * schedule.shape(times)
     taken = np.minimum(rate, 2 / aspect_ratio)
     energy = 0.0 if np.isinf(zcdp_root) else 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
     if energy > 0:
@@ -213,41 +214,6 @@ def solve(
         else:
             warn_beyond("risk", error=change / abs(risk[at]), tolerance=FIXED_POINT)
     return require_answer("kernels, schedule and times", risk)
-
-
-def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
-    """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
-    widths = ago[:-1] - ago[1:]
-    whole = antiderivative(ago)
-    lengths = np.where(widths > 0, widths, 1.0)
-    exact, middle = np.diff(whole) / (2 * lengths), kernel((ago[:-1] + ago[1:]) / 2)
-    # A difference of nearly equal values would lose the digits that the midpoint keeps.
-    narrow = widths < 1e-5 * (1 + ago[1:])
-    found = np.where(narrow, middle, exact)
-    larger = np.maximum(exact, middle)
-    apart = (np.abs(exact - middle) > AGREEMENT * larger) & (widths > 0)
-    if np.any(apart):
-        lost = 16 * np.finfo(float).eps * whole[1:] / (2 * lengths) > AGREEMENT * larger
-        found = np.where(apart, exact, found)
-        for at in np.flatnonzero(apart & lost):
-            mean = GRADED_WEIGHTS @ kernel(ago[at + 1] + widths[at] * GRADED_POINTS)
-            near = abs(mean - middle[at]) <= AGREEMENT * mean
-            found[at] = middle[at] if near else mean
-    return found
-
-
-def _scaled_incomplete_gamma(order: float, z: FloatArray) -> FloatArray:
-    """Lower incomplete gamma function over z^order, finite at 0."""
-    small = z < 1e-3
-    near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
-    series = 1 / order + near * (
-        -1 / (order + 1) + near * (1 / (2 * order + 4) + near * (-1 / (6 * order + 18)))
-    )
-    return np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
-
-
-Form = Literal["corrected", "printed"]
-DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
 
 
 def risk_path(
@@ -295,16 +261,13 @@ def risk_path(
     with its own equation (C.9) nor with (4.7).
     """
     require_choice("form", form, DRIFTS)
-    require_rng("rng", rng)
-    sample_size = require_count("sample_size", sample_size)
-    count = sample_size if steps is None else require_count("steps", steps)
-    zcdp_root = require_scale("zcdp_root", zcdp_root, infinite=True)
-    clip_constant = require_scale("clip_constant", clip_constant)
-    wanted = require_array("times", times, shape=(None,), least=0, most=1)
-    if np.any(np.diff(wanted) < 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
-    shape = schedule.shape(np.linspace(0, 1, count + 1))
-    rates = require_number("schedule", schedule.amplitude) * shape
+    sizes = sample_size, sample_size if steps is None else steps
+    sample_size, count = require_counts("sample_size and steps", sizes).tolist()
+    zcdp_root, clip_constant, amplitude = require_scalars(
+        zcdp_root=zcdp_root, clip_constant=clip_constant, schedule=schedule.amplitude
+    )
+    wanted = checked_times(times)
+    rates = amplitude * schedule.shape(np.linspace(0, 1, count + 1))
     gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
     private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)
@@ -325,6 +288,37 @@ def risk_path(
         found,
     )
     return require_answer("schedule and clip_constant", found)
+
+
+def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
+    """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
+    widths = ago[:-1] - ago[1:]
+    whole = antiderivative(ago)
+    lengths = np.where(widths > 0, widths, 1.0)
+    exact, middle = np.diff(whole) / (2 * lengths), kernel((ago[:-1] + ago[1:]) / 2)
+    # A difference of nearly equal values would lose the digits that the midpoint keeps.
+    narrow = widths < 1e-5 * (1 + ago[1:])
+    found = np.where(narrow, middle, exact)
+    larger = np.maximum(exact, middle)
+    apart = (np.abs(exact - middle) > AGREEMENT * larger) & (widths > 0)
+    if np.any(apart):
+        lost = 16 * np.finfo(float).eps * whole[1:] / (2 * lengths) > AGREEMENT * larger
+        found = np.where(apart, exact, found)
+        for at in np.flatnonzero(apart & lost):
+            mean = GRADED_WEIGHTS @ kernel(ago[at + 1] + widths[at] * GRADED_POINTS)
+            near = abs(mean - middle[at]) <= AGREEMENT * mean
+            found[at] = middle[at] if near else mean
+    return found
+
+
+def _scaled_incomplete_gamma(order: float, z: FloatArray) -> FloatArray:
+    """Lower incomplete gamma function over z^order, finite at 0."""
+    small = z < 1e-3
+    near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
+    series = 1 / order + near * (
+        -1 / (order + 1) + near * (1 / (2 * order + 4) + near * (-1 / (6 * order + 18)))
+    )
+    return np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels, ticks
 from reproduction.engine.recipe import Axes, Dataset, Figure
 
 METHODS = {
@@ -57,17 +57,17 @@ def exponents(theory: Dataset) -> Figure:
         axes[0].text(decay + 0.08, 0.24, f"$r = {decay:g}$\n{words}", fontsize=6, color="0.35")
     axes[0].set(xlabel="decay $r$ of $\\lambda_i = i^{-r}$", ylabel="$x$ in excess risk $N^{-x}$")
     axes[0].set_title("constant $\\varepsilon$: lines Table 1, points fitted")
-    axes[0].legend(loc="upper left")
     for method, (colour, _) in METHODS.items():
         here = theory.sel(algorithm=method, decay=3.0)
         axes[1].plot(theory.power, here.with_noise, color=colour)
         axes[1].plot(theory.fitted_power, here.with_budget_fitted, "o", ms=3, color=colour)
         if method != "non-private":
             axes[1].plot(theory.power, here.with_budget, ":", color=colour)
-    axes[1].plot([], [], "k-", label=r"noise of Theorem 4.1")
-    axes[1].plot([], [], "k:", label="Corollaries 4.4 and 4.6")
-    axes[1].set(xlabel="$p$ in $\\varepsilon = N^p$", title="growing budget, $r = 3$")
-    axes[1].legend(loc="lower right")
+    axes[1].plot([], [], color="0.6", label="noise of Theorem 4.1")
+    axes[1].plot([], [], ":", color="0.6", label="Corollaries 4.4 and 4.6")
+    label = axes[0].get_ylabel()
+    axes[1].set(xlabel="$p$ in $\\varepsilon = N^p$", ylabel=label, title="growing budget, $r = 3$")
+    figure.legend(loc="outside lower center", ncols=5)
     return figure
 
 
@@ -108,11 +108,12 @@ def tree_covariance(theory: Dataset, simulation: Dataset) -> Figure:
     axes[0].set_yticks(steps.values[1::2])
     law, error = np.diag(theory.law.values), np.diag(simulation.covariance_standard_error.values)
     axes[1].step(steps, law, where="mid", color="0.5", label="ones in the digits of $t$")
-    style = {"fmt": "o", "ms": 3, "color": BLUE, "label": "variance, drawn"}
+    style = {"fmt": "o", "ms": 3, "color": BLUE, "label": r"variance of $\nu_t$, drawn"}
     axes[1].errorbar(steps, np.diag(covariance), 4 * error, **style)
-    label = "covariance with the next prefix, drawn"
-    axes[1].plot(steps[:-1], np.diag(covariance, 1), "s", ms=3, color=ORANGE, label=label)
-    axes[1].set(xlabel="step $t$", ylabel=r"of the prefix noise, over $\sigma^2$", ylim=(-0.3, 5.6))
+    # Between its two steps, where it covers no variance.
+    label = r"covariance of $\nu_t, \nu_{t+1}$, drawn"
+    axes[1].plot(steps[:-1] + 0.5, np.diag(covariance, 1), "s", ms=3, color=ORANGE, label=label)
+    axes[1].set(xlabel="step $t$", ylabel=r"covariance over $\sigma^2$", ylim=(-0.3, 5.6))
     axes[1].legend(loc="upper left")
     score = float(simulation.largest_score)
     axes[1].set_title(f"largest deviation {score:.1f} standard errors")
@@ -168,7 +169,7 @@ def privacy_constant(theory: Dataset) -> Figure:
     sizes = theory.sample_size.values.astype(float)
     axes[1].plot(sizes, one.rows_needed, "o-", ms=3, color=GREEN, label="rows needed at least")
     axes[1].plot(sizes, sizes, ":", color="0.4", label="$N$")
-    axes[1].set(xscale="log", yscale="log", xlabel="sample size $N$")
+    axes[1].set(xscale="log", yscale="log", xlabel="sample size $N$", ylabel="rows")
     axes[1].set_title(r"private residual estimate (Option 2), $\varepsilon = 1$")
     axes[1].legend()
     return figure
@@ -243,7 +244,7 @@ def noise_errors(theory: Dataset, simulation: Dataset) -> Figure:
         panel.axhline(1, color="0.5", lw=0.6)
         panel.set(xscale="log", xlabel=r"step size $\eta$", title=title)
     axes[0].plot([], [], "--", color="0.4", label="mean gradients, exact")
-    axes[0].set_ylabel("error of the noise over its exact value")
+    axes[0].set_ylabel("noise error over exact value")
     axes[0].legend(fontsize=6)
     return figure
 
@@ -278,6 +279,9 @@ def clip_feedback(theory: Dataset, simulation: Dataset) -> Figure:
         panel.set_xlabel("step size over the largest of Theorem 4.2")
         panel.text(steps[0], 10 * top, "diverged", va="center", fontsize=7, color="0.3")
     axes[0].set(ylabel="median excess risk", ylim=(0.3 * start, 100 * top))
+    # Heights in the band mean nothing.
+    axes[0].set_yticks(10.0 ** np.arange(*np.ceil(np.log10([0.3 * start, top]))))
+    axes[0].yaxis.minorticks_off()
     axes[1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(0.0, 0.64))
     return figure
 
@@ -309,10 +313,3 @@ def bars(panel: Axes, x: Any, dataset: Dataset, name: str, **style: Any) -> None
     error = 2 * dataset[f"{name}_standard_error"]
     given: dict[str, Any] = {"fmt": "o-", "ms": 3, "lw": 0.9} | style
     panel.errorbar(x, dataset[name], error, **given)
-
-
-def ticks(panel: Axes, values: Any) -> None:
-    """These values as the only ticks of a logarithmic axis."""
-    panel.set(xscale="log")
-    panel.set_xticks(values, [f"{value:g}" for value in values])
-    panel.minorticks_off()

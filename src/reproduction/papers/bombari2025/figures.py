@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, heat_map, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, heat_map, numbers, panels
 from reproduction.engine.recipe import Axes, DataArray, Dataset, Figure
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def fig3(theory: Dataset) -> Figure:
     for panel, power in zip(axes, shown, strict=False):
         _risk_panel(panel, at.sel(schedule_power=power), rf"$\alpha = {power:g}$, {PRIVACY[0.5]}")
     _slope_panel(axes[3], at, PRIVACY[0.5])
+    for panel in axes[1:3]:
+        panel.sharey(axes[0])
     axes[0].set_ylabel(r"excess risk at the best $\tilde\eta(0)$")
     axes[3].set_ylabel("log-log slope")
     _legends(figure, axes[0], theory)
@@ -135,7 +137,7 @@ def fig8(mnist: Dataset, housing: Dataset) -> Figure:
     """Loss on the reporting rows: mean over stable runs with its standard error, and median."""
     from matplotlib.lines import Line2D
 
-    figure, axes = panels(1, 2, height=2.6)
+    figure, axes = panels(1, 2, height=2.9)
     titles = ("MNIST, digits 1 against 7", "California housing")
     for panel, data, title in zip(axes, (mnist, housing), titles, strict=True):
         for at, schedule in enumerate(data.schedule.values):
@@ -149,20 +151,20 @@ def fig8(mnist: Dataset, housing: Dataset) -> Figure:
         stability = f"at most {excluded} of {data.sizes['trial']} runs" if excluded else "no run"
         spread = f"{float(data.loss_spread.min()):.2g} to {float(data.loss_spread.max()):.2g}"
         panel.set(
-            title=f"{title} ({stability} left out)\nstandard deviation of a run {spread}",
+            title=f"{title}\n{stability} left out, sd {spread}",
             xlabel="training samples $n$",
             xscale="log",
+            yscale="log",
         )
-    axes[0].set_yscale("log")
-    axes[0].set_yticks([0.04, 0.06, 0.1], ["0.04", "0.06", "0.1"])
-    axes[0].set_yticks([], minor=True)
+        numbers(panel.xaxis)
+        numbers(panel.yaxis, (1, 2, 3, 4, 6))
     axes[0].set_ylabel(r"validation loss $\mathcal{P}(\theta^p)$")
-    axes[1].legend(loc="upper right", ncols=2)
-    kinds = [
-        Line2D([], [], color="0.3", lw=0.9, label="mean over stable runs, standard error"),
-        Line2D([], [], color="0.3", lw=0.6, ls=":", label="median over all runs"),
+    curves = [
+        *axes[0].get_legend_handles_labels()[0],
+        Line2D([], [], color="0.3", lw=0.9, label="mean of stable runs"),
+        Line2D([], [], color="0.3", lw=0.6, ls=":", label="median of all"),
     ]
-    axes[0].legend(handles=kinds, loc="upper right")
+    figure.legend(handles=curves, loc="outside lower center", ncols=7)
     return figure
 
 
@@ -312,11 +314,13 @@ def _maps(
     for (name, array), line in zip(rows.items(), axes, strict=True):
         line[0].set_ylabel(f"{name}\nclipping constant $c$")
         for panel, (exponent, sample_size) in zip(line, columns, strict=True):
-            values = array.sel(exponent=exponent, sample_size=sample_size).clip(max=norm.vmax)
-            values = values.transpose("clip_constant", "initial_rate")
+            here = array.sel(exponent=exponent, sample_size=sample_size).clip(max=norm.vmax)
+            values = here.transpose("clip_constant", "initial_rate").values
             axes_values = about.initial_rate.values, about["clip_constant"].values
-            drawn = heat_map(panel, *axes_values, values.values, norm=norm)
+            drawn = heat_map(panel, *axes_values, values, norm=norm)
             _reference_lines(panel, about.attrs["dimension"] / float(sample_size))
+            row, column = np.unravel_index(values.argmin(), values.shape)
+            panel.plot(axes_values[0][column], axes_values[1][row], "*", color="white", ms=6, mew=0)
     for (exponent, sample_size), top, bottom in zip(columns, *axes, strict=True):
         gamma = about.attrs["dimension"] / float(sample_size)
         top.set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, SKY, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, RED, SKY, panels, ticks
 from reproduction.engine.recipe import Axes, Dataset, Figure
 
 HEIGHT = 2.6  # inches
@@ -36,13 +36,11 @@ def fig1(simulation: Dataset) -> Figure:
     label = r"DP-GD, to $\theta^*$"
     panel.plot(dimensions, simulation.private_error, color=RED, ls=":", lw=0.9, label=label)
     panel.set(
-        xscale="log",
         xlabel="features $p$, with $n = 100\\,p$",
         ylabel=r"$\ell_2$ error",
         ylim=(0, 1.3),
     )
-    panel.set_xticks(dimensions, [f"{value:g}" for value in dimensions])
-    panel.minorticks_off()
+    ticks(panel, dimensions)
     panel.legend(loc="upper left", ncols=2, columnspacing=1.0)
     return figure
 
@@ -157,7 +155,7 @@ def fig8(ten: Dataset, ten_law: Dataset, hundred: Dataset, hundred_law: Dataset)
     cases = ((10, ten, ten_law), (100, hundred, hundred_law))
     for panel, (dimension, simulation, theory) in zip(axes, cases, strict=True):
         _errors(panel, simulation, theory, ((RED, "o"), (ORANGE, "s")))
-        panel.legend(loc="lower left")
+        panel.legend(loc="lower left", fontsize=6)
         panel.set_title(f"$p = {dimension}$, {simulation.sizes['trial']} trials")
         steps = int(theory.steps[0])
         crossings = [
@@ -208,8 +206,8 @@ def _points(panel: Axes, dataset: Dataset, name: str, **style: Any) -> None:
 def _errors(
     panel: Axes, simulation: Dataset, theory: Dataset, styles: tuple[tuple[str, str], ...]
 ) -> None:
-    """Simulated points and exact lines: sampling, and privacy for each number of steps."""
-    panel.plot([], [], color="0.4", lw=0.9, label="exact, without clipping")
+    """Simulated means and exact root mean squares: sampling, and privacy by number of steps."""
+    panel.plot([], [], color="0.4", lw=0.9, label="root mean square, exact")
     for (colour, marker), steps in zip(styles, simulation.steps.values, strict=False):
         label = rf"privacy $\|\theta_T - \hat\theta\|$, $T = {steps}$"
         at = simulation.sel(steps=steps)
@@ -260,7 +258,5 @@ def _constructions(panel: Axes, intervals: Dataset, simulated: str, exact: str) 
         )
         panel.plot(gradients, expected, color=colour, lw=0.9)
     panel.plot([], [], color="0.4", lw=0.9, label="exact, without clipping")
-    panel.set(xscale="log", xlabel="total number of gradients $N$")
-    ticks = intervals.gradients.values
-    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    panel.minorticks_off()
+    panel.set(xlabel="total number of gradients $N$")
+    ticks(panel, intervals.gradients.values)

@@ -95,28 +95,30 @@ def fig2(
 
 
 def fig3(theory: Dataset) -> Figure:
-    """Bound for strongly convex functions over the condition number."""
-    figure, axes = panels(1, theory.sizes["step_size"], height=2.7, squeeze=False)
+    """Bound for strongly convex functions over the condition number, one column each reading."""
+    rows = theory.sizes["step_size"]
+    figure, axes = panels(rows, 3, height=1.9, sharex=True, sharey="row", squeeze=False)
     # The curve below is the wider one, so that both are seen where they coincide.
     algorithms = {
         "dp_sgd": ("DP-SGD", RED, 1.2),
         "dp_ftrl": (r"$\nu$-DP-FTRL", BLUE, 2.0),
         "optimised": ("Optimised", GREEN, 0.8),
     }
-    for panel, step in zip(axes[0], theory.step_size.values, strict=True):
-        for name, (label, colour, width) in algorithms.items():
-            at, kappa = theory.sel(algorithm=name, step_size=step), theory.condition_number
-            sound, printed = (at.sel(multiplier=which) for which in ("sound", "printed"))
-            panel.plot(kappa, sound.bound, color=colour, lw=width, label=label)
-            panel.plot(kappa, printed.bound, color=colour, lw=width, ls="--")
-            panel.plot(kappa, sound.quadratic_envelope, color=colour, ls=":", lw=0.6 * width)
-        panel.set(xscale="log", yscale="log", xlabel=r"condition number $\kappa$")
-        panel.set_title(rf"$\eta = {step:g}/L$")
-    axes[0, 0].set_ylabel("bound on the excess risk")
-    for line, label in (("--", "printed multipliers"), (":", "least bound, from quadratics")):
-        axes[0, 0].plot([], [], color=BLACK, ls=line, lw=0.9, label=label)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, columnspacing=1.5)
+    printed, sound = (theory.sel(multiplier=which) for which in ("printed", "sound"))
+    readings = {
+        "multipliers as printed": printed.bound,
+        "multipliers that hold": sound.bound,
+        "least bound, from quadratics": sound.quadratic_envelope,
+    }
+    for row, step in zip(axes, theory.step_size.values, strict=True):
+        for panel, (reading, bound) in zip(row, readings.items(), strict=True):
+            for name, (label, colour, width) in algorithms.items():
+                at = bound.sel(algorithm=name, step_size=step)
+                panel.loglog(theory.condition_number, at, color=colour, lw=width, label=label)
+            panel.set(xlabel=r"condition number $\kappa$", title=reading)
+            panel.label_outer()
+        row[0].set_ylabel(f"bound on the risk,\n$\\eta = {step:g}/L$")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -150,7 +152,7 @@ def fig4_accuracy(simulation: Dataset) -> Figure:
             panel.axvline(between - 0.5, color=BLACK, lw=0.3)
         noiseless = 100 * float(at.noiseless_accuracy)
         panel.axhline(noiseless, color=BLACK, ls=":", lw=0.8, label="without noise")
-        title = f"{simulation.attrs['images']}, {FEATURES[str(name)]}"
+        title = f"{simulation.attrs['images']}\n{FEATURES[str(name)]}"
         panel.set(xlabel=r"privacy budget $\varepsilon$", title=title)
         panel.set_xticks(places, [f"{epsilon:g}" for epsilon in simulation.epsilon.values])
     axes[0, 0].set_ylabel("test accuracy (%)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, numbers, panels
 from reproduction.engine.recipe import Axes, Dataset, Figure
 
 NO_GUARANTEE = "Not a guarantee: an approximation by a conjecture, over observed pairs."
@@ -142,7 +142,7 @@ def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
                 panel.plot(steps, curve, line, color=colour)
                 if line == "-":
                     place = (1.15 * steps[-1], float(curve[-1]))
-                    panel.text(*place, f"$c = {clip_norm:g}$", color=colour, va="center")
+                    panel.text(*place, f"$c = {clip_norm:g}$", color=colour, va="center", size=6)
         panel.plot([], [], line, color="0.4", label=name)
     noisiest = losses.loss.isel(gradient_noise_std=-1)
     selections = {
@@ -191,12 +191,8 @@ def concentration(theory: Dataset, simulation: Dataset) -> Figure:
         panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
         panel.set(xscale="log", yscale="log", xlabel="dimension $d$", title=title)
         panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
-        low, high = panel.get_ylim()
-        # A range of about a decade holds one power of ten.
-        marks = [m * 10.0**power for power in range(-9, 3) for m in (1, 2, 5)]
-        shown = [mark for mark in marks if low < mark < high]
-        panel.set_yticks(shown, [f"{mark:g}" for mark in shown])
         panel.minorticks_off()
+        numbers(panel.yaxis)
         panel.legend(loc="upper right")
     axes[0].set_ylabel("largest distance to the theory")
     return figure

@@ -298,7 +298,7 @@ class DrawnStart(HomogenisedSGD):
         return np.asarray(super().variance(time) + np.exp(-2.0 * self._exponent(time)))
 
     def _exponent(self, time: ArrayLike) -> NDArray[np.float64]:
-        integral = self.schedule.integral(self._checked(time))
+        integral = self.schedule.integral(self.checked(time))
         return np.asarray(integral[..., None] * self.problem.curvatures)
 
 

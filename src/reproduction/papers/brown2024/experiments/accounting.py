@@ -144,13 +144,13 @@ summarise = stage(AXES, extremes)
 def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) -> float:
     """Budget of some gradients at the noise with which those of T steps cost rho."""
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-    from privreg.privacy.budget import compose, gaussian_budget
+    from privreg.privacy.budget import gaussian_budget
 
     noise = full_batch_noise_std(
         clip_norm=parameters.clip_norm, rho=rho, sample_size=parameters.sample_size, gradients=steps
     )
     each = gaussian_budget(sensitivity=parameters.sensitivity, noise_std=noise)
-    return float(compose(np.full(gradients, each)))
+    return float(np.sum(np.full(gradients, each)))
 
 
 def _pair(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
