@@ -25,7 +25,7 @@ import privreg
 # %%
 problem = privreg.Problem(10_000, np.ones(4), signal=1.0, label_noise_std=1.0)
 epsilons = [0.1, 0.2, 0.5, 1.0, 2.0, 4.0]
-methods = ["huber", "full_batch", "adassp"]
+methods = ["least_squares", "huber", "adassp"]
 plans = [
     privreg.plan_run(problem, privreg.Budget.approximate(epsilon, 1e-6), methods=methods)
     for epsilon in epsilons
@@ -86,5 +86,5 @@ panels[0].set_ylabel("coefficient, 95 % interval")
 figure.tight_layout()
 
 # %% [markdown]
-# [Your own table](your-own-table.md) goes on from here: CSV and Parquet files, persons with several
-# rows, categories, and the command line.
+# [Your own table](../your-own-table/) goes on from here: CSV and Parquet files, persons with
+# several rows, categories, and the command line.

@@ -1,4 +1,4 @@
-"""The ledgers as Markdown: the site's page of results and the README's counts.
+"""The ledgers as Markdown: the site's pages of results and coverage, and the README's counts.
 
 They are written from the ledgers alone, with the verdicts that they expect: the gate fails a run
 that finds others. The site puts the pictures of a build in the place of the words.
@@ -7,89 +7,88 @@ that finds others. The site puts the pictures of a build in the place of the wor
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from reproduction.engine.ledger import Ledger, Statement
-from reproduction.engine.verdicts import KINDS, SEVERITIES, STATEMENT_VERDICTS
+from reproduction.engine.ledger import Item, Ledger, Statement
+from reproduction.engine.page import MEANINGS, ORDER, SEVERITY_MEANINGS, places
+from reproduction.engine.registry import citation
+from reproduction.engine.verdicts import KINDS
 
 # A figure on a page: its paper and name, its caption, and what is seen.
 FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
 
 
-def render(
-    ledgers: Sequence[Ledger],
-    *,
-    titles: Mapping[str, str],
-    drawings: Mapping[str, Mapping[str, Any]],
-) -> str:
-    """The page of results, with titles by citation key and drawings by key and name."""
+def overview(ledgers: Sequence[Ledger]) -> str:
+    """The site's first page of results."""
+    return _written("results.md", ledgers=ledgers, counts=counts_table(ledgers))
+
+
+def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
+    """A paper's results: counts, what does not hold as printed, findings, figures by name."""
+    found = _statements(ledger)
+    by_kind = {kind: [each for each in found if each.kind == kind] for kind in KINDS}
+    counts = _counts_by("kind", by_kind | {"all": found})
+    return _written("paper.md", ledger=ledger, counts=counts, drawings=drawings)
+
+
+def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
+    """A paper's entries by place and by topic, then what none of them judges as it is stated."""
+    index: dict[str, dict[str, list[Any]]] = {word: {} for word in ORDER}
+    named: list[tuple[str, Any]] = [(each.where, each) for each in _statements(ledger)]
+    named += [("; ".join(each.places), each) for each in ledger.findings.values()]
+    for where, each in named:
+        for place in places(where):
+            if (word := place.partition(" ")[0]) in index:
+                index[word].setdefault(place, []).append(each)
+    index = {word: dict(sorted(found.items(), key=_padded)) for word, found in index.items()}
+    return _written("coverage.md", ledger=ledger, index=index, items=items)
+
+
+def _padded(place: tuple[str, Any]) -> str:
+    """Sorts 2 before 10, and both before A."""
+    return re.sub(r"\d+", lambda found: found[0].zfill(9), place[0])
+
+
+def counts_table(ledgers: Sequence[Ledger]) -> str:
+    """Statements of each paper by verdict, as a Markdown table for the README."""
+    found = {f"[{each.paper}](config/claims/{each.paper})": _statements(each) for each in ledgers}
+    return _counts_by("paper", found)
+
+
+def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
+    """A page with pictures from a folder in place of the words that say what is seen on them."""
+    picture = rf"![\3]({folder}/\1.png)\n\n**\1.** \2"
+    return FIGURE.sub(lambda found: found.expand(picture) if found[1] in drawn else found[0], text)
+
+
+def _written(template: str, **given: Any) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["plain"] = _plain
-    text = environment.get_template("results.md").render(
-        ledgers=ledgers,
-        titles=titles,
-        drawings=drawings,
-        counts=counts_table(ledgers),
-        kinds=_kinds_table(ledgers),
-        severities=SEVERITIES,
-    )
-    return f"{text.rstrip()}\n"
-
-
-def counts_table(ledgers: Sequence[Ledger]) -> str:
-    """Statements by verdict, cross-checks and findings of each paper, as a Markdown table."""
-    rows = [["paper", *STATEMENT_VERDICTS, "findings", "cross-checks passed"]]
-    for ledger in ledgers:
-        statements: Counter[str] = Counter(entry.expect for entry in _statements(ledger))
-        checks = [each for each in ledger.entries.values() if not isinstance(each, Statement)]
-        passed = sum(check.expect == "passed" for check in checks)
-        counts = [*(statements[name] for name in STATEMENT_VERDICTS), len(ledger.findings)]
-        rows.append([ledger.paper, *map(str, counts), f"{passed} of {len(checks)}"])
-    return _table(rows)
-
-
-def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
-    """A page with pictures from a folder in place of the words that say what is seen on them."""
-
-    def picture(found: re.Match[str]) -> str:
-        name, caption, seen = found.groups()
-        if name not in drawn:
-            return found[0]
-        return f"![{seen}]({folder}/{name}.png)\n\n**{name}.** {caption}"
-
-    return FIGURE.sub(picture, text)
+    environment.filters |= {"plain": _plain, "statements": _statements, "citation": citation}
+    environment.filters["slips"] = lambda ledger: [*ledger.findings.values()]
+    environment.globals |= {"meanings": MEANINGS, "severities": SEVERITY_MEANINGS}
+    return f"{environment.get_template(template).render(given).rstrip()}\n"
 
 
 def _statements(ledger: Ledger) -> list[Statement]:
     return [entry for entry in ledger.entries.values() if isinstance(entry, Statement)]
 
 
-def _kinds_table(ledgers: Sequence[Ledger]) -> str:
-    rows = [["paper", *KINDS]]
-    for ledger in ledgers:
-        if found := _statements(ledger):
-            of_kind = {
-                kind: [entry.expect == "reproduced" for entry in found if entry.kind == kind]
-                for kind in KINDS
-            }
-            cells = [f"{sum(each)} of {len(each)}" if each else "–" for each in of_kind.values()]
-            rows.append([ledger.paper, *cells])
-    return _table(rows)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, "|---" + "|---:" * (len(rows[0]) - 1) + "|", *body])
+def _counts_by(what: str, found: Mapping[str, Sequence[Statement]]) -> str:
+    rows = [f"| {what} | reproduced | contradicted | other |", "|---|---:|---:|---:|"]
+    for name, statements in ((name, each) for name, each in found.items() if each):
+        verdicts = [each.expect for each in statements]
+        good, bad = verdicts.count("reproduced"), verdicts.count("contradicted")
+        rows.append(f"| {name} | {good} | {bad} | {len(verdicts) - good - bad} |")
+    return "\n".join(rows)
 
 
 def _plain(text: str) -> str:

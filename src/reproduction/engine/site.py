@@ -5,45 +5,42 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from privreg.data import NAMES
-from reproduction.engine.config import read_configuration
-from reproduction.engine.ledger import read_ledger
+from reproduction.engine.config import Experiment, read_configuration
 from reproduction.engine.recipe import Variables, structure
-from reproduction.engine.registry import STAGE_OF, Recipe, citation
+from reproduction.engine.registry import STAGE_OF, Recipe
 
 FORMULA = re.compile(r"^\.\. math::(.*)\n+((?: {4}.*\n?|\n)*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
 HEADING = re.compile(r"^([A-Z][\w ]+)\n-{3,}\n", re.MULTILINE)
 # What readers of numpydoc know; all else belongs to the text that comes before.
 SECTIONS = {"Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Examples"}
-ABOUT = """The variables of each artifact and their coordinates. A
-name in the last column is the variable that holds the standard error. Experiments of the same
-variables share a table. The shards of a simulation, `<experiment>/<shard>.nc`, hold what its trials
-found before they are summarised."""
+ABOUT = """Variables and coordinates of each artifact; the last column names the standard error.
+Experiments of the same variables share a table. A shard of a simulation,
+`<experiment>/<shard>.nc`, holds the results of its trials before they are summarised."""
+DATA = """Real tables that experiments use; all other data are synthetic. A file is taken from the
+folder that `PRIVREG_DATA` names or from a mirror ([configuration](configuration.md)), and only if
+it has this SHA-256; in text files, line ends do not count. Without it, a [bundled
+table](workflow.md#data) stands in."""
+TYPES = {"number": "number", "integer": "whole number", "null": "nothing", "string": "text"}
+TYPES |= {"boolean": "true or false", "object": "mapping"}
+LIMITS = {"minimum": "from", "exclusiveMinimum": "above"}
+LIMITS |= {"maximum": "to", "exclusiveMaximum": "below"}
 HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|---|---|"
-
-
-def coverage_page(paper: str, config: Path = Path("config")) -> str:
-    """What of a paper is judged, with the verdicts that its ledger expects, as Markdown."""
-    from reproduction.engine.ledger import load_coverage, render_coverage
-
-    ledger = read_ledger(config / "claims" / paper, paper)
-    items = load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
-    return render_coverage(items, ledger, title=citation(paper).title)
 
 
 def parameters_page(config: Path = Path("config")) -> str:
     """Every experiment with its parameters: meaning, what is accepted, value; as Markdown."""
     parts = [
         "# Parameters of the experiments",
-        "What stands under `experiments.<name>.parameters` of each paper and of the studies. "
-        "[Configuration](configuration.md) says how to change it.",
+        "Keys of `experiments.<name>.parameters`. [Configuration](configuration.md) says how to "
+        "change them.",
     ]
     for key, block in read_configuration(config).blocks.items():
         parts.append(f"## {key}")
@@ -66,44 +63,37 @@ def parameters_page(config: Path = Path("config")) -> str:
 
 def variables_page(config: Path = Path("config")) -> str:
     """The variables of each kind of Dataset as Markdown, without a run."""
-    parts = ["# The Datasets", ABOUT, "## data", "### `data/<table>.nc`", _table(*_tabular())]
+    parts = ["# The Datasets", ABOUT, "## data", "### `data/<table>.nc`", _table(_tabular())]
     for kind in STAGE_OF:
-        parts.append(f"## {kind}")
         tables: dict[tuple[str, str], list[str]] = {}
-        for paper, name, found in _declared(kind, config):
-            tables.setdefault((paper, found), []).append(name)
-        for (paper, table), names in tables.items():
-            listed = ", ".join(f"`{kind}/{paper}/{name}.nc`" for name in names)
-            parts += [f"### {listed}", table]
+        for paper, name, about in _experiments(config):
+            recipe = Recipe(paper, about.recipe or name)
+            if recipe.has(STAGE_OF[kind]):
+                found = structure(recipe.maker(kind))
+                table = _table(found.coordinates | found.variables) if found else "Not declared."
+                tables.setdefault((paper, table), []).append(f"`{kind}/{paper}/{name}.nc`")
+        parts.append(f"## {kind}")
+        for (_, table), names in tables.items():
+            parts += [f"### {', '.join(names)}", table]
     return "\n\n".join(parts) + "\n"
 
 
-def _declared(kind: str, config: Path) -> Iterator[tuple[str, str, str]]:
-    """Paper, experiment and table of each artifact of a kind."""
-    for paper, block in read_configuration(config).blocks.items():
-        for name, experiment in block.experiments.items():
-            recipe = Recipe(paper, experiment.recipe or name)
-            if recipe.has(STAGE_OF[kind]):
-                found = structure(recipe.maker(kind))
-                table = _table(found.coordinates, found.variables) if found else "Not declared."
-                yield paper, name, table
+def _experiments(config: Path) -> list[tuple[str, str, Experiment]]:
+    blocks = read_configuration(config).blocks.items()
+    return [(key, *each) for key, block in blocks for each in block.experiments.items()]
 
 
-def _tabular() -> tuple[Variables, Variables]:
+def _tabular() -> Variables:
     """Coordinates and variables of a prepared table."""
     from privreg.data import stand_ins
     from reproduction.engine.artifacts import to_dataset
 
     table = to_dataset(stand_ins.diabetes("its rows are not looked at"))
-    coords, held = (
-        {str(name): (each.dims, (), each.attrs) for name, each in listed.items()}
-        for listed in (table.coords, table.data_vars)
-    )
-    return coords, held
+    every = {**table.coords, **table.data_vars}.items()
+    return {str(name): (each.dims, (), each.attrs) for name, each in every}
 
 
-def _table(coordinates: Variables, held: Variables) -> str:
-    every: Mapping[str, tuple] = {**coordinates, **held}
+def _table(every: Variables) -> str:
     errors = {about.get("ancillary_variables") for _, _, about in every.values()}
     rows = ["| variable | dimensions | what it is | error |", "|---|---|---|---|"]
     for name, (dims, _, about) in every.items():
@@ -118,21 +108,22 @@ def _table(coordinates: Variables, held: Variables) -> str:
     return "\n".join(rows)
 
 
-def data_page() -> str:
-    """Every data set: what it is, its rows, and the version of each file as its SHA-256."""
-    parts = [
-        "# Data sets",
-        "A file is taken from the folder that `PRIVREG_DATA` names or from a mirror "
-        "([configuration](configuration.md)), and only if it has this SHA-256. A file of text is "
-        "compared with its line ends made alike.",
-    ]
-    for name in NAMES:
-        source = import_module(f"privreg.data.{name}")
+def data_page(config: Path = Path("config")) -> str:
+    """Every data set: what it is, who uses it, and the version of each file as its SHA-256."""
+    parts = ["# Data sets", DATA]
+    for data in NAMES:
+        source = import_module(f"privreg.data.{data}")
         train, test = source.ROWS
+        used = [
+            f"`{paper}/{name}`"
+            for paper, name, about in _experiments(config)
+            if about.parameters.get("dataset") == data
+        ]
         rows = [f"| `{file.path}` | `{file.sha256}` |" for file in source.FILES]
         parts += [
-            f"## {name}",
-            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing.",
+            f"## {data}",
+            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing. "
+            f"Used by {', '.join(used) or 'no experiment as configured'}.",
             "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
         ]
     return "\n\n".join(parts) + "\n"
@@ -154,18 +145,13 @@ def reference_page(names: str) -> str:
     parts += ["## Modules", "Their functions have short names, so that they are shown as they are."]
     for found in modules.values():
         if not hasattr(found, "__path__"):
-            members = ", ".join(_own_names(found))
-            parts.append(f"::: {found.__name__}\n    options: {{members: [{members}]}}")
+            own = [
+                name
+                for name, value in vars(found).items()
+                if name[0] != "_" and getattr(value, "__module__", None) == found.__name__
+            ]
+            parts.append(f"::: {found.__name__}\n    options: {{members: [{', '.join(own)}]}}")
     return "\n\n".join(parts) + "\n"
-
-
-def _own_names(module: ModuleType) -> list[str]:
-    """Public functions and classes that a module defines, in the order of its file."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if name[0] != "_" and getattr(value, "__module__", None) == module.__name__
-    ]
 
 
 def as_markdown(docstring: str) -> str:
@@ -194,22 +180,11 @@ def _accepted(about: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return ", ".join(map(str, about["enum"]))
     if "const" in about:
         return str(about["const"])
-    kind = {"number": "number", "integer": "whole number", "null": "nothing", "string": "text"}
-    kind |= {"boolean": "true or false", "object": "mapping"}
     if about.get("type") == "array":
         items = _accepted(about.get("items", {}), schema)
         return f"list of: {items}" if items else "list"
-    limits = [
-        f"{words} {about[key]:g}"
-        for key, words in (
-            ("minimum", "from"),
-            ("exclusiveMinimum", "above"),
-            ("maximum", "to"),
-            ("exclusiveMaximum", "below"),
-        )
-        if key in about
-    ]
-    return " ".join([kind.get(about.get("type", ""), ""), *limits]).strip()
+    limits = [f"{words} {about[key]:g}" for key, words in LIMITS.items() if key in about]
+    return " ".join([TYPES.get(about.get("type", ""), ""), *limits]).strip()
 
 
 def _resolved(about: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,9 +15,9 @@ from reproduction.engine.ledger import (
     load_coverage,
     parse_topic,
     read_ledger,
-    render_coverage,
 )
 from reproduction.engine.parameters import ConfigError
+from reproduction.engine.results_docs import coverage_page
 
 from .book import topics
 
@@ -118,14 +118,16 @@ def listed(tmp_path: Path, *items: dict[str, Any]) -> str:
         yaml.safe_dump([{"item": "Lemma 3", "says": "A curve."} | each for each in items])
     )
     ledger = Ledger("bombari2025", (parse_topic(topics(), "theorem-1", "x"),))
-    return render_coverage(load_coverage(path, ledger), ledger, title="T")
+    return coverage_page(ledger, load_coverage(path, ledger))
 
 
 def test_coverage_is_by_place_and_says_what_is_left_out(tmp_path: Path) -> None:
     text = listed(tmp_path, {"reason": "No numbers."}, {"item": "Lemma 4", "entries": ["route"]})
-    assert "| Theorem 1 | `holds` (reproduced), `printed-wrong` (contradicted)," in text
-    assert "| Lemma 3 | A curve. | No numbers. |" in text
-    assert "| Lemma 4 | A curve. | `route` (passed) |" in text
+    judged = "[holds](#holds) reproduced<br>[printed-wrong](#printed-wrong) contradicted<br>"
+    assert f"| Theorem&nbsp;1 | {judged}" in text
+    assert "| Equation&nbsp;(1) | [slip](../results/bombari2025.md#slip) constant |" in text
+    assert re.search(r"\| Lemma 3 \| A curve. \| +No numbers. \|", text)
+    assert "| Lemma 4 | A curve. | [route](#route) passed" in text
 
 
 @pytest.mark.parametrize(

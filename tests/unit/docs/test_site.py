@@ -6,14 +6,11 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import privreg
 from privreg.data import NAMES, california_housing
-from reproduction.engine.registry import Recipe, known_keys, known_papers, recipes
+from reproduction.engine.registry import Recipe, known_keys, recipes
 from reproduction.engine.site import (
     as_markdown,
-    coverage_page,
     data_page,
     parameters_page,
     reference_page,
@@ -54,11 +51,6 @@ def test_every_parameter_has_a_meaning_and_limits():
     assert not [name for name, meaning, accepted in rows if not (meaning and accepted)]
 
 
-@pytest.mark.parametrize("paper", known_papers())
-def test_coverage_is_a_page(paper):
-    assert coverage_page(paper, ROOT / "config").startswith(f"# Coverage of {paper}\n")
-
-
 def test_docstrings_become_markdown():
     text = (
         "A sum.\n\n.. math:: a + b\n\nOf :math:`a`.\n\n.. math::\n    c\n    d\n\n"
@@ -74,3 +66,4 @@ def test_each_file_of_a_data_set_has_its_digest():
     page = data_page()
     assert f"`california_housing/cal_housing.data` | `{california_housing.FILES[0].sha256}`" in page
     assert page.count("\n## ") == len(NAMES)
+    assert "Used by `bombari2025/mnist_heat_maps`" in page
