@@ -58,8 +58,8 @@ COUNT_SHARE = 0.01
 LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
-    "inputs are functions of one record and of public values, which what a scaler learns from the "
-    "table is not"
+    "each input depends on its own record and public values alone; the output of a scaler fitted "
+    "to the table does not"
 )
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
@@ -451,7 +451,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
         self.warnings_ += filter(None, ["; ".join(doubts)])
         if seeded:
-            why = "since random_state is given, as bagging and AdaBoost do to all of their members"
+            why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
         every = self.release == "all"
         self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
@@ -672,7 +672,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ("Coefficients", str(len(names))),
             ("Epsilon", f"{privacy.epsilon():.4g} at delta {DELTA:g}"),
             ("Rho (zCDP)", f"{privacy.rho:.4g}"),
-            ("Neighbours", f"{relation.value}, of a {privacy.unit}"),
+            ("Neighbours", relation.value),
+            ("Unit", privacy.unit),
             *([("Noise", "seeded: not private")] if privacy.seeded else []),
         )
         notes = (
@@ -703,8 +704,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         means = self.intervals_at(X, level)
         if self.privacy_.unit == "person" or self.weight_bound_ is not None:
             raise ValueError(
-                "groups and sample_weight must not have been given: with either no law of a row's "
-                "residual itself is released"
+                "prediction_intervals is unavailable for fits with groups or sample_weight: no "
+                "row-level residual distribution was released"
             )
         frame = self._frame()
         found = self.settings_.new_observations(
@@ -734,7 +735,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
         """Coefficients with intervals of a level, and the privacy that was spent.
 
-        As text, or as a page of HTML, with the pictures of `plot` where Matplotlib is installed.
+        As text, or as a page of HTML with its date, and the pictures of `plot` where Matplotlib is
+        installed.
         """
         from privreg.estimators import report
 
@@ -758,17 +760,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         ]
         parts: list[Part] = [
             ("Coefficients", *found.table, list(found.notes)),
-            ("Predicted before the fit", None, [], self.outlook_.sentences),
+            ("Prediction before the fit", None, [], self.outlook_.sentences),
             *([] if self.quality_ is None else [report.quality_part(self.quality_)]),
             ("Privacy", None, [], guarantee),
-            ("Spent on", ("", "rho", "share"), spending, []),
-            ("Assumed", None, [], list(privacy.assumptions)),
-            ("Chosen without the data", None, [], chosen),
+            ("Budget by use", ("", "rho", "share"), spending, []),
+            ("Assumptions", None, [], list(privacy.assumptions)),
+            ("Settings, chosen without the data", None, [], chosen),
         ]
         if format == "text":
             return report.as_text(parts)
         bars = report.slope_bars(found.names, found.intervals, self.feature_bounds_)
-        return report.as_html(parts, report.drawn(bars, privacy.spending))
+        return report.as_html(parts, report.drawn(bars, privacy.spending), found.facts)
 
     def _rows(self, X: Any) -> FloatArray:
         options: Any = {"dtype": np.float64, "reset": False}
