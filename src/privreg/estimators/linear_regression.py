@@ -266,26 +266,27 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found.feature_bounds_ = declared("feature_bounds", found.feature_bounds, p, names)
         found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
-        rows, values = frame.rows(features), frame.labels(labels)
         samples: ArraySamples
-        columns, bounds = [*features.T, labels], [*found.feature_bounds_, found.label_bounds_]
+        bounded: list[Any] = [(features, found.feature_bounds_.T), (labels, found.label_bounds_)]
+        # Without a name for the mapped rows, which are copied: none is held twice.
         if found.weight_bound_ is None:
-            samples = ArraySamples(rows, values)
+            samples = ArraySamples(frame.rows(features), frame.labels(labels))
         else:
-            weights = _require_weights(sample_weight, len(values))
-            columns, bounds = [*columns, weights], [*bounds, (0.0, found.weight_bound_)]
+            weights = _finite_weights(sample_weight, len(labels))
+            bounded.append((weights, (0.0, found.weight_bound_)))
             roots = weight_roots(weights, found.weight_bound_)
-            samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
+            rows = frame.rows(features) * roots[:, None]
+            samples = WeightedSamples(rows, frame.labels(labels) * roots, roots)
         quality = None
         if share > 0:
-            names = [*found._names()[:p], "(label)", "(weight)"][: len(columns)]
+            names = [*found._names()[:p], "(label)", "(weight)"][: p + len(bounded) - 1]
             if len(set(names)) < len(names):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
-            outside: list[Any] = [
-                (own < low) | (own > high) for own, (low, high) in zip(columns, bounds, strict=True)
-            ]
+            # A row at a time, since columns lie across the table.
+            outside: Any = [(own < low) | (own > high) for own, (low, high) in bounded]
+            outside = np.column_stack(outside).T
             if persons is not None:
                 # A person is clipped where any row is.
                 outside = [np.bincount(persons.codes, each) for each in outside]
@@ -800,7 +801,7 @@ def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
         raise
 
 
-def _require_weights(sample_weight: Any, rows: int) -> FloatArray:
+def _finite_weights(sample_weight: Any, rows: int) -> FloatArray:
     """A finite weight of each row, whatever its sign; an error quotes none of them."""
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
     check = partial(check_array, sample_weight, input_name="sample_weight", **options)
