@@ -492,18 +492,20 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         require_budget(self._budget())
         require_flag("fit_intercept", self.fit_intercept)
-        require_choice("release", self.release, ("last", "all"))
-        require_choice("target", self.target, FIT_TARGETS)
-        if self.unit is not None:
-            person = require_choice("unit", self.unit, ("row", "person")) == "person"
-            if person and groups is None:
-                raise ValueError(
-                    "groups must be given with unit='person', got none: files have none, and "
-                    "cross-validation hands them over after sklearn.set_config("
-                    "enable_metadata_routing=True) and then set_fit_request(groups=True)"
-                )
-            if groups is not None and not person:
-                raise ValueError("groups must be None with unit='row'")
+        for name, value, choices in (
+            ("release", self.release, ("last", "all")),
+            ("target", self.target, FIT_TARGETS),
+            ("unit", "row" if self.unit is None else self.unit, ("row", "person")),
+        ):
+            require_choice(name, value, choices)
+        if self.unit == "person" and groups is None:
+            raise ValueError(
+                "groups must be given with unit='person', got none: files have none, and "
+                "cross-validation hands them over after sklearn.set_config("
+                "enable_metadata_routing=True) and then set_fit_request(groups=True)"
+            )
+        if self.unit == "row" and groups is not None:
+            raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
             require_instance("settings", self.settings, Method)  # type: ignore[type-abstract]
             self.settings.require_relation(self._budget())

@@ -347,7 +347,7 @@ def target_sentences(
         "Assumption: residuals too rare to see privately continue the visible tail, no heavier "
         "than a power law. A few records far beyond it are not allowed for.",
     ]
-    # The start clips the weighted residual, a robust fit of weighted rows the residual itself.
+    # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:
         test = robust_difference(fit)
         differs = "differs" if test.p_value < ALARM else "agrees"

@@ -95,12 +95,12 @@ def private_quality(
 
     Guarantee
     ---------
-    The shares are ρ-zCDP under the budget's relation. `counts` are each column's missing and
+    The shares are ρ-zCDP under the budget's relation. The counts c are each column's missing and
     clipped cells, or of arrays, which have no missing cells, the clipped ones alone; a record adds
     1 to at most one of a column's two. `columns` says which have bounds. `sample_size` is public or
-    was released before. Of m columns with bounds and c without, a record's counts have norm at most
-    √(m + c), which is Δ under add-remove. Two records differ most where one is incomplete in every
-    column and the other is clipped in all that have bounds: Δ = √(2m + c) under replace-one. So it
+    was released before. Of m columns with bounds and k without, a record's counts have norm at most
+    √(m + k), which is Δ under add-remove. Two records differ most where one is incomplete in every
+    column and the other is clipped in all that have bounds: Δ = √(2m + k) under replace-one. So it
     is under zero-out, where the blank record of a file is one that is incomplete in every column.
     Without missing cells a record's counts are m zeros and ones, whether it is a row or a person,
     so that two records, or one and none, differ by at most Δ = √m under every relation.
