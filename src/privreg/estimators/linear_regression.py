@@ -284,9 +284,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
-            # A row at a time, since columns lie across the table.
-            outside: Any = [(own < low) | (own > high) for own, (low, high) in bounded]
-            outside = np.column_stack(outside).T
+            # All columns at once, since a row's cells lie side by side.
+            beyond = [(own < low) | (own > high) for own, (low, high) in bounded]
+            outside: Any = np.column_stack(beyond).T
             if persons is not None:
                 # A person is clipped where any row is.
                 outside = [np.bincount(persons.codes, each) for each in outside]
@@ -664,14 +664,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         relation = privacy.budget.neighbours
         counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         weighted = "" if bound is None else "weighted "
+        size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
         facts = (
             ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
-            *(
-                []
-                if records is None
-                else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
-            ),
+            *size,
             ("Coefficients", str(len(names))),
             ("Epsilon", f"{privacy.epsilon():.4g} at delta {DELTA:g}"),
             ("Rho (zCDP)", f"{privacy.rho:.4g}"),
@@ -731,15 +728,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
         spending = self.privacy_.spending
-        axes = new_axes(len(bars), len(spending)) if axes is None else axes
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = new_axes(len(bars), len(spending), pyplot.figure)
         draw(bars, spending, axes)
         return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
         """Coefficients with intervals of a level, and the privacy that was spent.
 
-        As text, or as a page of HTML with its date, and the pictures of `plot` where Matplotlib is
-        installed.
+        As text, or as a dated page of HTML, with the pictures of `plot` if Matplotlib is there.
         """
         from privreg.estimators import report
 
@@ -755,11 +754,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
             f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
         ]
-        bounds = [self.label_bounds_, *self.feature_bounds_]
-        pairs = zip(["label", *found.names], bounds, strict=False)
+        bounds = zip(
+            ("label", *found.names), (self.label_bounds_, *self.feature_bounds_), strict=False
+        )
         chosen = [
             f"{settings.name.replace('_', ' ')}: {settings}",
-            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
+            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in bounds),
         ]
         parts: list[Part] = [
             ("Coefficients", *found.table, list(found.notes)),

@@ -122,16 +122,10 @@ def outlook(
         return _planned(sample_size, dimension, budget, intercept, target)
     if sample_size < 2:
         return Outlook(settings, ())
-    found = (
-        settings.predictions(
-            [settings],
-            problem_in_bounds(sample_size, dimension, share, intercept=intercept),
-            budget,
-            rows=ROWS,
-        )
-        for share in RANGE
-    )
-    return Outlook(settings, tuple(prediction for (prediction,) in found))
+    size = sample_size, dimension
+    problems = [problem_in_bounds(*size, share, intercept=intercept) for share in RANGE]
+    found = [settings.predictions([settings], each, budget, rows=ROWS)[0] for each in problems]
+    return Outlook(settings, tuple(found))
 
 
 @lru_cache(maxsize=256)

@@ -49,10 +49,9 @@ main{{max-width:56em;margin:auto;padding:1em;overflow-wrap:anywhere}}
 h1{{font-size:1.6em;margin:.5em 0}} h2{{font-size:1.15em;margin:1.6em 0 .5em}}
 dl{{display:grid;grid-template-columns:repeat(auto-fill,minmax(9em,1fr));gap:.8em;margin:0}}
 dt,thead{{color:var(--faint);font-size:.85em}} dd{{margin:0}} ul{{padding-left:1.2em}}
-th{{font-weight:normal;vertical-align:bottom}} thead{{overflow-wrap:normal}}
-tbody tr{{border-top:1px solid var(--line)}}
+th{{font-weight:normal;vertical-align:bottom}} tbody tr{{border-top:1px solid var(--line)}}
 tbody th{{position:sticky;left:0;background:var(--page);min-width:7em}}
-svg{{max-width:100%;height:auto}} svg text{{fill:currentColor}}
+thead{{overflow-wrap:normal}} svg{{max-width:100%;height:auto}} svg text{{fill:currentColor}}
 @media (max-width:40em){{td,thead th{{padding-left:.7em!important}} table{{font-size:.85em}}}}
 </style></head><body><main>
 <h1>{TITLE}</h1>
@@ -130,6 +129,8 @@ class Summary:
         """Head and rows of the printed table."""
         columns, level = self.columns, self.intervals.level
         head = ("", "estimate", "std. error", "by noise", "z", "P>|z|")
+        columns["share"] = self.intervals.privacy_share.tolist()
+        names = ("name", "estimate", "standard_error", "share", "z", "p_value", "lower", "upper")
         rows: list[tuple[str, ...]] = [
             (
                 name,
@@ -142,12 +143,7 @@ class Summary:
                 f"{upper:.5g}",
             )
             for name, estimate, error, share, z, p, lower, upper in zip(
-                columns["name"],
-                columns["estimate"],
-                columns["standard_error"],
-                self.intervals.privacy_share,
-                *(columns[name] for name in ("z", "p_value", "lower", "upper")),
-                strict=True,
+                *(columns[each] for each in names), strict=True
             )
         ]
         return (*head, f"[{(1 - level) / 2:.4g}", f"{(1 + level) / 2:.4g}]"), rows
@@ -216,9 +212,7 @@ def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
     try:
         from pandas import DataFrame
     except ImportError:
-        raise ImportError(
-            "a data frame needs pandas, which is not installed; `columns` has the same numbers"
-        ) from None
+        raise ImportError("to_frame needs pandas; `columns` has the same numbers") from None
     return DataFrame(columns, index=index)
 
 
@@ -238,8 +232,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[k]) for row in table) for k in range(len(head))]
     return [
         "  ".join(
-            [row[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            cell.rjust(widths[k]) if k else cell.ljust(widths[0]) for k, cell in enumerate(row)
         )
         for row in table
     ]
@@ -254,8 +247,8 @@ def html_list(sentences: Sequence[str]) -> str:
 def html_table(head: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
     """A table that scrolls by itself where the page is narrower."""
     cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head or ())
-    named = f"<thead><tr>{cells}</tr></thead>" if cells else ""
-    found = [f'<div style="overflow-x:auto"><table style="{TABLE}">{named}<tbody>']
+    found = [f'<div style="overflow-x:auto"><table style="{TABLE}">']
+    found.append(f"<thead><tr>{cells}</tr></thead><tbody>" if cells else "<tbody>")
     for row in rows:
         inside = "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in row[1:])
         name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
@@ -267,11 +260,8 @@ def as_text(parts: Sequence[Part]) -> str:
     """The parts one below the other."""
     lines: list[str] = []
     for title, head, rows, sentences in parts:
-        lines.extend([title, "-" * len(title)])
-        if head is not None:
-            lines.extend(text_table(head, rows))
-        lines.extend([f"- {printable(sentence)}" for sentence in sentences])
-        lines.append("")
+        lines += [title, "-" * len(title), *([] if head is None else text_table(head, rows))]
+        lines += [*(f"- {printable(sentence)}" for sentence in sentences), ""]
     return "\n".join(lines)
 
 
@@ -297,8 +287,7 @@ def quality_part(quality: TableQuality) -> Part:
             "Records with a missing, unreadable or undeclared value in a used column are "
             "incomplete and ignored."
         )
-    kinds = {"incomplete": quality.incomplete, "clipped": quality.clipped}
-    bought = {kind: shares for kind, shares in kinds.items() if shares}
+    bought = {kind: own for kind in ("incomplete", "clipped") if (own := getattr(quality, kind))}
     if not bought:
         return "Records", None, [], sentences
     sentences += [
@@ -453,12 +442,8 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     budget.set_xlabel("% of ρ")
 
 
-def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
-    if figure is None:
-        from matplotlib import pyplot
-
-        figure = pyplot.figure
+def new_axes(bars: int, spent: int, figure: Callable[..., Any]) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure."""
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
     found = figure(figsize=(6, sum(heights)), layout="constrained")
     return found.subplots(2, 1, height_ratios=heights)
