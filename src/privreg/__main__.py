@@ -13,7 +13,7 @@ def run() -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # A report with letters that a terminal does not have is paid for, too.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # NumPy's f2py cannot be imported where a shell's date is no number; nothing written has a date.
+    # NumPy's f2py cannot be imported where a shell's date is no number.
     os.environ.pop("SOURCE_DATE_EPOCH", None)
     # Nearly all that a start allocates are modules, which stay: to look for garbage among them
     # takes a third of it.

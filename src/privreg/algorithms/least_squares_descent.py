@@ -184,8 +184,8 @@ LONG = 4.0
 # Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
 TAIL_ASSUMPTION = (
-    "intervals take the tail of residuals times row lengths to go on as where the noise lets it "
-    "be seen, no heavier than a power law"
+    "products of residual and row length too rare to see privately continue the visible tail, no "
+    "heavier than a power law"
 )
 # Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of
 # the start. Of what a robust fit spends on the start. Of the rest: tail, curvature of short and of

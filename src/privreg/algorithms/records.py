@@ -73,10 +73,10 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
 Starts = NDArray[np.int64] | None
-# Numbers of a block whose whitened rows are at hand: few calls, and each block fits in a cache.
-NUMBERS_PER_BLOCK = 1 << 16
+# Numbers of a block in data sets up to so many bytes: few calls, and each block fits in a cache.
+NUMBERS_PER_BLOCK, BLOCKED_BYTES = 1 << 16, 1 << 27
 # Whitened rows beyond so many bytes are computed again in every pass.
-KEPT_BYTES = 1 << 27
+KEPT_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Records(Rebuilt):
         """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
         With a map W the part is given the white rows first; of data sets in memory those of the
-        last W are kept, up to 128 MB. Samples that come in parts are read and summed by several
+        last W are kept, up to 256 MB. Samples that come in parts are read and summed by several
         threads, or by the executor that they name; the parts' sums are added in order.
         """
         held, most, kept = self._rows, ROWS_PER_CHUNK, None
@@ -179,7 +179,7 @@ class Records(Rebuilt):
             return np.asarray(sum(sums, start=np.zeros(shape)))
         if held is not None and whitening is not None:
             kept = self._kept(held.features, whitening)
-            if kept is not None:
+            if held.features.nbytes <= BLOCKED_BYTES:
                 most = max(most, NUMBERS_PER_BLOCK // len(whitening))
         return self._sum(part, shape, whitening, most=most, kept=kept)
 

@@ -307,12 +307,8 @@ def table_columns(
             "feature_bounds must be a mapping from columns to (low, high) or to categories, "
             f"got {short(feature_bounds)}"
         )
-    wanted = [("feature_bounds: a name", name) for name in feature_bounds]
-    for what, name in [
-        ("label", label),
-        *wanted,
-        *([] if weight is None else [("weight", weight)]),
-    ]:
+    wanted = [("label", label), *(("feature_bounds: a name", name) for name in feature_bounds)]
+    for what, name in wanted + [("weight", weight)] * (weight is not None):
         require_column(what, name, available)
     if label in feature_bounds:
         raise ValueError(f"label must be none of the features, got {label!r}")

@@ -58,8 +58,8 @@ COUNT_SHARE = 0.01
 LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
-    "inputs are functions of one record and of public values, which what a scaler learns from the "
-    "table is not"
+    "each input depends on its own record and public values alone; the output of a scaler fitted "
+    "to the table does not"
 )
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
@@ -266,26 +266,27 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found.feature_bounds_ = declared("feature_bounds", found.feature_bounds, p, names)
         found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
-        rows, values = frame.rows(features), frame.labels(labels)
         samples: ArraySamples
-        columns, bounds = [*features.T, labels], [*found.feature_bounds_, found.label_bounds_]
+        bounded: list[Any] = [(features, found.feature_bounds_.T), (labels, found.label_bounds_)]
+        # Without a name for the mapped rows, which are copied: none is held twice.
         if found.weight_bound_ is None:
-            samples = ArraySamples(rows, values)
+            samples = ArraySamples(frame.rows(features), frame.labels(labels))
         else:
-            weights = _require_weights(sample_weight, len(values))
-            columns, bounds = [*columns, weights], [*bounds, (0.0, found.weight_bound_)]
+            weights = _finite_weights(sample_weight, len(labels))
+            bounded.append((weights, (0.0, found.weight_bound_)))
             roots = weight_roots(weights, found.weight_bound_)
-            samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
+            rows = frame.rows(features) * roots[:, None]
+            samples = WeightedSamples(rows, frame.labels(labels) * roots, roots)
         quality = None
         if share > 0:
-            names = [*found._names()[:p], "(label)", "(weight)"][: len(columns)]
+            names = [*found._names()[:p], "(label)", "(weight)"][: p + len(bounded) - 1]
             if len(set(names)) < len(names):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
-            outside: list[Any] = [
-                (own < low) | (own > high) for own, (low, high) in zip(columns, bounds, strict=True)
-            ]
+            # All columns at once, since a row's cells lie side by side.
+            beyond = [(own < low) | (own > high) for own, (low, high) in bounded]
+            outside: Any = np.column_stack(beyond).T
             if persons is not None:
                 # A person is clipped where any row is.
                 outside = [np.bincount(persons.codes, each) for each in outside]
@@ -451,7 +452,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
         self.warnings_ += filter(None, ["; ".join(doubts)])
         if seeded:
-            why = "since random_state is given, as bagging and AdaBoost do to all of their members"
+            why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
         every = self.release == "all"
         self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
@@ -491,18 +492,20 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         require_budget(self._budget())
         require_flag("fit_intercept", self.fit_intercept)
-        require_choice("release", self.release, ("last", "all"))
-        require_choice("target", self.target, FIT_TARGETS)
-        if self.unit is not None:
-            person = require_choice("unit", self.unit, ("row", "person")) == "person"
-            if person and groups is None:
-                raise ValueError(
-                    "groups must be given with unit='person', got none: files have none, and "
-                    "cross-validation hands them over after sklearn.set_config("
-                    "enable_metadata_routing=True) and then set_fit_request(groups=True)"
-                )
-            if groups is not None and not person:
-                raise ValueError("groups must be None with unit='row'")
+        for name, value, choices in (
+            ("release", self.release, ("last", "all")),
+            ("target", self.target, FIT_TARGETS),
+            ("unit", "row" if self.unit is None else self.unit, ("row", "person")),
+        ):
+            require_choice(name, value, choices)
+        if self.unit == "person" and groups is None:
+            raise ValueError(
+                "groups must be given with unit='person', got none: files have none, and "
+                "cross-validation hands them over after sklearn.set_config("
+                "enable_metadata_routing=True) and then set_fit_request(groups=True)"
+            )
+        if self.unit == "row" and groups is not None:
+            raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
             require_instance("settings", self.settings, Method)  # type: ignore[type-abstract]
             self.settings.require_relation(self._budget())
@@ -661,18 +664,16 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         relation = privacy.budget.neighbours
         counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         weighted = "" if bound is None else "weighted "
+        size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
         facts = (
             ("Method", weighted + self.settings_.name.replace("_", " ")),
             ("Target", target),
-            *(
-                []
-                if records is None
-                else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
-            ),
+            *size,
             ("Coefficients", str(len(names))),
             ("Epsilon", f"{privacy.epsilon():.4g} at delta {DELTA:g}"),
             ("Rho (zCDP)", f"{privacy.rho:.4g}"),
-            ("Neighbours", f"{relation.value}, of a {privacy.unit}"),
+            ("Neighbours", relation.value),
+            ("Unit", privacy.unit),
             *([("Noise", "seeded: not private")] if privacy.seeded else []),
         )
         notes = (
@@ -703,8 +704,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         means = self.intervals_at(X, level)
         if self.privacy_.unit == "person" or self.weight_bound_ is not None:
             raise ValueError(
-                "groups and sample_weight must not have been given: with either no law of a row's "
-                "residual itself is released"
+                "prediction_intervals is unavailable for fits with groups or sample_weight: no "
+                "row-level residual distribution was released"
             )
         frame = self._frame()
         found = self.settings_.new_observations(
@@ -727,14 +728,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
         spending = self.privacy_.spending
-        axes = new_axes(len(bars), len(spending)) if axes is None else axes
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = new_axes(len(bars), len(spending), pyplot.figure)
         draw(bars, spending, axes)
         return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
         """Coefficients with intervals of a level, and the privacy that was spent.
 
-        As text, or as a page of HTML, with the pictures of `plot` where Matplotlib is installed.
+        As text, or as a dated page of HTML, with the pictures of `plot` if Matplotlib is there.
         """
         from privreg.estimators import report
 
@@ -750,25 +754,26 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
             f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
         ]
-        bounds = [self.label_bounds_, *self.feature_bounds_]
-        pairs = zip(["label", *found.names], bounds, strict=False)
+        bounds = zip(
+            ("label", *found.names), (self.label_bounds_, *self.feature_bounds_), strict=False
+        )
         chosen = [
             f"{settings.name.replace('_', ' ')}: {settings}",
-            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs),
+            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in bounds),
         ]
         parts: list[Part] = [
             ("Coefficients", *found.table, list(found.notes)),
-            ("Predicted before the fit", None, [], self.outlook_.sentences),
+            ("Prediction before the fit", None, [], self.outlook_.sentences),
             *([] if self.quality_ is None else [report.quality_part(self.quality_)]),
             ("Privacy", None, [], guarantee),
-            ("Spent on", ("", "rho", "share"), spending, []),
-            ("Assumed", None, [], list(privacy.assumptions)),
-            ("Chosen without the data", None, [], chosen),
+            ("Budget by use", ("", "rho", "share"), spending, []),
+            ("Assumptions", None, [], list(privacy.assumptions)),
+            ("Settings, chosen without the data", None, [], chosen),
         ]
         if format == "text":
             return report.as_text(parts)
         bars = report.slope_bars(found.names, found.intervals, self.feature_bounds_)
-        return report.as_html(parts, report.drawn(bars, privacy.spending))
+        return report.as_html(parts, report.drawn(bars, privacy.spending), found.facts)
 
     def _rows(self, X: Any) -> FloatArray:
         options: Any = {"dtype": np.float64, "reset": False}
@@ -798,7 +803,7 @@ def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
         raise
 
 
-def _require_weights(sample_weight: Any, rows: int) -> FloatArray:
+def _finite_weights(sample_weight: Any, rows: int) -> FloatArray:
     """A finite weight of each row, whatever its sign; an error quotes none of them."""
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
     check = partial(check_array, sample_weight, input_name="sample_weight", **options)

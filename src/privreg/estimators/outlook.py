@@ -34,8 +34,8 @@ FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
 FEW = "there are no more records than coefficients"
 HOPELESS = (
-    "what was released does not tell the fit from noise, and it is likely worse than predicting "
-    "the mean: take more records, a larger budget, fewer features or narrower bounds"
+    "the released fit cannot be told from noise and is likely worse than predicting the mean: use "
+    "more records, a larger budget, fewer features or narrower bounds"
 )
 # Share of the labels' variance that is explained: where settings are compared, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
@@ -93,14 +93,14 @@ class Outlook:
         if not self.predictions:
             return []
         found = [
-            f"Where the features explain {share:.0%} of the labels' variance and bounds hold four "
-            f"standard deviations, the fit misses {missed:.2g} of what they explain; predicting "
-            "the mean misses all of it, 1."
+            f"If R² = {share:.2f}, sampling and privacy should cost {100 * missed:.2g} % of it."
             for share, missed in zip(RANGE, self.missed, strict=True)
             if np.isfinite(missed)
         ]
+        if found:
+            found += ["At 100 % the mean predicts as well. Assumed bounds: ±4 standard deviations."]
         doubts = {each.reason for each in self.predictions if not each.holds}
-        return [*found, *(f"Not to be relied on: {doubt}." for doubt in sorted(doubts))]
+        return [*found, *(f"Unreliable: {doubt}." for doubt in sorted(doubts))]
 
 
 def outlook(
@@ -122,16 +122,10 @@ def outlook(
         return _planned(sample_size, dimension, budget, intercept, target)
     if sample_size < 2:
         return Outlook(settings, ())
-    found = (
-        settings.predictions(
-            [settings],
-            problem_in_bounds(sample_size, dimension, share, intercept=intercept),
-            budget,
-            rows=ROWS,
-        )
-        for share in RANGE
-    )
-    return Outlook(settings, tuple(prediction for (prediction,) in found))
+    size = sample_size, dimension
+    problems = [problem_in_bounds(*size, share, intercept=intercept) for share in RANGE]
+    found = [settings.predictions([settings], each, budget, rows=ROWS)[0] for each in problems]
+    return Outlook(settings, tuple(found))
 
 
 @lru_cache(maxsize=256)
@@ -181,7 +175,7 @@ def advice(
         low, high = (low, middle) if worth(middle) else (middle, high)
     epsilon = larger(high).gaussian_epsilon(delta=1e-6)
     more = f"rho = {larger(high).rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6)"
-    return f"a fit that is predicted to be better takes {more}, or {fewer}"
+    return f"that takes {more}, or {fewer}"
 
 
 def hopeless(fit: Fitted, records: float) -> list[str]:

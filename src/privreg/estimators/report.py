@@ -6,8 +6,10 @@ import html
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from io import StringIO
 from math import isfinite
+from string import Template
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,37 +23,55 @@ from privreg.inference.least_squares_intervals import robust_difference, robust_
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.methods.method import Fitted, Method
 from privreg.privacy.budget import Budget
+from privreg.version import __version__
 
 FloatArray = NDArray[np.float64]
 WIDTH = 78
 # Title, head of a table, its rows, and sentences.
 Part = tuple[str, tuple[str, ...] | None, list[tuple[str, ...]], list[str]]
 TABLE = "border-collapse:collapse;margin:.5em 0;font-variant-numeric:tabular-nums"
-NUMBER = "text-align:right;padding-left:1.5em;white-space:nowrap"
-# A browser that is told no encoding takes one in which accents of column names are others.
-OPENING = (
-    '<!DOCTYPE html>\n<meta charset="utf-8">\n'
-    '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    "<title>Private linear regression</title>\n"
-    '<section class="privreg-report" style="font-family:system-ui,sans-serif;line-height:1.4;'
-    'max-width:60em;margin:1em auto;padding:0 1em">'
-)
-
-
+NUMBER = "text-align:right;padding-left:1.5em"
+CELL = f"{NUMBER};white-space:nowrap"
+TITLE = "Private linear regression"
+# Matplotlib writes black and white into its picture; a dark page shows its own colours instead.
+PAGE = Template(f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{TITLE}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+:root{{color-scheme:light dark;--page:#fff;--text:#1f2328;--faint:#59636e;--line:#d8dee4}}
+@media (prefers-color-scheme:dark){{
+  :root{{--page:#14181d;--text:#e3e7eb;--faint:#9aa5b1;--line:#38414b}}
+  [style*="stroke: #000000"]{{stroke:currentColor!important}}
+  [style*="#ffffff"]{{fill:var(--page)!important;stroke:none!important}}
+}}
+body{{margin:0;background:var(--page);color:var(--text);font:16px/1.5 system-ui,sans-serif}}
+main{{max-width:56em;margin:auto;padding:1em;overflow-wrap:anywhere}}
+h1{{font-size:1.6em;margin:.5em 0}} h2{{font-size:1.15em;margin:1.6em 0 .5em}}
+dl{{display:grid;grid-template-columns:repeat(auto-fill,minmax(9em,1fr));gap:.8em;margin:0}}
+dt,thead{{color:var(--faint);font-size:.85em}} dd{{margin:0}} ul{{padding-left:1.2em}}
+th{{font-weight:normal;vertical-align:bottom}} tbody tr{{border-top:1px solid var(--line)}}
+tbody th{{position:sticky;left:0;background:var(--page);min-width:7em}}
+thead{{overflow-wrap:normal}} svg{{max-width:100%;height:auto}} svg text{{fill:currentColor}}
+@media (max-width:40em){{td,thead th{{padding-left:.7em!important}} table{{font-size:.85em}}}}
+</style></head><body><main>
+<h1>{TITLE}</h1>
+<dl>$facts</dl>
+$parts
+</main></body></html>""")
 READING = (
-    "Std. error: of the private fit, sampling and private noise together; by noise: the share of "
-    "its square that private noise adds.",
-    "P>|z| inverts the intervals, which also allow for bias and for what noise hides of the "
-    "standard error: it can be larger than z alone would give.",
+    'Standard errors count sampling and private noise; "by noise" is the share of their square '
+    "that private noise adds.",
+    "P-values agree with the intervals, which also allow for bias and for noise in the standard "
+    "errors; they can be larger than z suggests.",
 )
-SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
-LEGEND = ("sampling", "private noise, and what else the interval allows for")
-CHANGE = "change of the label over the feature's declared bounds"
-# Level of the test whether a robust fit would tell another story.
+SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
+LEGEND = ("sampling alone", "whole interval")
+CHANGE = "change in the label across a feature's bounds"
+# Level of the test whether a robust fit differs.
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
 LEAST_GAIN = 4.0
-GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
+GIVEN_WEIGHTS = "Conditions on errors given the features must also hold given the weights."
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,8 @@ class Summary:
         """Head and rows of the printed table."""
         columns, level = self.columns, self.intervals.level
         head = ("", "estimate", "std. error", "by noise", "z", "P>|z|")
+        columns["share"] = self.intervals.privacy_share.tolist()
+        names = ("name", "estimate", "standard_error", "share", "z", "p_value", "lower", "upper")
         rows: list[tuple[str, ...]] = [
             (
                 name,
@@ -121,12 +143,7 @@ class Summary:
                 f"{upper:.5g}",
             )
             for name, estimate, error, share, z, p, lower, upper in zip(
-                columns["name"],
-                columns["estimate"],
-                columns["standard_error"],
-                self.intervals.privacy_share,
-                *(columns[name] for name in ("z", "p_value", "lower", "upper")),
-                strict=True,
+                *(columns[each] for each in names), strict=True
             )
         ]
         return (*head, f"[{(1 - level) / 2:.4g}", f"{(1 + level) / 2:.4g}]"), rows
@@ -139,7 +156,7 @@ class Summary:
     def __str__(self) -> str:
         table = text_table(*self.table)
         width = max(WIDTH, len(table[0]))
-        lines = ["Private linear regression".center(width).rstrip(), "=" * width]
+        lines = [TITLE.center(width).rstrip(), "=" * width]
         half = (len(self.facts) + 1) // 2
         sides = [*self.facts, *[("", "")] * (2 * half - len(self.facts))]
         for left, right in zip(sides[:half], sides[half:], strict=True):
@@ -195,9 +212,7 @@ def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
     try:
         from pandas import DataFrame
     except ImportError:
-        raise ImportError(
-            "a data frame needs pandas, which is not installed; `columns` has the same numbers"
-        ) from None
+        raise ImportError("to_frame needs pandas; `columns` has the same numbers") from None
     return DataFrame(columns, index=index)
 
 
@@ -217,8 +232,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[k]) for row in table) for k in range(len(head))]
     return [
         "  ".join(
-            [row[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            cell.rjust(widths[k]) if k else cell.ljust(widths[0]) for k, cell in enumerate(row)
         )
         for row in table
     ]
@@ -233,10 +247,10 @@ def html_list(sentences: Sequence[str]) -> str:
 def html_table(head: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
     """A table that scrolls by itself where the page is narrower."""
     cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head or ())
-    named = f"<thead><tr>{cells}</tr></thead>" if cells else ""
-    found = [f'<div style="overflow-x:auto"><table style="{TABLE}">{named}<tbody>']
+    found = [f'<div style="overflow-x:auto"><table style="{TABLE}">']
+    found.append(f"<thead><tr>{cells}</tr></thead><tbody>" if cells else "<tbody>")
     for row in rows:
-        inside = "".join(f'<td style="{NUMBER}">{escape(cell)}</td>' for cell in row[1:])
+        inside = "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in row[1:])
         name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
         found.append(f"<tr>{name}{inside}</tr>")
     return "\n".join([*found, "</tbody></table></div>"])
@@ -246,24 +260,23 @@ def as_text(parts: Sequence[Part]) -> str:
     """The parts one below the other."""
     lines: list[str] = []
     for title, head, rows, sentences in parts:
-        lines.extend([title, "-" * len(title)])
-        if head is not None:
-            lines.extend(text_table(head, rows))
-        lines.extend([f"- {printable(sentence)}" for sentence in sentences])
-        lines.append("")
+        lines += [title, "-" * len(title), *([] if head is None else text_table(head, rows))]
+        lines += [*(f"- {printable(sentence)}" for sentence in sentences), ""]
     return "\n".join(lines)
 
 
-def as_html(parts: Sequence[Part], picture: str) -> str:
-    """A page of its own, with the picture below the first table."""
-    found = [OPENING]
+def as_html(parts: Sequence[Part], picture: str, facts: Sequence[tuple[str, str]]) -> str:
+    """A page of its own, dated today, with the picture below the first table."""
+    facts = (("Date", date.today().isoformat()), ("Version", f"privreg {__version__}"), *facts)
+    listed = (f"<div><dt>{escape(k)}</dt><dd>{escape(value)}</dd></div>" for k, value in facts)
+    found = []
     for title, head, rows, sentences in parts:
-        found.append(f"<h3>{escape(title)}</h3>")
+        found.append(f"<h2>{escape(title)}</h2>")
         if head is not None:
             found += [html_table(head, rows), picture]
             picture = ""
         found.append(html_list(sentences))
-    return "\n".join(filter(None, [*found, "</section>"]))
+    return PAGE.substitute(facts="".join(listed), parts="\n".join(filter(None, found)))
 
 
 def quality_part(quality: TableQuality) -> Part:
@@ -271,16 +284,15 @@ def quality_part(quality: TableQuality) -> Part:
     sentences = []
     if quality.incomplete or not quality.clipped:
         sentences.append(
-            "A record with a missing, unreadable or undeclared value in a used column is "
-            "incomplete and counts as absent."
+            "Records with a missing, unreadable or undeclared value in a used column are "
+            "incomplete and ignored."
         )
-    kinds = {"incomplete": quality.incomplete, "clipped": quality.clipped}
-    bought = {kind: shares for kind, shares in kinds.items() if shares}
+    bought = {kind: own for kind in ("incomplete", "clipped") if (own := getattr(quality, kind))}
     if not bought:
         return "Records", None, [], sentences
     sentences += [
-        "A clipped number lies outside its bounds and counts as the nearer of them.",
-        "Shares are of all records, with the standard deviation of their noise.",
+        "Numbers outside their bounds are clipped to the nearer bound.",
+        "Shares are of all records, ± the standard deviation of their private noise.",
     ]
     rows = [
         (name, *(_share(each.get(name), quality.noise_std) for each in bought.values()))
@@ -305,40 +317,38 @@ def target_sentences(
     *,
     weighted: bool = False,
 ) -> list[str]:
-    """Target, clip and tail of a fit, and why intervals are infinite."""
+    """What a fit estimates, its clip and tail, and why intervals are infinite."""
+    same = "if errors are symmetric given the features or independent of them"
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
-    covered = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
+    covered = f"Intervals are for the {intervals.target} coefficients and count all noise."
     if isinstance(fit, HuberFit):
-        return [
-            "Target: a robust fit, the minimiser of a Huber loss. Its slopes are those of least "
-            "squares if errors are symmetric given the features, or independent of them.",
-            covered,
-        ]
+        robust = "Robust fit: the minimiser of a Huber loss, with the slopes of least squares"
+        return [f"{robust} {same}.", covered]
     if not isinstance(fit, LeastSquaresFit):
         return [covered]
     share = fit.tail.share_beyond(fit.tail_clip)
     found = [
-        "Target: least squares, the best linear prediction of the mean label.",
-        f"{covered} They allow for what the clip may leave out.",
-        f"The clip touches about {100 * share:.2g} % of the records, by their private histogram.",
-        "Assumed of the tail that noise hides: it goes on as where it is seen, no heavier than a "
-        "power law. A few records far beyond it are not counted.",
+        "Least squares: the best linear prediction of the mean label.",
+        f"{covered} They allow for bias from clipping.",
+        f"About {round(100 * share, 1):g} % of the records had their gradients clipped (private "
+        "estimate).",
+        "Assumption: residuals too rare to see privately continue the visible tail, no heavier "
+        "than a power law. A few records far beyond it are not allowed for.",
     ]
-    # The start clips the weighted residual, a robust fit of weighted rows the residual itself.
+    # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:
         test = robust_difference(fit)
-        differs = "would tell another story" if test.p_value < ALARM else "would not be told apart"
+        differs = "differs" if test.p_value < ALARM else "agrees"
         found.append(
-            f"A robust fit {differs}: its slopes differ by {test.statistic:.3g}, where chance "
-            f"gives {test.degrees_of_freedom} (p = {test.p_value:.2g})."
+            f"A robust fit {differs} (distance {test.statistic:.3g}; about "
+            f"{test.degrees_of_freedom} expected by chance, p = {test.p_value:.2g})."
         )
         gain = robust_gain(fit)
         if gain >= LEAST_GAIN:
             found.append(
-                f'Private noise: target="huber" would have standard errors about {gain**0.5:.2g} '
-                "times smaller, for the same slopes only if errors are symmetric given the "
-                "features, or independent of them."
+                f'target="huber" would have standard errors about {gain**0.5:.2g} times smaller, '
+                f"and the same slopes only {same}."
             )
     for reason in dict.fromkeys(filter(None, intervals.reasons)):
         whose = [name for name, own in zip(names, intervals.reasons, strict=True) if own == reason]
@@ -353,12 +363,12 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
     mean = ""
     if centre is not None and 5 * centre.noise_std < 1:
         share = min(max(float(centre.value[0]), 0.0), 1.0)
-        mean = f", their mean is about {bound * share:.3g}"
+        mean = f"; their mean is about {bound * share:.3g}"
     return [
-        f"Weighted {noun}: of the population in which a record counts by "
-        f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
+        f"Weighted {noun}: a record counts in proportion to its weight. Weights are clipped to "
+        f"[0, {bound:g}]{mean}.",
         *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
-        "What was predicted before the fit takes all weights to be the largest.",
+        "The prediction before the fit gives every record the largest weight.",
     ]
 
 
@@ -412,7 +422,7 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     for place, bar in zip(places, bars, strict=True):
         if not isfinite(bar.upper):
             words = slopes.text(
-                0.02, place, "no interval", color="0.4", va="center", transform=beside
+                0.02, place, "no interval", color="0.5", va="center", transform=beside
             )
             words.set_backgroundcolor("white")
         elif not np.isnan(bar.noise):
@@ -432,14 +442,10 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     budget.set_xlabel("% of ρ")
 
 
-def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
-    if figure is None:
-        from matplotlib import pyplot
-
-        figure = pyplot.figure
+def new_axes(bars: int, spent: int, figure: Callable[..., Any]) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure."""
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
-    found = figure(figsize=(7, sum(heights)), layout="constrained")
+    found = figure(figsize=(6, sum(heights)), layout="constrained")
     return found.subplots(2, 1, height_ratios=heights)
 
 
@@ -451,7 +457,7 @@ def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
     except ImportError:
         return ""
     written, unstated = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    # Equal fits have equal pages; that a font lacks a letter of a name is no reason to have none.
+    # Equal fits have equal pictures; a font that lacks a name's letter is no reason to have none.
     equal = rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"})
     with equal, warnings.catch_warnings(action="ignore"):
         axes = new_axes(len(bars), len(spending), Figure)

@@ -25,12 +25,12 @@ CLIPPED = "features, labels and predictions are clipped to the declared bounds, 
 # Standard deviations of noise from which a divisor is told from 0.
 VISIBLE = 4.0
 ABSENT = (
-    "a record with a missing, unreadable or undeclared value in a used column counts as absent, "
-    "record by record"
+    "a record with a missing, unreadable or undeclared value in a used column is ignored, record "
+    "by record"
 )
 WEIGHTS = (
-    "the weight of a record is a function of that record and of what is public, and weights are "
-    "clipped to [0, weight_bound], record by record"
+    "a record's weight depends on that record and public values alone, and is clipped to "
+    "[0, weight_bound]"
 )
 # Shares that a warning is worth, by convention, and by how many deviations of noise beyond them.
 WORTH_A_WARNING, MANY, SURE = 0.05, 0.5, 4.0
@@ -63,12 +63,12 @@ class TableQuality:
         absent = "" if lost else self._beyond(self.incomplete, WORTH_A_WARNING)
         clipped = self._beyond(self.clipped, WORTH_A_WARNING)
         said = {
-            f"most records are incomplete because of {lost}, and the estimates are noise: look "
-            "at the separator, quotes, decimal and thousands marks, blanks and categories": lost,
-            f"records are left out as incomplete because of {absent}: where that goes with their "
-            "values, as thousands separators do, the estimates are biased": absent,
-            f"bounds clip many values of {clipped}: they are too narrow or of another unit, and "
-            "the estimates are those for clipped values": clipped,
+            f"most records are incomplete because of {lost}, and the estimates are noise: check "
+            "the separator, quotes, decimal and thousands marks, blanks and categories": lost,
+            f"records are left out as incomplete because of {absent}: the estimates are biased if "
+            "that depends on the value, as with thousands separators": absent,
+            f"bounds clip many values of {clipped}: they are too narrow or in another unit, and "
+            "the estimates are for clipped values": clipped,
         }
         return [text for text, columns in said.items() if columns]
 
@@ -95,12 +95,12 @@ def private_quality(
 
     Guarantee
     ---------
-    The shares are ρ-zCDP under the budget's relation. `counts` are each column's missing and
+    The shares are ρ-zCDP under the budget's relation. The counts c are each column's missing and
     clipped cells, or of arrays, which have no missing cells, the clipped ones alone; a record adds
     1 to at most one of a column's two. `columns` says which have bounds. `sample_size` is public or
-    was released before. Of m columns with bounds and c without, a record's counts have norm at most
-    √(m + c), which is Δ under add-remove. Two records differ most where one is incomplete in every
-    column and the other is clipped in all that have bounds: Δ = √(2m + c) under replace-one. So it
+    was released before. Of m columns with bounds and k without, a record's counts have norm at most
+    √(m + k), which is Δ under add-remove. Two records differ most where one is incomplete in every
+    column and the other is clipped in all that have bounds: Δ = √(2m + k) under replace-one. So it
     is under zero-out, where the blank record of a file is one that is incomplete in every column.
     Without missing cells a record's counts are m zeros and ones, whether it is a row or a person,
     so that two records, or one and none, differ by at most Δ = √m under every relation.

@@ -23,7 +23,7 @@ from privreg.privacy.budget import Budget
 TIMES = "running times are not observed"
 PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
 REAL_NUMBERS = "sums and noise are real numbers, as floating point is not"
-SECRET_STREAM = "the generator's stream cannot be computed again, and nothing else is drawn from it"
+SECRET_STREAM = "nobody can recompute the generator's stream, and nothing else is drawn from it"
 LAST_ALONE = "no iterate but the last is seen"
 CHOSEN_BLINDLY = "bounds, steps, clipping and noise were chosen without looking at these records"
 

@@ -75,7 +75,7 @@ def test_a_budget_that_is_too_small_warns_once_and_names_one_that_is_not(rng):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert model.outlook_.doubt in str(caught[0].message)
-    assert "Not to be relied on" in model.report()
+    assert "Unreliable: " in model.report()
     named = float(str(caught[0].message).split("rho = ")[1].split(" ")[0])
     assert outlook(400, 9, Budget.zcdp(1.02 * named)).worthwhile
     features, labels, _ = drawn(rng, 10_000, 8)

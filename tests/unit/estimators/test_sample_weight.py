@@ -230,18 +230,18 @@ def test_reports_say_that_weights_were_used(rng):
     model = regression(Budget.zcdp(1.0)).fit(features, labels, sample_weight=weights)
     assert "weighted least squares" in str(model.summary())
     found = model.report()
-    said = re.search(r"clipped to \[0, 4\], their mean is about ([\d.]+)\.", found)
+    said = re.search(r"clipped to \[0, 4\]; their mean is about ([\d.]+)\.", found)
     assert float(said[1]) == pytest.approx(np.mean(weights), abs=0.1)
-    assert "the weight of a record is a function of that record" in found
+    assert "weight depends on that record and public values alone" in found
     # Its start clips weighted residuals, which no robust fit does.
     assert "A robust fit" not in found
     robust = regression(Budget.zcdp(1.0), target="huber").fit(
         features, labels, sample_weight=weights
     )
     assert "Weighted robust fit" in robust.report()
-    assert "must hold given the weights as well" in robust.report()
-    assert "must hold given the weights as well" not in found
-    with pytest.raises(ValueError, match="no law of a row's residual itself is released"):
+    assert "must also hold given the weights" in robust.report()
+    assert "must also hold given the weights" not in found
+    with pytest.raises(ValueError, match="no row-level residual distribution"):
         model.prediction_intervals(features[:2])
     assert model.score(features, labels, sample_weight=weights) > 0.4
     assert "eight" not in model.fit(features, labels).report()

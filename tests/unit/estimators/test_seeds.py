@@ -78,7 +78,7 @@ def test_an_ensemble_that_seeds_its_members_is_not_private():
     ensemble = BaggingRegressor(
         PrivateLinearRegression(BUDGET, **BOUNDS, weight_bound=2), n_estimators=2, random_state=0
     )
-    with pytest.warns(UserWarning, match="not private: seeded.*, as bagging and AdaBoost do"):
+    with pytest.warns(UserWarning, match="not private: seeded.*bagging and AdaBoost set it"):
         members = ensemble.fit(X, Y)
     assert all(each.privacy_.epsilon() == inf for each in members.estimators_)
 

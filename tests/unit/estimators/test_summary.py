@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import pickle
 import re
+from datetime import date
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.estimators.report import slope_bars
+from privreg.version import __version__
 
 BUDGET = Budget.approximate(1.0, 1e-6)
 BOUNDS = {"feature_bounds": ([-4, -4, 0], [4, 4, 1]), "label_bounds": (-10, 10)}
@@ -64,7 +66,7 @@ def test_its_columns_are_the_fits(model):
 
 def test_the_text_says_what_was_found_what_it_cost_and_why_not(model):
     text = str(model.summary())
-    for words in ("P>|z|", "[0.025", "0.975]", "(intercept)", "replace-one, of a row", "5,000"):
+    for words in ("P>|z|", "[0.025", "0.975]", "(intercept)", "Neighbours:   replace-one", "5,000"):
         assert words in text
     assert "seeded: not private" in text
     line = next(line for line in text.splitlines() if line.startswith("x0"))
@@ -108,6 +110,9 @@ def test_the_page_stands_alone_and_its_picture_shows_the_numbers(model):
     page = model.report("html")
     assert not re.search(r"<(script|link|img)|\b(src|href)=\"[^#]", page)
     assert page == model.report("html")
+    date.fromisoformat(re.search(r"<dt>Date</dt><dd>(.*?)</dd>", page)[1])
+    for name, value in (("Version", f"privreg {__version__}"), *model.summary().facts):
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in page
     ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
     # Opened and closed in order: what is left after innermost pairs are taken away again and again.
     tags = re.sub(r"<(meta|br)[^>]*>|<!DOCTYPE html>|<svg.*</svg>", "", page, flags=re.DOTALL)

@@ -104,7 +104,7 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
     left = budget.rho - (spending["number of records"].rho if neighbours == "add-remove" else 0)
     assert spending["incomplete and clipped records"].rho == pytest.approx(0.01 * left)
     for form in ("text", "html"):
-        assert "counts as absent" in model.report(form)
+        assert "incomplete and ignored" in model.report(form)
     shown = re.search(r"\nx +(\d+\.\d+) ± (\S+) % +(\d+\.\d+) ± ", model.report())
     wanted = [100 * each for each in (found.incomplete["x"], found.noise_std, found.clipped["x"])]
     assert [float(each) for each in shown.groups()] == pytest.approx(wanted, abs=0.00501)
@@ -117,7 +117,7 @@ def test_shares_can_be_left_out(table):
     model.fit_table(table, label="y", quality_share=0)
     assert model.quality_.incomplete == model.quality_.clipped == {}
     assert "incomplete and clipped records" not in dict(model.privacy_.spending)
-    assert "counts as absent" in model.report()
+    assert "incomplete and ignored" in model.report()
     x = np.linspace(0, 1, 300)
     model.set_params(feature_bounds=(0, 1)).fit(x[:, None], x, quality_share=0)
     assert model.quality_ is None

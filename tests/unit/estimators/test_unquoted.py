@@ -162,7 +162,7 @@ def test_the_command_quotes_no_cell(tmp_path, capsys):
         table.write_text(f"a,y\n{rows}\n{cell},1\n")
         assert main(["fit", str(table), "--label=y", f"--bounds={bounds}", "--rho=1"]) == 0
         said = capsys.readouterr()
-        assert "counts as absent" in said.out
+        assert "incomplete and ignored" in said.out
         assert not quotes(said.out + said.err)
 
 
