@@ -728,10 +728,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
         spending = self.privacy_.spending
-        if axes is None:
-            from matplotlib import pyplot
-
-            axes = new_axes(len(bars), len(spending), pyplot.figure)
+        axes = new_axes(len(bars), len(spending)) if axes is None else axes
         draw(bars, spending, axes)
         return axes
 

@@ -97,10 +97,10 @@ class Outlook:
             for share, missed in zip(RANGE, self.missed, strict=True)
             if np.isfinite(missed)
         ]
-        if found:
-            found += ["At 100 % the mean predicts as well. Assumed bounds: ±4 standard deviations."]
+        scale = "At 100 % the mean predicts as well. Assumed bounds: ±4 standard deviations."
         doubts = {each.reason for each in self.predictions if not each.holds}
-        return [*found, *(f"Unreliable: {doubt}." for doubt in sorted(doubts))]
+        doubted = [f"Unreliable: {doubt}." for doubt in sorted(doubts)]
+        return [*found, scale, *doubted] if found else doubted
 
 
 def outlook(

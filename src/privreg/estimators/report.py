@@ -358,9 +358,8 @@ def target_sentences(
 
 def weight_sentences(fit: Fitted, bound: float) -> list[str]:
     """Meaning of the weights of a weighted fit."""
-    noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
+    noun, mean = "robust fit" if isinstance(fit, HuberFit) else "least squares", ""
     centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
-    mean = ""
     if centre is not None and 5 * centre.noise_std < 1:
         share = min(max(float(centre.value[0]), 0.0), 1.0)
         mean = f"; their mean is about {bound * share:.3g}"
@@ -434,16 +433,18 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     slopes.set_ylim(-0.6, len(bars) - 0.4)
     slopes.set_xlabel(CHANGE)
     slopes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
-    whole = sum(each.rho for _, each in spending)
-    places = np.arange(len(spending))[::-1]
-    shares = [100 * each.rho / whole for _, each in spending]
-    budget.barh(places, shares, color=SAMPLING, height=0.6)
+    places, rho = np.arange(len(spending))[::-1], np.array([each.rho for _, each in spending])
+    budget.barh(places, 100 * rho / np.sum(rho), color=SAMPLING, height=0.6)
     budget.set_yticks(places, [what for what, _ in spending])
     budget.set_xlabel("% of ρ")
 
 
-def new_axes(bars: int, spent: int, figure: Callable[..., Any]) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure."""
+def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
+    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
+    if figure is None:
+        from matplotlib import pyplot
+
+        figure = pyplot.figure
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)
     found = figure(figsize=(6, sum(heights)), layout="constrained")
     return found.subplots(2, 1, height_ratios=heights)
