@@ -55,8 +55,13 @@ def _padded(place: tuple[str, Any]) -> str:
 
 def counts_table(ledgers: Sequence[Ledger]) -> str:
     """Statements of each paper by verdict, as a Markdown table for the README."""
-    found = {f"[{each.paper}](config/claims/{each.paper})": _statements(each) for each in ledgers}
-    return _counts_by("paper", found)
+
+    def named(paper: str) -> str:
+        about = citation(paper)
+        title = f"[{about.title}]({about.url})" if about.url else about.title
+        return f"[{paper}](config/claims/{paper}): {title}. {about.authors} ({about.year})"
+
+    return _counts_by("paper", {named(each.paper): _statements(each) for each in ledgers if each.entries})
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
