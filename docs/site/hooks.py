@@ -54,6 +54,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {
         "index.md": _moved(ROOT / "README.md"),
         "configuration.md": _moved(ROOT / "config/README.md"),
+        "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
         "data.md": data_page(),
         "results.md": overview([*plan.ledgers.values()]),
         "parameters.md": parameters_page(),
@@ -81,6 +82,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     markdown = with_pictures(markdown, PICTURES, "../figures" if "/" in source else "figures")
     markdown = re.sub(r"\]\((?:\.\./)?config/claims/(\w+)\)", r"](results/\1.md)", markdown)
     markdown = markdown.replace("](../config/README.md", "](configuration.md")
+    markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
     if "/" in source:
         return markdown
     repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)" if config.repo_url else r"\1"

@@ -61,7 +61,7 @@ def counts_table(ledgers: Sequence[Ledger]) -> str:
         title = f"[{about.title}]({about.url})" if about.url else about.title
         return f"[{paper}](config/claims/{paper}): {title}. {about.authors} ({about.year})"
 
-    return _counts_by("paper", {named(each.paper): _statements(each) for each in ledgers if each.entries})
+    return _counts_by("paper", {named(each.paper): _statements(each) for each in ledgers})
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:

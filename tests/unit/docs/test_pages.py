@@ -12,7 +12,8 @@ from reproduction.engine.config import Config, Experiment
 from reproduction.engine.registry import Recipe, known_keys, known_papers, recipes
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "config/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OWN = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "config/README.md")
+PAGES = [*map(ROOT.joinpath, OWN), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
