@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -247,6 +247,11 @@ class Rows:
     eigenvalues: FloatArray  # mean of each group, (groups,)
     multiplicities: FloatArray  # number of coordinates of each group
     squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
+
+    @cached_property
+    def fourths(self) -> FloatArray:
+        """Squared energies, (rows, groups)."""
+        return np.asarray(self.energies**2)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
         """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""
