@@ -152,10 +152,10 @@ def _follow(
         for name in ("step_size", "clip_norm")
     )
     steps, widths = -(-n // batches), clips / rows.norms
-    # Slopes are those of each step up to the 20th, and then of blocks a twentieth of the way long.
+    # Slopes are those of each step up to the 50th, and then of blocks a fiftieth of the way long.
     ends = [0]
     while ends[-1] < steps.max():
-        ends.append(ends[-1] + 1 + ends[-1] // 20)
+        ends.append(ends[-1] + 1 + ends[-1] // 50)
     counts = np.diff(np.minimum(ends, steps[:, None]))
     private = np.zeros((len(methods), len(signal)))
     for _ in range(PASSES):
