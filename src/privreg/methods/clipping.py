@@ -207,24 +207,29 @@ def clipped_slopes(
     residual (drift, by which the mean error falls), the probability that it is not clipped (share,
     by which a deviation falls), and the second moment, with a row's factor or its square.
 
-    Of a row with energies E_g along m_g coordinates and mean errors of square c_g the mean
-    prediction's error M has variance :math:`V = \sum_g E_g c_g` over directions, and
+    Mean errors of square c_g along m_g coordinates each, of eigenvalue λ_g, are an error M of a
+    row's prediction, with a variance V over directions and about
 
-    .. math:: \mathbb E M^4 = (3 - 2d) V^2, \qquad dV^2 = \sum_g \frac{3 (E_g c_g)^2}{m_g + 2},
+    .. math:: \mathbb E M^4 = (3 - 2d) V^2, \qquad
+        d = \sum_g \frac{3 q_g^2}{m_g + 2} \Big/ \Big(\sum_g q_g\Big)^2, \ \ q_g = m_g\lambda_gc_g.
 
-    d = 1 for one feature and for a one-hot row, which sees its own category's error alone. M is
+    d is 1 for one feature, and for a one-hot row, which sees its own category's error alone. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
     the fourth moment is that of M for few and for many features, E|M| that of M to 0.6 %.
     """
     bias = finite(squared_bias)
-    peak = 1.0 if problem.feature_law == "one_hot" else 3 / (rows.multiplicities + 2)
-    total, lacks = rows.quadratic(bias), (peak * bias**2) @ rows.fourths.T
-    root = np.sqrt(lacks) / np.maximum(total, 1 / LARGEST)
+    peak, root = np.ones_like(bias), np.ones_like(bias[..., :1])
+    if problem.feature_law != "one_hot":
+        peak = 3 / (rows.multiplicities + 2)
+        parts = rows.multiplicities * rows.eigenvalues * bias
+        parts = parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1 / LARGEST)
+        root = np.sqrt(parts**2 @ peak)[..., None]
     kept = 1 / (1 + root * (1 - root**2) / 3)
-    squares = kept * np.sqrt(lacks)
-    others = np.maximum(total - squares, 0.0) + rows.quadratic(finite(variance))
+    squares = kept * root * rows.quadratic(bias)
+    total = rows.quadratic(bias + finite(variance))
     noise = _noise(problem.label_noise_std, problem.label_noise_law)
-    share, second = _clipped(widths, squares + others, noise)
+    share, second = _clipped(widths, total, noise)
+    others = np.maximum(total - squares, 0.0)
     off = kept * root * squares > CENTRED * (problem.label_noise_std**2 + others)
     excess, part = np.zeros_like(squares), np.zeros((3, np.count_nonzero(off)))
     if off.any():

@@ -40,6 +40,7 @@ from privreg.methods.clipping import (
     clipped_slopes,
     count_nodes,
     finite,
+    noise_moments,
     sample_nodes,
     sampling_inflation,
     squared_scales,
@@ -223,8 +224,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             problem, whitened, widths, factors, squared_bias, variance
         )
         if step <= settings.warm_up_steps:
-            zeros = np.zeros((2, len(signal)))
-            source = clipped_slopes(problem, whitened, widths, factors, *zeros)[2]
+            square = noise_moments(widths, label_noise_std=sigma, law=problem.label_noise_law)[1]
+            source = whitened.per_coordinate(factors**2 * square)
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
         mean = float(curvature @ rows.multiplicities / p)
