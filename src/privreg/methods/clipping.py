@@ -225,26 +225,22 @@ def clipped_slopes(
         parts = parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1 / LARGEST)
         root = np.sqrt(parts**2 @ peak)[..., None]
     kept = 1 / (1 + root * (1 - root**2) / 3)
-    squares = kept * root * rows.quadratic(bias)
-    total = rows.quadratic(bias + finite(variance))
+    squares, total = rows.quadratic(kept * root * bias), rows.quadratic(bias + finite(variance))
     noise = _noise(problem.label_noise_std, problem.label_noise_law)
     share, second = _clipped(widths, total, noise)
-    others = np.maximum(total - squares, 0.0)
-    off = kept * root * squares > CENTRED * (problem.label_noise_std**2 + others)
-    excess, part = np.zeros_like(squares), np.zeros((3, np.count_nonzero(off)))
+    loads = rows.weights * factors
+    drift: FloatArray | float = 0.0
+    off = squares * (1 + kept * root / CENTRED) > total + problem.label_noise_std**2
     if off.any():
-        own = np.broadcast_to(widths, off.shape)[off]
-        _about(own, squares[off], others[off], *noise, part)
+        part, excess = np.zeros((3, np.count_nonzero(off))), np.zeros_like(squares)
+        others = np.maximum(total[off] - squares[off], 0.0)
+        _about(np.broadcast_to(widths, off.shape)[off], squares[off], others, *noise, part)
         share[off], second[off], excess[off] = part
-    pull = rows.per_coordinate(factors * share)
-    # The fourth cumulant, of which a group has its part, moves the drift from the share.
-    lack = (rows.weights * factors * kept**2 * excess) @ rows.fourths / rows.multiplicities
-    return (
-        pull + peak * bias * lack,
-        pull,
-        rows.per_coordinate(factors**2 * second),
-        share @ rows.weights,
-    )
+        # The fourth cumulant, of which a group has its part, moves the drift from the share.
+        drift = kept**2 * peak * bias * ((loads * excess) @ rows.fourths) / rows.multiplicities
+    pull = (loads * share) @ rows.energies / rows.multiplicities
+    square = (loads * factors * second) @ rows.energies / rows.multiplicities
+    return pull + drift, pull, square, share @ rows.weights
 
 
 def finite(energy: FloatArray) -> FloatArray:

@@ -206,10 +206,10 @@ def _follow(
     widths = clip[:, None] / rows.norms
     noise = (2 * clip / budget.root)[:, None] ** 2 * rates**2 / n**2
     whole = np.ones((len(methods), len(rows.eigenvalues)))
-    state = whole, 0 * whole
+    state, cap = (whole, 0 * whole), 2 / rows.norms**2
 
     def slopes(at: int, bias: FloatArray, variance: FloatArray) -> list[FloatArray]:
-        taken = np.minimum(rates[:, at, None] / n, 2 / rows.norms**2)
+        taken = np.minimum(rates[:, at, None] / n, cap)
         squares = bias**2 * rows.squared_signal
         return list(clipped_slopes(problem, rows, widths, taken, squares, variance)[:3])
 
