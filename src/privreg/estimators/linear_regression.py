@@ -508,8 +508,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
             require_instance("settings", self.settings, Method)  # type: ignore[type-abstract]
-            self.settings.require_relation(self._budget())
-            self.settings.require_groups(groups)
+            self.settings.require_relation(self._budget(), groups)
         if self.odometer is not None:
             require_instance("odometer", self.odometer, Odometer)
         if self.random_state is not None:

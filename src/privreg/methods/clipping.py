@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import erfc, exp, factorial, sqrt
-from typing import NamedTuple
+from math import factorial, sqrt
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtr, erf, eval_hermitenorm, gammainc, gammaincinv, xlogy
-from scipy.special import erfc as erfc_of
+from scipy.special import chdtr, erf, erfc, eval_hermitenorm, gammainc, gammaincinv, xlogy
 
 from privreg.checks import frozen
 from privreg.methods.problem import LabelNoiseLaw, Problem, Rows
@@ -20,11 +18,13 @@ FloatArray = NDArray[np.float64]
 # Widths of so many standard deviations take less than the last bit of what they leave.
 UNCLIPPED = 9.0
 ROOT_HALF = sqrt(0.5)
+# A mean error whose kurtosis changes the drift by a third of this is taken for Gaussian.
+CENTRED = 1e-2
 # Density of |r| at 0 for a residual r of variance 1.
 DENSITY = sqrt(2 / np.pi)
 # A larger energy has diverged; but residuals need a number.
 LARGEST = 1e100
-# Taylor series of share and second moment in the ratio of width to deviation, about points 32 to
+# Taylor series of share and moments in the ratio of width to deviation, about points 32 to
 # a unit: the first term that is left out is at most 1e-16 of the value.
 POINTS, DEGREE = 32, 7
 # Degrees of freedom ν of label noise.
@@ -64,26 +64,13 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     return frozen(squares), frozen(weights)
 
 
-class ClippedRows(NamedTuple):
-    """Rows and label noise, a mixture of Gaussians, as compiled code takes them."""
-
-    weights: FloatArray  # (rows,)
-    energies: FloatArray  # (rows, groups)
-    by_group: FloatArray  # the energies transposed
-    multiplicities: FloatArray  # (groups,)
-    variances: FloatArray  # (cells,)
-    chances: FloatArray
-    one_hot: bool
-
-
 def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Share of residuals that are not clipped, and second moment of the clipped ones.
 
     .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2,\qquad r \sim N(0, s^2)
     """
     ratio = np.asarray(width / std)
-    found = _mixed(ratio.ravel(), np.zeros(ratio.size), np.ones(1), np.ones(1))
-    _, share, second = found.reshape(3, *ratio.shape)
+    share, second = _clipped(ratio, 0.0, (np.ones(1), np.ones(1)))
     return share[()], std * std * second[()]
 
 
@@ -95,10 +82,8 @@ def noise_moments(
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction."""
-    widths, others = np.broadcast_arrays(width, np.asarray(other_variance, dtype=np.float64))
-    found = _mixed(widths.flatten(), others.flatten(), *_noise(label_noise_std, law))
-    _, share, square = found.reshape(3, *widths.shape)
-    return share[()], square[()]
+    share, second = _clipped(width, other_variance, _noise(label_noise_std, law))
+    return share[()], second[()]
 
 
 def _noise(label_noise_std: float, law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
@@ -108,20 +93,23 @@ def _noise(label_noise_std: float, law: LabelNoiseLaw) -> tuple[FloatArray, Floa
 
 
 def _series() -> FloatArray:
-    r"""Coefficients of share π and second moment q, shape (points, degree + 1, 2).
+    r"""Coefficients of P(|z| ≤ w), E min(|z|, w) and its square's, (points, degree + 1, 3).
 
-    .. math:: \pi'(w) = \sqrt{2/\pi}\,e^{-w^2/2}, \qquad q'(w) = 2w\,(1 - \pi(w))
+    .. math:: \pi'(w) = \sqrt{2/\pi}\,e^{-w^2/2}, \qquad f'(w) = 1 - \pi(w), \qquad
+        q'(w) = 2w\,(1 - \pi(w))
     """
     at = np.arange(round(UNCLIPPED * POINTS) + 1) / POINTS
     density = DENSITY * np.exp(-(at**2) / 2)
-    found = np.empty((len(at), DEGREE + 1, 2))
-    share, second = found[..., 0], found[..., 1]
-    share[:, 0], beyond = erf(at * ROOT_HALF), erfc_of(at * ROOT_HALF)
+    found = np.empty((len(at), DEGREE + 1, 3))
+    share, first, second = np.moveaxis(found, -1, 0)
+    share[:, 0], beyond = erf(at * ROOT_HALF), erfc(at * ROOT_HALF)
+    first[:, 0] = at * beyond - DENSITY * np.expm1(-(at**2) / 2)
     second[:, 0] = gammainc(1.5, at**2 / 2) + at**2 * beyond
     earlier = np.zeros_like(at)
     for order in range(DEGREE):
         derivative = (-1) ** order * eval_hermitenorm(order, at) * density
         share[:, order + 1] = derivative / factorial(order + 1)
+        first[:, order + 1] = beyond / (order + 1)
         second[:, order + 1] = 2 * (at * beyond + earlier) / (order + 1)
         earlier, beyond = beyond, -share[:, order + 1]
     return frozen(found)
@@ -131,120 +119,35 @@ SERIES = _series()
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _of_ratio(ratio: float) -> tuple[float, float]:
-    """`clipped_moments` at a standard deviation of 1."""
-    if ratio >= UNCLIPPED:
-        return 1.0, 1.0
-    if not ratio >= 0:
-        return np.nan, np.nan
-    point = np.uint32(ratio * POINTS + 0.5)
-    away = ratio - point / POINTS
-    share, second = SERIES[point, DEGREE, 0], SERIES[point, DEGREE, 1]
-    for order in range(DEGREE - 1, -1, -1):
+def _of_ratio(ratio: float) -> tuple[float, float, float]:
+    """The three of `_series`."""
+    # Without branches, so that loops over rows are vectorised; NaN stays NaN.
+    inside = ratio if ratio < UNCLIPPED else UNCLIPPED
+    point = np.uint32(inside * POINTS + 0.5)
+    away = inside - point / POINTS if ratio >= 0 else np.nan
+    share, first, second = 0.0, 0.0, 0.0
+    for order in range(DEGREE, -1, -1):
         share = share * away + SERIES[point, order, 0]
-        second = second * away + SERIES[point, order, 1]
-    return share, second
+        first = first * away + SERIES[point, order, 1]
+        second = second * away + SERIES[point, order, 2]
+    return share, first, second
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _mixed(
-    widths: FloatArray, others: FloatArray, variances: FloatArray, chances: FloatArray
-) -> FloatArray:
-    """Drift and share, which are one, and second moment of a mixture about 0, (3, rows)."""
-    found = np.zeros((3, len(widths)))
+    widths: FloatArray,
+    others: FloatArray,
+    variances: FloatArray,
+    chances: FloatArray,
+    found: FloatArray,
+) -> None:
+    """Share and second moment of a mixture about 0, added to `found`, (2, rows)."""
     for cell in range(len(variances)):
         for row in range(len(widths)):
             whole = variances[cell] + others[row]
-            one = _of_ratio(widths[row] / sqrt(whole))
-            found[0, row] += chances[cell] * one[0]
-            found[1, row] = found[0, row]
-            found[2, row] += chances[cell] * (whole * one[1])
-    return found
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def mean_moments(
-    widths: FloatArray,
-    weights: FloatArray,
-    growth: float,
-    other: float,
-    variances: FloatArray,
-    chances: FloatArray,
-) -> tuple[float, float]:
-    """Mean over rows of `noise_moments` at grown widths, with an error of one variance."""
-    share, second, ratios = 0.0, 0.0, np.empty(len(widths))
-    for cell in range(len(variances)):
-        whole = variances[cell] + other
-        root, inside, square = sqrt(whole), 0.0, 0.0
-        for row in range(len(widths)):
-            ratios[row] = widths[row] * growth / root
-        for row in range(len(widths)):
-            one = _of_ratio(ratios[row])
-            inside += weights[row] * one[0]
-            square += weights[row] * one[1]
-        share += chances[cell] * inside
-        second += chances[cell] * (whole * square)
-    return share, second
-
-
-def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
-    """Rows of a problem, and its label noise, for `clipped_slopes`."""
-    # Copies, so that compiled code sees one kind of array.
-    return ClippedRows(
-        np.array(rows.weights),
-        np.array(rows.energies, order="C"),
-        np.array(rows.energies.T, order="C"),
-        np.array(rows.multiplicities),
-        *_noise(problem.label_noise_std, problem.label_noise_law),
-        problem.feature_law == "one_hot",
-    )
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def clipped_slopes(
-    rows: ClippedRows,
-    widths: FloatArray,
-    factors: FloatArray,
-    squared_bias: FloatArray,
-    variance: FloatArray,
-) -> tuple[FloatArray, float]:
-    r"""Slopes (3, groups) of errors of mean square and variance, and share of whole residuals.
-
-    Slopes are means over rows of x_j² times, of the clipped residual, the mean over that of the
-    residual (drift, by which the mean error falls), the probability that it is not clipped (share,
-    by which a deviation falls), and the second moment, with a row's factor or its square. Where a
-    row has many coordinates, its prediction's error is Gaussian about 0, and by Stein's lemma the
-    first two are one. A one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`.
-    """
-    groups, size = len(rows.multiplicities), len(widths)
-    # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
-    around = np.zeros((2, size))
-    for group in range(groups):
-        bias = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
-        own = variance[group] if variance[group] < LARGEST else LARGEST
-        if not rows.one_hot:
-            bias, own = 0.0, bias + own
-        for row in range(size):
-            around[0, row] += bias * rows.by_group[group, row]
-            around[1, row] += own * rows.by_group[group, row]
-    if rows.one_hot:
-        loads = _about(widths, around[0], around[1], rows.variances, rows.chances)
-    else:
-        loads = _mixed(widths, around[1], rows.variances, rows.chances)
-    slopes, whole = np.zeros((3, groups)), 0.0
-    for row in range(size):
-        whole += rows.weights[row] * loads[1, row]
-        load = rows.weights[row] * factors[row]
-        loads[0, row] *= load
-        loads[1, row] *= load
-        loads[2, row] *= load * factors[row]
-    for kind in range(3):
-        for row in range(size):
-            for group in range(groups):
-                slopes[kind, group] += loads[kind, row] * rows.energies[row, group]
-        for group in range(groups):
-            slopes[kind, group] /= rows.multiplicities[group]
-    return slopes, whole
+            share, _, second = _of_ratio(widths[row] / sqrt(whole))
+            found[0, row] += chances[cell] * share
+            found[1, row] += chances[cell] * (whole * second)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -254,30 +157,90 @@ def _about(
     others: FloatArray,
     variances: FloatArray,
     chances: FloatArray,
-) -> FloatArray:
-    """Drift, share and second moment of residuals about means of given squares, (3, rows)."""
-    found = np.zeros((3, len(widths)))
-    for row in range(len(widths)):
-        width, mean = widths[row], sqrt(squares[row])
-        for cell in range(len(variances)):
-            chance, std = chances[cell], sqrt(variances[cell] + others[row])
+    found: FloatArray,
+) -> None:
+    """The same about means of given squares; then the drift less the share, over that square."""
+    for cell in range(len(variances)):
+        chance = chances[cell]
+        for row in range(len(widths)):
+            width, mean, std = widths[row], sqrt(squares[row]), sqrt(variances[cell] + others[row])
             above, below = (width - mean) / std, (width + mean) / std
-            over, under = erfc(above * ROOT_HALF) / 2, erfc(below * ROOT_HALF) / 2
-            share = erfc(-above * ROOT_HALF) / 2 - under
-            before = DENSITY / 2 * exp(-(above**2) / 2)
-            after = DENSITY / 2 * exp(-(below**2) / 2)
-            tilt = std * (after - before)
-            first = width * (over - under) + mean * share + tilt
-            # As the mean goes to 0 its clipped part falls like the share.
-            found[0, row] += chance * (share if mean < 1e-3 * std else first / mean)
-            found[1, row] += chance * share
-            found[2, row] += chance * (
-                mean**2 * share
-                + 2 * mean * tilt
-                + std**2 * (share - above * before - below * after)
-                + width**2 * (1 - share)
-            )
+            share, first, second = _of_ratio(abs(above))
+            share = share if above >= 0 else -share
+            first += 0.0 if above >= 0 else 2 * above
+            second = second if above >= 0 else 2 * above**2 - second
+            inside, toward, beside = _of_ratio(below)
+            share = (share + inside) / 2
+            first = mean + std * (first - toward) / 2
+            second = std**2 * (second + beside) / 2 + mean * (2 * first - mean)
+            first = first if above > -UNCLIPPED else width
+            second = second if above > -UNCLIPPED else width**2
+            found[0, row] += chance * share
+            found[1, row] += chance * max(second, first**2)
+            found[2, row] += chance * ((first - mean * share) / mean**3)
+
+
+def _clipped(
+    widths: FloatArray, others: FloatArray | float, noise: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """Share and second moment of residuals about 0, of arrays that broadcast, (2, ...)."""
+    # Copies, so that compiled code sees one kind of array.
+    flat = np.empty((2, *np.broadcast(widths, others).shape))
+    flat[0], flat[1] = widths, others
+    found = np.zeros_like(flat)
+    width, other = flat.reshape(2, -1)
+    _mixed(width, other, *noise, found.reshape(2, -1))
     return found
+
+
+def clipped_slopes(
+    problem: Problem,
+    rows: Rows,
+    widths: FloatArray,
+    factors: FloatArray | float,
+    squared_bias: FloatArray,
+    variance: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""Slopes (..., groups) of errors of mean square and variance, and share of whole residuals.
+
+    Slopes are means over rows of x_j² times, of the clipped residual, the mean over that of the
+    residual (drift, by which the mean error falls), the probability that it is not clipped (share,
+    by which a deviation falls), and the second moment, with a row's factor or its square.
+
+    Mean errors of square c_g along m_g coordinates each, of eigenvalue λ_g, are an error M of a
+    row's prediction, with a variance V over directions and about
+
+    .. math:: \mathbb E M^4 = (3 - 2d) V^2, \qquad
+        d = \sum_g \frac{3 q_g^2}{m_g + 2} \Big/ \Big(\sum_g q_g\Big)^2, \ \ q_g = m_g\lambda_gc_g.
+
+    d is 1 for one feature, and for a one-hot row, which sees its own category's error alone. M is
+    replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
+    the fourth moment is that of M for few and for many features, E|M| that of M to 0.6 %.
+    """
+    bias = finite(squared_bias)
+    peak, root = np.ones_like(bias), np.ones_like(bias[..., :1])
+    if problem.feature_law != "one_hot":
+        peak = 3 / (rows.multiplicities + 2)
+        parts = rows.multiplicities * rows.eigenvalues * bias
+        parts = parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1 / LARGEST)
+        root = np.sqrt(parts**2 @ peak)[..., None]
+    kept = 1 / (1 + root * (1 - root**2) / 3)
+    squares, total = rows.quadratic(kept * root * bias), rows.quadratic(bias + finite(variance))
+    noise = _noise(problem.label_noise_std, problem.label_noise_law)
+    share, second = _clipped(widths, total, noise)
+    loads = rows.weights * factors
+    drift: FloatArray | float = 0.0
+    off = squares * (1 + kept * root / CENTRED) > total + problem.label_noise_std**2
+    if off.any():
+        part, excess = np.zeros((3, np.count_nonzero(off))), np.zeros_like(squares)
+        others = np.maximum(total[off] - squares[off], 0.0)
+        _about(np.broadcast_to(widths, off.shape)[off], squares[off], others, *noise, part)
+        share[off], second[off], excess[off] = part
+        # The fourth cumulant, of which a group has its part, moves the drift from the share.
+        drift = kept**2 * peak * bias * ((loads * excess) @ rows.fourths) / rows.multiplicities
+    pull = (loads * share) @ rows.energies / rows.multiplicities
+    square = (loads * factors * second) @ rows.energies / rows.multiplicities
+    return pull + drift, pull, square, share @ rows.weights
 
 
 def finite(energy: FloatArray) -> FloatArray:
@@ -317,46 +280,34 @@ def sampling_inflation(
     ------
     El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
-    settings = len(widths)
-    other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (settings,))
+    other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (len(widths),))
     if ratio < 1e-12:
-        return np.ones(settings)
+        return np.ones(len(widths))
     noise = _noise(label_noise_std, law)
-    # Copies, so that compiled code sees one kind of array.
-    each, weights = np.array(widths), np.array(weights)
-    found = np.empty(len(each))
-    for setting, extra in enumerate(other.tolist()):
-        plain, tau, settled = _iterated(each[setting], weights, ratio, extra, *noise)
-        if not settled:
-            tau = _solved(each[setting], weights, noise, ratio=ratio, other=extra)
-        found[setting] = tau / (ratio * plain)
-    return found
 
+    def mean(growth: FloatArray | float, variance: FloatArray | float) -> FloatArray:
+        """Mean over rows of share and second moment, at grown widths, (2, settings)."""
+        grown, others = widths * np.reshape(growth, (-1, 1)), np.reshape(variance, (-1, 1))
+        return np.asarray(_clipped(grown, others, noise) @ weights)
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _iterated(
-    widths: FloatArray,
-    weights: FloatArray,
-    ratio: float,
-    other: float,
-    variances: FloatArray,
-    chances: FloatArray,
-) -> tuple[float, float, bool]:
-    """Variance of the sandwich over that of n records, τ², and whether it has settled."""
-    share = mean_moments(widths, weights, 1.0, other, variances, chances)[0]
+    share = mean(1.0, other)[0]
     # The privacy noise's part of r is no part of the score at θ*.
-    plain = mean_moments(widths, weights, 1.0, 0.0, variances, chances)[1] / share**2
-    before, tau, c = 0.0, ratio * plain, ratio / max(share, ratio)
+    plain = mean(1.0, 0.0)[1] / share**2
+    before, tau, c = np.zeros_like(plain), ratio * plain, ratio / np.maximum(share, ratio)
     for _ in range(ITERATIONS):
+        if np.all(np.abs(tau - before) <= 1e-12 * tau):
+            break
         before = tau
-        inside = mean_moments(widths, weights, 1 + c, other + tau, variances, chances)[0]
-        grown = ratio / max(inside, 1e-12)
-        c = grown / (1 - grown) if grown < 0.9 else np.inf
-        kept = min(c, 1e6)
-        score = mean_moments(widths, weights, min(1 + c, 1e6), tau, variances, chances)[1]
+        grown = ratio / np.maximum(mean(1 + c, other + tau)[0], 1e-12)
+        c = np.where(grown < 0.9, grown / (1 - grown), np.inf)
+        kept = np.minimum(c, 1e6)
+        score = mean(np.minimum(1 + c, 1e6), tau)[1]
         tau = (kept / (1 + kept)) ** 2 * score / ratio
     # It circles where much is clipped, and is slow where p is near n.
-    return plain, tau, c < np.inf and abs(tau - before) <= SETTLED * tau
+    unsettled = ~((c < np.inf) & (np.abs(tau - before) <= SETTLED * tau))
+    for at in np.flatnonzero(unsettled):
+        tau[at] = _solved(widths[at], weights, noise, ratio=ratio, other=float(other[at]))
+    return tau / (ratio * plain)
 
 
 def _solved(
@@ -371,10 +322,13 @@ def _solved(
     if ratio >= 1:
         return np.inf
 
+    def mean(growth: float, variance: float) -> list[float]:
+        return list(_clipped(widths * growth, variance, noise) @ weights)
+
     def growth(variance: float) -> float:
         # log(1 + c), in which κ's equation increases; at narrow clips c / (1 + c) is nearly 1.
         def excess(log_growth: float) -> float:
-            inside, _ = mean_moments(widths, weights, np.exp(log_growth), other + variance, *noise)
+            inside, _ = mean(np.exp(log_growth), other + variance)
             return -float(np.expm1(-log_growth) * inside) - ratio
 
         low, high = -float(np.log1p(-ratio)), LARGEST_LOGARITHM
@@ -383,7 +337,7 @@ def _solved(
     def gain(log_variance: float) -> float:
         variance = float(np.exp(log_variance))
         found = growth(variance)
-        _, square = mean_moments(widths, weights, np.exp(found), variance, *noise)
+        _, square = mean(np.exp(found), variance)
         return float(np.expm1(-found) ** 2 * square) / ratio / variance - 1
 
     low, high = -1.0, 1.0

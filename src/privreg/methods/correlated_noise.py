@@ -9,30 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_count, require_number, require_scales
-from privreg.methods.clipping import (
-    LARGEST,
-    ClippedRows,
-    clipped_rows,
-    clipped_slopes,
-    squared_shift,
-)
+from privreg.methods.clipping import clipped_slopes, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
+from privreg.privacy.budget import Budget, Neighbours
+from privreg.theory.correlated_noise.stationary import calibrated_noise_std
 
 FloatArray = NDArray[np.float64]
-PASSES, STALE = 2, 0.05
+PASSES = 2
 
 
 @dataclass(frozen=True)
@@ -127,10 +120,9 @@ class CorrelatedNoise(Method):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        followed = [_follow(problems[0], rows, method, budget) for method in settings]
+        moments = _follow(problems[0], rows, settings, budget)
         return [
-            [_regime(*moments.predictions(problem, rows)) for moments in followed]
-            for problem in problems
+            [_regime(found) for found in moments.predictions(problem, rows)] for problem in problems
         ]
 
 
@@ -149,74 +141,59 @@ def _regime(found: Prediction) -> Prediction:
     return found.marked(Regime.EXTENDED, "second moments of linear descent, clipping on average")
 
 
-def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budget) -> ErrorMoments:
-    """Moments of the error of the last iterate."""
-    batch, eta = min(method.batch_size, problem.sample_size), method.step_size
-    steps = ceil(problem.sample_size / batch)
-    coefficients = damped_square_root(steps, damping=method.damping)
-    encoder = damped_square_root_encoder(steps, damping=method.damping)
-    change = float(sum_sensitivity(method.clip_norm, neighbours=budget.neighbours))
-    std = float(np.sqrt(encoder @ encoder)) * change / (batch * budget.root)
-    widths = method.clip_norm / rows.norms
-    signal = rows.squared_signal
-    private = np.zeros_like(signal)
-    own = clipped_rows(problem, rows)
+def _follow(
+    problem: Problem, rows: Rows, methods: Sequence[CorrelatedNoise], budget: Budget
+) -> ErrorMoments:
+    """Moments of the errors of the last iterates."""
+    n, signal = problem.sample_size, rows.squared_signal
+    batches = np.minimum([each.batch_size for each in methods], n)
+    eta, clips = (
+        np.array([getattr(each, name) for each in methods])[:, None]
+        for name in ("step_size", "clip_norm")
+    )
+    steps, widths = -(-n // batches), clips / rows.norms
+    # Slopes are those of each step up to the 50th, and then of blocks a fiftieth of the way long.
+    ends = [0]
+    while ends[-1] < steps.max():
+        ends.append(ends[-1] + 1 + ends[-1] // 50)
+    counts = np.diff(np.minimum(ends, steps[:, None]))
+    private = np.zeros((len(methods), len(signal)))
     for _ in range(PASSES):
-        contractions = np.empty((steps, len(signal)))
-        bias, sampling = np.ones_like(signal), np.zeros_like(signal)
-        last, factors = np.full_like(signal, -1.0), np.ones_like(widths)
-        _descent(
-            own, widths, signal, private, eta, batch, factors, last, contractions, bias, sampling
+        contractions, bias, sampling = [], np.ones_like(private), np.zeros_like(private)
+        for count in counts.T[..., None]:
+            squares, variance = bias**2 * signal, sampling + private
+            drift, pull, kick, _ = clipped_slopes(problem, rows, widths, 1.0, squares, variance)
+            spread = np.maximum(kick - drift**2 * squares - pull**2 * variance, 0.0)
+            contractions.append(1 - eta * pull)
+            square = contractions[-1] ** 2
+            kept = square**count
+            terms = np.where(square == 1, count, (1 - kept) / (1 - square))
+            bias = bias * (1 - eta * drift) ** count
+            sampling = kept * sampling + eta**2 * spread / batches[:, None] * terms
+        taken = [
+            np.repeat(each, of, axis=0)
+            for each, of in zip(np.swapaxes(contractions, 0, 1), counts, strict=True)
+        ]
+        private = np.array(
+            [_private(each, of, budget) for each, of in zip(taken, methods, strict=True)]
         )
-        after = np.cumprod(contractions[::-1], axis=0)
-        loads = eta * np.concatenate([np.ones((1, len(signal))), after[:-1]])
-        # Reversed in time, so that the transposed product is a convolution.
-        size = next_fast_len(2 * steps - 1, real=True)
-        spectrum = rfft(coefficients, size)[:, None] * rfft(loads, size, axis=0)
-        loads = np.asarray(irfft(spectrum, size, axis=0))[:steps]
-        private = std**2 * np.sum(loads**2, axis=0)
-    moved = squared_shift(problem, rows, widths[None], covered=1 - bias)
-    return ErrorMoments((bias**2 * signal)[None], (sampling + private)[None], moved)
+        private /= batches[:, None] ** 2
+    moved = squared_shift(problem, rows, widths, covered=1 - bias)
+    return ErrorMoments(bias**2 * signal, sampling + private, moved)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _descent(
-    rows: ClippedRows,
-    widths: FloatArray,
-    signal: FloatArray,
-    private: FloatArray,
-    eta: float,
-    batch: int,
-    factors: FloatArray,
-    last: FloatArray,
-    contractions: FloatArray,
-    bias: FloatArray,
-    sampling: FloatArray,
-) -> None:
-    """Contraction of each step, (steps, groups), the signal's share left, and sampling variance.
-
-    The last four are written; slopes are computed again where an energy has left the `last` one.
-    """
-    groups, slopes = len(signal), np.empty((3, len(signal)))
-    squares, variance = np.empty_like(signal), np.empty_like(signal)
-    energy = np.empty_like(signal)
-    for step in range(len(contractions)):
-        stale = False
-        # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
-        for group in range(groups):
-            squares[group] = bias[group] ** 2 * signal[group]
-            variance[group] = sampling[group] + private[group]
-            whole = squares[group] + sampling[group] + private[group]
-            energy[group] = whole if whole < LARGEST else LARGEST
-            stale |= not abs(energy[group] - last[group]) <= STALE * last[group]
-        if stale:
-            for group in range(groups):
-                last[group] = energy[group]
-            slopes = clipped_slopes(rows, widths, factors, squares, variance)[0]
-        for group in range(groups):
-            drift, pull, kick = slopes[0, group], slopes[1, group], slopes[2, group]
-            contraction = 1 - eta * pull
-            contractions[step, group] = contraction
-            bias[group] = bias[group] * (1 - eta * drift)
-            spread = max(kick - pull**2 * last[group], 0.0)
-            sampling[group] = contraction**2 * sampling[group] + eta**2 * spread / batch
+def _private(contractions: FloatArray, method: CorrelatedNoise, budget: Budget) -> FloatArray:
+    """Variance of the last iterate, (groups,), for batches of one record."""
+    steps, damping = len(contractions), method.damping
+    encoder = damped_square_root_encoder(steps, damping=damping)
+    std = calibrated_noise_std(
+        squared_sensitivity=float(encoder @ encoder), clip_norm=method.clip_norm, budget=budget
+    )
+    after = np.cumprod(contractions[::-1], axis=0)
+    loads = method.step_size * np.concatenate([np.ones_like(after[:1]), after[:-1]])
+    # Reversed in time, so that the transposed product is a convolution.
+    size = next_fast_len(2 * steps - 1, real=True)
+    coefficients = damped_square_root(steps, damping=damping)
+    spectrum = rfft(coefficients, size)[:, None] * rfft(loads, size, axis=0)
+    loads = np.asarray(irfft(spectrum, size, axis=0))[:steps]
+    return np.asarray(std**2 * np.sum(loads**2, axis=0))

@@ -23,15 +23,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_count, require_scales
 from privreg.methods.clipping import (
-    ClippedRows,
-    clipped_rows,
     clipped_slopes,
     count_nodes,
     finite,
@@ -47,7 +44,6 @@ from privreg.privacy.budget import Budget, Neighbours, shared_sample_size
 FloatArray = NDArray[np.float64]
 # Derived in `_regime`.
 MOST_REACH, LEAST_UNCLIPPED, ALL_UNCLIPPED = 1.75, 0.25, 0.999
-MOST_DIRECTED = 0.15
 
 
 @dataclass(frozen=True)
@@ -168,9 +164,7 @@ class FullBatchDPGD(Method):
         ]
 
 
-def _regime(
-    problem: Problem, found: Prediction, unclipped: float, reach: float, directed: float
-) -> Prediction:
+def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float) -> Prediction:
     r"""Regime of clipped full-batch descent.
 
     `reach` is the largest step times curvature r at the end. Noise settles at a variance in
@@ -182,12 +176,6 @@ def _regime(
     and -1 for signs: the pull hardly grows with the error any more, and an expansion about a
     curvature describes it no longer. Below a clipped gradient in a thousand, `ALL_UNCLIPPED`, the
     law without clipping is exact to as much.
-
-    A row's prediction is taken for Gaussian given its energies. At the start, where most is
-    clipped, the signal has energies q_g along groups of m_g coordinates, of sum q, and its kurtosis
-    is less by 2d, :math:`d = \sum_g 3q_g^2 / ((m_g + 2)q^2)`; d is 1 for one feature. `directed`
-    is d times the share of the risk that is left of the signal, 0 where nothing is clipped. Beyond
-    `MOST_DIRECTED` simulated errors were 0.5 to 0.95 of the predicted ones.
 
     Source
     ------
@@ -202,8 +190,6 @@ def _regime(
         return found.with_doubt(few)
     if unclipped < LEAST_UNCLIPPED:
         return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are whole")
-    if directed > MOST_DIRECTED:
-        return found.with_doubt("the mean error that is left lies along few features")
     if unclipped > ALL_UNCLIPPED:
         return found.marked(Regime.PROVEN, "nothing clips: the exact law of noisy descent")
     return found.marked(
@@ -223,8 +209,8 @@ class _Curvatures(NamedTuple):
 
 def _follow(
     problem: Problem, rows: Rows, methods: Sequence[FullBatchDPGD], budget: Budget
-) -> tuple[ErrorMoments, FloatArray, FloatArray, FloatArray]:
-    """Moments of descents from zero, and the last three arguments of `_regime`, (settings,)."""
+) -> tuple[ErrorMoments, FloatArray, FloatArray]:
+    """Moments of descents from zero, and the last two arguments of `_regime`, (settings,)."""
     n, sigma = problem.sample_size, problem.label_noise_std
     steps, sizes, clips = (
         np.array([getattr(each, name) for each in methods])
@@ -244,102 +230,27 @@ def _follow(
     source = np.sqrt(rows.per_coordinate(square) / n)
     bias = np.ones((len(methods), len(source[0]), curvatures.nodes.shape[-1]))
     private, sampling = np.zeros_like(bias), np.zeros_like(source)
-    unclipped, reach = np.ones(len(methods)), np.zeros(len(methods))
-    _descents(
-        clipped_rows(problem, rows),
-        widths,
-        steps,
-        sizes,
-        noise,
-        curvatures,
-        rows.squared_signal,
-        source,
-        np.ones(len(rows.norms)),
-        bias,
-        private,
-        sampling,
-        unclipped,
-        reach,
-    )
+    reach = np.zeros(len(methods))
+    for step in range(max(steps)):
+        on = np.flatnonzero(steps > step)
+        size, (nodes, weights) = sizes[on, None], (each[on] for each in curvatures)
+        squared_bias = np.sum(bias[on] ** 2 * weights, axis=-1) * rows.squared_signal
+        variance = np.sum(private[on] * weights, axis=-1)
+        drift, pull, _, unclipped[on] = clipped_slopes(
+            problem, rows, widths[on], 1.0, squared_bias, variance
+        )
+        taken = (size * pull)[..., None] * nodes
+        reach[on] = taken.max(axis=(1, 2))
+        bias[on] *= 1 - (size * drift)[..., None] * nodes
+        private[on] = (1 - taken) ** 2 * private[on] + (size * noise[on, None])[..., None] ** 2
+        sampling[on] = (1 - size * pull) * sampling[on] + size * source[on]
     spread = curvatures.mean(private)
     inflation = _inflation(problem, rows, curvatures, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
     moments = ErrorMoments(
         curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
     )
-    return moments, unclipped, reach, _directed(problem, rows, moments, widths)
-
-
-def _directed(
-    problem: Problem, rows: Rows, moments: ErrorMoments, widths: FloatArray
-) -> FloatArray:
-    """Share of the risk that is left of the signal, times d of `_regime`, (settings,)."""
-    whole, _ = noise_moments(
-        widths,
-        label_noise_std=problem.label_noise_std,
-        law=problem.label_noise_law,
-        other_variance=rows.quadratic(rows.squared_signal),
-    )
-    clips = whole @ rows.weights < ALL_UNCLIPPED
-    # One-hot rows see the mean error itself.
-    clips &= problem.feature_law != "one_hot"
-    left = rows.total(rows.eigenvalues * moments.squared_bias)
-    energy = rows.total(rows.eigenvalues * (moments.squared_bias + moments.variance))
-    parts = rows.eigenvalues * rows.multiplicities * rows.squared_signal
-    lack = 3 * parts**2 @ (1 / (rows.multiplicities + 2)) / max(parts.sum() ** 2, 1e-300)
-    return np.asarray(clips * lack * left / energy)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _descents(
-    rows: ClippedRows,
-    widths: FloatArray,
-    steps: NDArray[np.int64],
-    sizes: FloatArray,
-    noise: FloatArray,
-    curvatures: _Curvatures,
-    signal: FloatArray,
-    source: FloatArray,
-    factors: FloatArray,
-    bias: FloatArray,
-    private: FloatArray,
-    sampling: FloatArray,
-    unclipped: FloatArray,
-    reach: FloatArray,
-) -> None:
-    """Bias over the signal and private variance, (settings, groups, nodes), and sampling error.
-
-    Then the share of gradients that are not clipped and the largest ηAh, both at the last step.
-    The last five are written, from their values at the start.
-    """
-    groups, (_, own, nodes) = len(signal), curvatures.nodes.shape
-    squared_bias, variance = np.empty_like(signal), np.empty_like(signal)
-    for at in range(len(steps)):
-        size = sizes[at]
-        for _ in range(steps[at]):
-            for group in range(groups):
-                # Loops over numbers: a process's first sum of an array compiles for long.
-                square, spread = 0.0, 0.0
-                for node in range(nodes):
-                    weight = curvatures.weights[at, min(group, own - 1), node]
-                    square += bias[at, group, node] ** 2 * weight
-                    spread += private[at, group, node] * weight
-                squared_bias[group], variance[group] = square * signal[group], spread
-            slopes, unclipped[at] = clipped_slopes(
-                rows, widths[at], factors, squared_bias, variance
-            )
-            reach[at] = -np.inf
-            for group in range(groups):
-                drift, pull = size * slopes[0, group], size * slopes[1, group]
-                for node in range(nodes):
-                    each = curvatures.nodes[at, min(group, own - 1), node]
-                    step = pull * each
-                    reach[at] = max(reach[at], step)
-                    bias[at, group, node] *= 1 - drift * each
-                    private[at, group, node] = (1 - step) ** 2 * private[at, group, node] + (
-                        size * noise[at]
-                    ) ** 2
-                sampling[at, group] = (1 - pull) * sampling[at, group] + size * source[at, group]
+    return moments, unclipped, reach
 
 
 def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> _Curvatures:

@@ -37,10 +37,10 @@ from privreg.inference.population_intervals import (
 )
 from privreg.kernels import standard_normal
 from privreg.methods.clipping import (
-    clipped_rows,
     clipped_slopes,
     count_nodes,
     finite,
+    noise_moments,
     sample_nodes,
     sampling_inflation,
     squared_scales,
@@ -205,7 +205,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    own, factors = clipped_rows(problem, whitened), leverage * shrink**2
+    factors = leverage * shrink**2
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
@@ -220,10 +220,12 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             scale = unit_scale * sqrt(float(rows.weights @ inner))
         clip = settings.clip_width * scale * sqrt(p)
         widths = clip / lengths / shrink
-        slopes, unclipped = clipped_slopes(own, widths, factors, squared_bias, variance)
+        drift, curvature, _, unclipped = clipped_slopes(
+            problem, whitened, widths, factors, squared_bias, variance
+        )
         if step <= settings.warm_up_steps:
-            source = clipped_slopes(own, widths, factors, *np.zeros((2, len(signal))))[0][2]
-        drift, curvature = slopes[0], slopes[1]
+            square = noise_moments(widths, label_noise_std=sigma, law=problem.label_noise_law)[1]
+            source = whitened.per_coordinate(factors**2 * square)
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
         mean = float(curvature @ rows.multiplicities / p)
@@ -257,7 +259,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     )
     return Outcome(
         moments,
-        unclipped=unclipped,
+        unclipped=float(unclipped),
         scale_noise=histogram / (TALLEST_BIN * n),
         excursion=max(path) / path[0],
         arrival=path[settings.warm_up_steps] / sigma**2,

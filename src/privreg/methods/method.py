@@ -363,8 +363,8 @@ class Method(ABC):
         return ", ".join(f"{name.replace('_', ' ')} {getattr(self, name):.3g}" for name in names)
 
     @classmethod
-    def require_relation(cls, budget: Budget) -> None:
-        """Refuse a budget whose neighbouring relation the guarantee does not cover."""
+    def require_relation(cls, budget: Budget, groups: object = None) -> None:
+        """Refuse neighbours, and records of several rows, that the guarantee does not cover."""
         require_instance("budget", budget, Budget)
         if budget.neighbours not in cls.relations:
             names = " or ".join(sorted(repr(each.value) for each in cls.relations))
@@ -372,10 +372,6 @@ class Method(ABC):
                 f"budget must be for {names} neighbours with {cls.name}, "
                 f"got {budget.neighbours.value!r}"
             )
-
-    @classmethod
-    def require_groups(cls, groups: object) -> None:
-        """Refuse groups where a record of several rows is not covered."""
         if groups is not None and not cls.takes_groups:
             raise ValueError(f"groups must be None with {cls.name}, whose records are single rows")
 
@@ -394,9 +390,8 @@ class Method(ABC):
         }
 
     def _checked(self, samples: Samples, budget: Budget, declared: Declared) -> Samples:
-        self.require_relation(budget)
         require_instance("declared", declared, Declared)
-        self.require_groups(declared.groups)
+        self.require_relation(budget, declared.groups)
         return as_samples(samples)
 
     @abstractmethod

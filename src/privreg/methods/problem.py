@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -115,13 +115,14 @@ class Problem(Immutable):
         coefficients = require_frozen(
             "signal", coefficients, shape=values.shape, least=-1e12, most=1e12
         )
-        noise = require_scale("label_noise_std", label_noise_std)
-        label_std = np.sqrt(values @ coefficients**2 + noise**2)
         largest = 1.0 if one_hot else np.sqrt(2 * values.sum())
-        norm, bound = require_scales(
+        noise, norm, bound = require_scales(
+            label_noise_std=label_noise_std,
             feature_norm=largest if feature_norm is None else feature_norm,
-            label_bound=4 * label_std if label_bound is None else label_bound,
+            label_bound=1.0 if label_bound is None else label_bound,
         )
+        if label_bound is None:
+            bound = 4 * float(np.sqrt(values @ coefficients**2 + noise**2))
         if str(label_noise_law) in SKEWED_LAWS:
             # What a clip leaves follows from mixtures of Gaussians, whose densities of the size
             # fall from 0; that of a skewed law may rise.
@@ -247,6 +248,11 @@ class Rows:
     eigenvalues: FloatArray  # mean of each group, (groups,)
     multiplicities: FloatArray  # number of coordinates of each group
     squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
+
+    @cached_property
+    def fourths(self) -> FloatArray:
+        """Squared energies, (rows, groups)."""
+        return np.asarray(self.energies**2)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
         """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""

@@ -15,7 +15,7 @@ from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import Problem
 from privreg.privacy.budget import Budget
-from privreg.schedules import Harmonic
+from privreg.schedules import Harmonic, Polynomial
 
 ACCURACY = 0.10
 
@@ -75,19 +75,24 @@ def squared_errors(problem, method, budget, runs):
     return np.array(errors) ** 2
 
 
-@pytest.mark.parametrize("features", [1, 3])
-def test_a_mean_error_along_few_features_is_no_prediction_that_holds(features):
-    problem = Problem(3000, np.ones(features), signal=1.0, label_noise_std=1.0)
-    budget, runs = Budget.zcdp(0.1), 200
-    for steps, holds in ((3, False), (25, True)):
-        method = FullBatchDPGD(steps, 0.6, 1.5 * features**0.5)
-        found = method.predict(problem, budget)
-        risk = squared_errors(problem, method, budget, runs) @ problem.eigenvalues / 2
-        error = risk.std(ddof=1) / np.sqrt(runs)
-        assert found.holds is holds
-        # It is more than a tenth off where it does not hold.
-        beyond = found.excess_risk - (1 + ACCURACY) * risk.mean()
-        assert beyond < 3 * error if holds else beyond > 3 * error
+@pytest.mark.parametrize("features", [1, 2, 3])
+@pytest.mark.parametrize("name", ["full batch", "one pass", "correlated noise"])
+def test_a_mean_error_along_few_features_is_followed(name, features):
+    """Taken for Gaussian, what is left of the signal was 1.14 to 2.4 times too large."""
+    clip = features**0.5
+    method = {
+        "full batch": FullBatchDPGD(6, 0.6, 1.5 * clip),
+        "one pass": OnePassDPGD(Polynomial(3.0, 0.0), 0.8),
+        "correlated noise": CorrelatedNoise(60, 0.1, clip, 0.1),
+    }[name]
+    problem = Problem(3000, np.ones(features), signal=4.0, label_noise_std=1.0)
+    budget, runs = Budget.zcdp(0.1), 60
+    found = method.predict(problem, budget)
+    risk = squared_errors(problem, method, budget, runs) @ problem.eigenvalues / 2
+    error = risk.std(ddof=1) / np.sqrt(runs)
+    assert found.holds
+    assert 3 * error < 0.06 * risk.mean()
+    assert found.excess_risk == pytest.approx(risk.mean(), abs=ACCURACY * risk.mean() + 3 * error)
 
 
 @pytest.mark.parametrize("name", CASES)
