@@ -517,8 +517,7 @@ def score(options: argparse.Namespace) -> None:
     import numpy as np
 
     from privreg.estimators.columns import Frame, Numbers, declared, table_columns
-    from privreg.estimators.table_quality import SHARES, private_score
-    from privreg.estimators.tables import TableSamples
+    from privreg.estimators.tables import SHARES, TableSamples, private_score
     from privreg.privacy.release import SECRET, SECRET_STREAM
 
     record = Record(options)

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples, Samples
     from privreg.estimators.outlook import FitTarget, Outlook
     from privreg.estimators.report import Part, PredictionIntervals, Summary
-    from privreg.estimators.table_quality import TableQuality
-    from privreg.estimators.tables import Table
+    from privreg.estimators.tables import Table, TableQuality
     from privreg.inference.population_intervals import (
         CoefficientCovariance,
         CoefficientIntervals,
@@ -252,7 +251,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """
         from privreg.algorithms.records import require_groups
         from privreg.algorithms.samples import ArraySamples, WeightedSamples, weight_roots
-        from privreg.estimators.table_quality import private_quality
+        from privreg.estimators.tables import private_quality
 
         found, share = self._unfitted(quality_share, groups=groups, weights=sample_weight)
         # Under add-remove the number of rows is private: no table is refused for it.
@@ -338,8 +337,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         workers send are exact sums over records, which are not private: the guarantee is for what
         this process releases, and workers, their logs and the network are trusted as it is.
         """
-        from privreg.estimators.table_quality import TableQuality, private_quality
-        from privreg.estimators.tables import Table, TableSamples, open_table
+        from privreg.estimators.tables import (
+            Table,
+            TableQuality,
+            TableSamples,
+            open_table,
+            private_quality,
+        )
 
         found, share = self._unfitted(quality_share, weights=weight)
         require_count("threads", threads)
@@ -394,7 +398,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.algorithms.adassp import Bounds
         from privreg.algorithms.whitened_descent import private_count
         from privreg.estimators.outlook import foreseen, hopeless
-        from privreg.estimators.table_quality import WEIGHTS
+        from privreg.estimators.tables import WEIGHTS
         from privreg.methods.method import Declared
 
         if self.random_state is None and vars(self).get("_siblings", [0])[0] > 1:

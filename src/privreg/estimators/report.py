@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from privreg.algorithms.huber_descent import HuberFit
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.estimators.table_quality import TableQuality
+from privreg.estimators.tables import TableQuality
 from privreg.inference.least_squares_intervals import robust_difference, robust_gain
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.methods.method import Fitted, Method

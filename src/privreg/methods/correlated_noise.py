@@ -21,8 +21,7 @@ from privreg.methods.clipping import clipped_slopes, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.privacy.budget import Budget, Neighbours
-from privreg.theory.correlated_noise.stationary import calibrated_noise_std
+from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 
 FloatArray = NDArray[np.float64]
 PASSES = 2
@@ -186,9 +185,8 @@ def _private(contractions: FloatArray, method: CorrelatedNoise, budget: Budget) 
     """Variance of the last iterate, (groups,), for batches of one record."""
     steps, damping = len(contractions), method.damping
     encoder = damped_square_root_encoder(steps, damping=damping)
-    std = calibrated_noise_std(
-        squared_sensitivity=float(encoder @ encoder), clip_norm=method.clip_norm, budget=budget
-    )
+    change = float(sum_sensitivity(method.clip_norm, neighbours=budget.neighbours))
+    std = float(np.sqrt(encoder @ encoder)) * change / budget.root
     after = np.cumprod(contractions[::-1], axis=0)
     loads = method.step_size * np.concatenate([np.ones_like(after[:1]), after[:-1]])
     # Reversed in time, so that the transposed product is a convolution.

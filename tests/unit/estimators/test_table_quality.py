@@ -12,10 +12,15 @@ from relations import EVERY, REPLACE
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.command_line.tables import fit_as_json as as_json
-from privreg.estimators import table_quality
+from privreg.estimators import tables
 from privreg.estimators.columns import Categories, Frame, Numbers
-from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality
-from privreg.estimators.tables import TableSamples, open_table
+from privreg.estimators.tables import (
+    ABSENT,
+    TableQuality,
+    TableSamples,
+    open_table,
+    private_quality,
+)
 from privreg.privacy.budget import Neighbours
 
 BOUNDS = {"feature_bounds": {"x": (0, 1), "c": {"categories": ["a", "b"]}}, "label_bounds": (-1, 2)}
@@ -135,7 +140,7 @@ def test_no_person_moves_the_counts_of_arrays_more_than_the_noise_is_for(rng, re
     )
 
     def counts(rows, whose):
-        with patch.object(table_quality, "private_quality", wraps=private_quality) as bought:
+        with patch.object(tables, "private_quality", wraps=private_quality) as bought:
             model.fit(rows[:, :-1], rows[:, -1], groups=whose)
         return bought.call_args.args[0]
 

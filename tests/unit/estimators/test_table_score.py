@@ -16,8 +16,15 @@ from privreg import Budget, Odometer
 from privreg.algorithms.samples import Chunk, WeightedChunk
 from privreg.command_line.main import main
 from privreg.estimators.columns import Frame, Numbers, table_columns
-from privreg.estimators.table_quality import SHARES, WEIGHTS, private_score, record_sums, score_of
-from privreg.estimators.tables import TableSamples, open_table
+from privreg.estimators.tables import (
+    SHARES,
+    WEIGHTS,
+    TableSamples,
+    open_table,
+    private_score,
+    record_sums,
+    score_of,
+)
 from privreg.privacy.budget import Neighbours
 
 BOUNDS = {"size": (0, 250), "place": {"categories": ["town", "coast"]}}
