@@ -16,6 +16,8 @@ VENV := .venv
 PYTHON ?= python3
 SCALE ?= paper
 BIN := $(CURDIR)/$(VENV)/bin
+# Without a named shell, macOS's make (3.81) runs simple commands itself and ignores the PATH below.
+SHELL := /bin/bash
 # The package runs from this checkout, whatever else is installed.
 export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)/src
