@@ -58,8 +58,8 @@ COUNT_SHARE = 0.01
 LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
-    "each input depends on its own record and public values alone; the output of a scaler fitted "
-    "to the table does not"
+    "each row's values depend on that row and public information alone, unlike the output of a "
+    "scaler that was fitted to the table"
 )
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
@@ -450,7 +450,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # A user who reads one of them needs no second warning of the same.
         doubts += hopeless(fit, count)
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
-        self.warnings_ += filter(None, ["; ".join(doubts)])
+        self.warnings_ += doubts
         if seeded:
             why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")

@@ -106,7 +106,7 @@ def fit(capsys, rng, tmp_path, monkeypatch):
 
 def test_fit_takes_a_target_and_says_why_intervals_are_infinite(fit):
     out, err, found = fit(400, "--epsilon=0.1")
-    assert err.startswith("privreg fit: warning: the fit is not predicted to be better")
+    assert err.startswith("privreg fit: warning: the fit is not expected to beat")
     assert err.count("\n") == 1
     assert "Least squares: the best" in out
     assert found["estimates"] == "least_squares"
