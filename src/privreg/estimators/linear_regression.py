@@ -450,7 +450,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # A user who reads one of them needs no second warning of the same.
         doubts += hopeless(fit, count)
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
-        self.warnings_ += doubts
+        self.warnings_ += filter(None, ["; ".join(doubts)])
         if seeded:
             why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")

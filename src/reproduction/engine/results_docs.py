@@ -24,7 +24,8 @@ FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (
 
 def overview(ledgers: Sequence[Ledger]) -> str:
     """The site's first page of results."""
-    return _written("results.md", ledgers=ledgers, counts=counts_table(ledgers))
+    found = {f"[{each.paper}](results/{each.paper}.md)": _statements(each) for each in ledgers}
+    return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
