@@ -23,7 +23,7 @@ from privreg.privacy.budget import Budget
 TIMES = "running times are not observed"
 PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
 REAL_NUMBERS = "sums and noise are exact real numbers, not rounded to floating point"
-SECRET_STREAM = "the random stream stays secret, and nothing else is drawn from it"
+SECRET_STREAM = "the generator's stream stays secret, and nothing else is drawn from it"
 LAST_ALONE = "only the last iterate is seen"
 CHOSEN_BLINDLY = "bounds, steps, clipping and noise were chosen without looking at these records"
 
