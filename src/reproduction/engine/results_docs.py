@@ -1,7 +1,6 @@
 """The ledgers as Markdown: the site's pages of results and coverage, and the README's counts.
 
-They are written from the ledgers alone, with the verdicts that they expect: the gate fails a run
-that finds others. The site puts the pictures of a build in the place of the words.
+They show the verdicts that the ledgers expect. The site replaces descriptions by a build's figures.
 """
 
 from __future__ import annotations
