@@ -264,7 +264,7 @@ def test_relations_and_groups_that_are_not_covered_are_refused_before_noise(meth
         assert not getattr(caught.value, "__notes__", ())
 
 
-@pytest.mark.filterwarnings("ignore:.*better than predicting the mean")
+@pytest.mark.filterwarnings("ignore:.*predicting the mean")
 def test_exact_accounting_is_for_methods_that_only_add_gaussian_noise(rng):
     features, stated = rng.standard_normal((2000, 2)), Budget.approximate(2.0, 1e-6)
     for method, exact in ((OnePassDPGD(Harmonic(20.0, 0.1), 0.2), False), (None, True)):

@@ -184,7 +184,7 @@ LONG = 4.0
 # Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
 TAIL_ASSUMPTION = (
-    "products of residual and row length too rare to see privately continue the visible tail, no "
+    "products of residual and row length too rare to see privately follow the visible tail, no "
     "heavier than a power law"
 )
 # Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of

@@ -319,7 +319,7 @@ EXCURSION = 1.25
 UNSEEN_SCALE, DEVIATIONS = 0.25, 5.0
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
-    "the guarantee is about real numbers; noise is drawn in floating point",
+    "the guarantee assumes exact real arithmetic; computations are in floating point",
     SECRET_STREAM,
 )
 

@@ -57,8 +57,8 @@ COUNT_SHARE = 0.01
 LEAST_SHARE = 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = (
-    "each input depends on its own record and public values alone; the output of a scaler fitted "
-    "to the table does not"
+    "each row's values depend on that row and public information alone, unlike the output of a "
+    "scaler that was fitted to the table"
 )
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000

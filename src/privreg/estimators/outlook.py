@@ -34,8 +34,8 @@ FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
 FEW = "there are no more records than coefficients"
 HOPELESS = (
-    "the released fit cannot be told from noise and is likely worse than predicting the mean: use "
-    "more records, a larger budget, fewer features or narrower bounds"
+    "the released fit is indistinguishable from noise and likely worse than predicting the mean: "
+    "use more records, a larger budget, fewer features or narrower bounds"
 )
 # Share of the labels' variance that is explained: where settings are compared, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
@@ -84,8 +84,8 @@ class Outlook:
         reasons = sorted({each.reason for each in self.predictions if not each.holds})
         why = f" ({reasons[0]})" if reasons else ""
         if any(each.beats_the_mean for each in self.predictions):
-            return f"no theory says whether the fit is better than predicting the mean{why}"
-        return f"the fit is not predicted to be better than predicting the mean{why}"
+            return f"no theory says whether the fit beats predicting the mean{why}"
+        return f"the fit is not expected to beat predicting the mean{why}"
 
     @property
     def sentences(self) -> list[str]:
@@ -93,11 +93,12 @@ class Outlook:
         if not self.predictions:
             return []
         found = [
-            f"If R² = {share:.2f}, sampling and privacy should cost {100 * missed:.2g} % of it."
+            f"If R² = {share:.2f}, sampling and privacy should cost "
+            f"{float(f'{100 * missed:.2g}'):,g} % of it."
             for share, missed in zip(RANGE, self.missed, strict=True)
             if np.isfinite(missed)
         ]
-        scale = "At 100 % the mean predicts as well. Assumed bounds: ±4 standard deviations."
+        scale = "At 100 % the mean predicts equally well. Assumed bounds: ±4 standard deviations."
         doubts = {each.reason for each in self.predictions if not each.holds}
         doubted = [f"Unreliable: {doubt}." for doubt in sorted(doubts)]
         return [*found, scale, *doubted] if found else doubted
@@ -168,14 +169,14 @@ def advice(
         return _planned(sample_size, dimension, larger(doublings), intercept, target).worthwhile
 
     if dimension > MOST_RATIO * sample_size or not worth(DOUBLINGS):
-        return f"no larger budget changes that, only {fewer}"
+        return f"no larger budget helps; use {fewer}"
     low, high = 0, DOUBLINGS
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if worth(middle) else (middle, high)
     epsilon = larger(high).gaussian_epsilon(delta=1e-6)
     more = f"rho = {larger(high).rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6)"
-    return f"that takes {more}, or {fewer}"
+    return f"use at least {more}, or {fewer}"
 
 
 def hopeless(fit: Fitted, records: float) -> list[str]:

@@ -59,10 +59,10 @@ thead{{overflow-wrap:normal}} svg{{max-width:100%;height:auto}} svg text{{fill:c
 $parts
 </main></body></html>""")
 READING = (
-    'Standard errors count sampling and private noise; "by noise" is the share of their square '
-    "that private noise adds.",
-    "P-values agree with the intervals, which also allow for bias and for noise in the standard "
-    "errors; they can be larger than z suggests.",
+    'Standard errors include sampling and privacy noise; "by noise" is the share of the variance '
+    "that privacy noise adds.",
+    "P-values match the intervals, which also allow for bias and for noise in the standard errors. "
+    "They can exceed the p-value of z alone.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
 LEGEND = ("sampling alone", "whole interval")
@@ -292,7 +292,7 @@ def quality_part(quality: TableQuality) -> Part:
         return "Records", None, [], sentences
     sentences += [
         "Numbers outside their bounds are clipped to the nearer bound.",
-        "Shares are of all records, ± the standard deviation of their private noise.",
+        "Shares of all records, ± one standard deviation of privacy noise.",
     ]
     rows = [
         (name, *(_share(each.get(name), quality.noise_std) for each in bought.values()))
@@ -321,9 +321,9 @@ def target_sentences(
     same = "if errors are symmetric given the features or independent of them"
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
-    covered = f"Intervals are for the {intervals.target} coefficients and count all noise."
+    covered = f"Intervals are for the {intervals.target} coefficients and include all noise."
     if isinstance(fit, HuberFit):
-        robust = "Robust fit: the minimiser of a Huber loss, with the slopes of least squares"
+        robust = "Robust fit: the minimiser of a Huber loss. Its slopes are those of least squares"
         return [f"{robust} {same}.", covered]
     if not isinstance(fit, LeastSquaresFit):
         return [covered]
@@ -333,8 +333,8 @@ def target_sentences(
         f"{covered} They allow for bias from clipping.",
         f"About {round(100 * share, 1):g} % of the records had their gradients clipped (private "
         "estimate).",
-        "Assumption: residuals too rare to see privately continue the visible tail, no heavier "
-        "than a power law. A few records far beyond it are not allowed for.",
+        "Assumption: residuals too rare to see privately follow the visible tail, no heavier than "
+        "a power law. Intervals do not cover the bias from a few records far beyond it.",
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:
@@ -367,7 +367,7 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
         f"Weighted {noun}: a record counts in proportion to its weight. Weights are clipped to "
         f"[0, {bound:g}]{mean}.",
         *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
-        "The prediction before the fit gives every record the largest weight.",
+        "The prediction before the fit assumes the largest weight for every record.",
     ]
 
 

@@ -41,8 +41,8 @@ FloatArray = NDArray[np.float64]
 LEAST, SURE, GAIN = 0.3, 1.5, 8.0
 BELOW = 0.3
 HIDDEN = "the feature is hidden by the noise of the second moments"
-COLLINEAR = "the feature is collinear with others, as far as the noise shows"
-UNSEEN = "the rows are too few for this budget to show the tail of the residuals"
+COLLINEAR = "the feature is collinear with others, up to the noise"
+UNSEEN = "too few rows for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
 # Deviations of their noise by which counts must reach the level of new observations: a convention.
 CAUTION = 1.0

@@ -515,9 +515,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     Derived as above; the simulations are those of docs/prediction.md.
     """
     if not np.isfinite(found.excess_risk):
-        return found.with_doubt(
-            "too few rows or too small a budget: the descent does not come near"
-        )
+        return found.with_doubt("too few rows or too small a budget for the descent to converge")
     few = too_few_rows(problem, outcome.unclipped)
     if few is not None:
         return found.with_doubt(few)
@@ -530,7 +528,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
         return found.with_doubt("the budget is too small for a private Gram matrix")
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
         # The clip follows the residuals and the noise the clip: means say little about such runs.
-        return found.with_doubt("the noise of the warm-up steps carries the descent away")
+        return found.with_doubt("the noise of the warm-up steps dominates the descent")
     reason = f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
     marked = found.marked(Regime.EXTENDED, reason)
     if outcome.whitening.thinness > MOST_THINNESS:

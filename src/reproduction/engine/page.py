@@ -43,13 +43,13 @@ MEANINGS = {
     "contradicted": "the evidence refutes it",
     "depends on our choice": "the paper leaves a choice open, and the verdict changes with it",
     "inconclusive": "the noise is too large to decide",
-    "untested": "the data that it needs are not available",
+    "untested": "the required data are not available",
 }
 SEVERITY_MEANINGS = {
     "conclusion": "the conclusion does not hold as stated",
     "hypothesis": "a hypothesis must be added or replaced",
-    "constant": "a number changes, no rate does",
-    "typo": "no argument changes",
+    "constant": "a number changes, but no rate",
+    "typo": "the argument is unaffected",
 }
 
 
@@ -159,7 +159,7 @@ def _cost(benchmarks: Path, paper: str) -> str:
     minutes = sum(float(job["s"]) for job in jobs) / 60
     # The memory of a job that was too short to be seen is NA.
     memory = max(float(job["max_rss"].replace("NA", "0")) for job in jobs)
-    return f"{len(jobs)} jobs took {minutes:.2g} min one after the other, at most {memory:.0f} MB"
+    return f"{len(jobs)} jobs, {minutes:.2g} min in sequence, at most {memory:.0f} MB of memory"
 
 
 # Index by place, from `Theorem 4, equations (6.4)-(6.6)`
@@ -295,7 +295,7 @@ def picture(check: CheckResult) -> Markup:
         moved = 'dy="14" text-anchor="middle"' if count == 1 else 'dx="-5" dy="4" text-anchor="end"'
         body.append(f'<text x="{x}" y="{y}" {moved}>{number(tick, 4)}</text>')
     said = escape(
-        f"observed {with_error(check.observed, check.standard_error)}, asked {check.expected}"
+        f"observed {with_error(check.observed, check.standard_error)}, required {check.expected}"
     )
     return Markup(
         f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img"'

@@ -1,7 +1,6 @@
 """The ledgers as Markdown: the site's pages of results and coverage, and the README's counts.
 
-They are written from the ledgers alone, with the verdicts that they expect: the gate fails a run
-that finds others. The site puts the pictures of a build in the place of the words.
+They show the verdicts that the ledgers expect. The site replaces descriptions by a build's figures.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (
 
 def overview(ledgers: Sequence[Ledger]) -> str:
     """The site's first page of results."""
-    return _written("results.md", ledgers=ledgers, counts=counts_table(ledgers))
+    found = {f"[{each.paper}](results/{each.paper}.md)": _statements(each) for each in ledgers}
+    return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:

@@ -384,7 +384,7 @@ def gate(records: Sequence[Record]) -> list[str]:
         seen = "; ".join(
             f"{check.label + ': ' if check.label else ''}observed"
             f" {with_error(check.observed, check.standard_error) or 'nothing'},"
-            f" asked {check.expected}"
+            f" required {check.expected}"
             for check in [each for each in record.checks if each.outcome != "passed"]
             or record.checks
         )
@@ -414,7 +414,7 @@ def summary(book: Book) -> str:
         parts = parts[1:2]
     left_out = {
         "not as expected": sum(map(is_unexpected, book.records)),
-        "on a base that did not hold": sum(bool(record.broken) for record in book.records),
+        "with a failed premise": sum(bool(record.broken) for record in book.records),
         "untested because bundled data stands in for the paper's": sum(
             record.stand_in for record in book.records
         ),

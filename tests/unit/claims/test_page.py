@@ -140,7 +140,7 @@ def test_minutes_and_memory_are_of_a_papers_own_jobs(tmp_path: Any) -> None:
         path = tmp_path / f"benchmarks/{name}.tsv"
         path.parent.mkdir(parents=True)
         path.write_text(f"s\tmax_rss\n{row}\n")
-    assert "2 jobs took 3 min one after the other, at most 250 MB" in drawn(results=tmp_path)
+    assert "2 jobs, 3 min in sequence, at most 250 MB of memory" in drawn(results=tmp_path)
     assert " jobs took " not in drawn(results=tmp_path / "none")
 
 

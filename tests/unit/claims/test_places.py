@@ -125,7 +125,7 @@ def test_coverage_is_by_place_and_says_what_is_left_out(tmp_path: Path) -> None:
     text = listed(tmp_path, {"reason": "No numbers."}, {"item": "Lemma 4", "entries": ["route"]})
     judged = "[holds](#holds) reproduced<br>[printed-wrong](#printed-wrong) contradicted<br>"
     assert f"| Theorem&nbsp;1 | {judged}" in text
-    assert "| Equation&nbsp;(1) | [slip](../results/bombari2025.md#slip) constant |" in text
+    assert "| Equation&nbsp;(1) | [error](../results/bombari2025.md#slip) constant |" in text
     assert re.search(r"\| Lemma 3 \| A curve. \| +No numbers. \|", text)
     assert "| Lemma 4 | A curve. | [route](#route) passed" in text
 

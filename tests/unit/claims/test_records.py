@@ -32,7 +32,7 @@ def test_only_statements_count_for_or_against_a_paper() -> None:
     assert summary(book()) == (
         "7 statements of the papers: 3 reproduced, 2 contradicted, 1 depends on our choice,"
         " 1 inconclusive; 1 cross-check of ours: 1 passed; 1 finding: 1 of a constant;"
-        " 1 not as expected; 1 on a base that did not hold"
+        " 1 not as expected; 1 with a failed premise"
     )
 
 
@@ -47,7 +47,7 @@ def test_a_broken_base_shows_upwards() -> None:
 def test_the_gate_lists_what_differs_in_one_line_each() -> None:
     (line,) = gate(book().records)
     assert line.startswith("bombari2025/surprise: ")
-    assert "contradicted, expected reproduced; observed -1.00 ± 0.10, asked at least 0" in line
+    assert "contradicted, expected reproduced; observed -1.00 ± 0.10, required at least 0" in line
     assert "rebuild: snakemake results/claims/bombari2025/surprise.json" in line
 
 

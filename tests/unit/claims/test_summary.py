@@ -30,7 +30,7 @@ def test_counts_are_of_what_the_ledger_expects() -> None:
     assert row.endswith("(2025) | 3 | 1 | 2 |")
 
 
-def test_pages_name_slips_and_figures_and_nothing_is_markup() -> None:
+def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
     slip = topics()["findings"][0] | {"printed": "a_b * c <d> | e^2.", "severity": "conclusion"}
     ledger = small_ledger(findings=[slip])
     text = paper_page(ledger, DRAWINGS["bombari2025"])
@@ -40,7 +40,7 @@ def test_pages_name_slips_and_figures_and_nothing_is_markup() -> None:
         assert "![" not in page
     assert "## Contradicted" in text
     assert "\n\n*What is seen.* Two curves that fall.\n\n" in text
-    assert "*Beside the paper's figure.* Same axes;" in text
+    assert "*Compared with the paper's figure.* Same axes;" in text
 
 
 @pytest.mark.parametrize("key", KEYS)

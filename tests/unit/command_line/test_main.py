@@ -106,13 +106,13 @@ def fit(capsys, rng, tmp_path, monkeypatch):
 
 def test_fit_takes_a_target_and_says_why_intervals_are_infinite(fit):
     out, err, found = fit(400, "--epsilon=0.1")
-    assert err.startswith("privreg fit: warning: the fit is not predicted to be better")
+    assert err.startswith("privreg fit: warning: the fit is not expected to beat")
     assert err.count("\n") == 1
     assert "Least squares: the best" in out
     assert found["estimates"] == "least_squares"
     for each in found["coefficients"]:
         assert each["lower"] is None
-        assert each["reason"].startswith("the rows are too few for this budget to show the tail")
+        assert each["reason"].startswith("too few rows for this budget to show the tail")
     out, _, found = fit(400, "--rho=1e5", "--target=huber")
     assert "Robust fit: the minimiser" in out
     assert found["estimates"] == "huber"

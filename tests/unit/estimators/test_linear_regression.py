@@ -219,6 +219,6 @@ def test_a_fit_that_is_worse_than_the_mean_says_so(rng, target):
     # Of a hundred fits the warning misses one.
     small = clone(model.set_params(random_state=1)).set_params(budget=Budget.zcdp(1e-5))
     for fit, rows, groups in ((model, 1, None), (model, 6000, np.zeros(6000)), (small, 6000, None)):
-        with pytest.warns(UserWarning, match="is likely worse than predicting the mean") as warned:
+        with pytest.warns(UserWarning, match="likely worse than predicting the mean") as warned:
             fit.fit(features[:rows], labels[:rows], groups=groups)
         assert [str(each.message) for each in warned] == fit.warnings_

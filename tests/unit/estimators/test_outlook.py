@@ -70,7 +70,7 @@ def test_a_budget_that_is_too_small_warns_once_and_names_one_that_is_not(rng):
     features, labels, _ = drawn(rng, 400, 8)
     small = Budget.zcdp(1e-3)
     model = PrivateLinearRegression(small, **BOUNDS)
-    with pytest.warns(UserWarning, match=r"not predicted to be better.*takes rho") as caught:
+    with pytest.warns(UserWarning, match=r"not expected to beat.*use at least rho") as caught:
         model.fit(features, labels)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -86,11 +86,11 @@ def test_doubts_tell_what_no_theory_covers_from_what_is_worthless():
     """At n = 1e5 and ε = .01 the scales' noise is beyond the theory, and the fit a few % off."""
     budget = Budget.approximate(0.01, 1e-6).gaussian()
     found = outlook(100_000, 6, budget)
-    assert found.doubt.startswith("no theory says whether the fit is better")
-    assert "takes rho" in advice(100_000, 6, budget)
+    assert found.doubt.startswith("no theory says whether the fit beats")
+    assert "use at least rho" in advice(100_000, 6, budget)
     hopeless = outlook(1000, 6, budget)
-    assert hopeless.doubt.startswith("the fit is not predicted to be better")
-    assert advice(20, 10, Budget.zcdp(1e3)).startswith("no larger budget changes that")
+    assert hopeless.doubt.startswith("the fit is not expected to beat")
+    assert advice(20, 10, Budget.zcdp(1e3)).startswith("no larger budget helps")
     default = PrivateHuber.default(sample_size=1, dimension=2, budget=budget)
     assert outlook(1, 2, budget, target="huber") == Outlook(default, ())
     assert Outlook(default, ()).sentences == []

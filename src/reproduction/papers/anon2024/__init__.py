@@ -6,6 +6,6 @@ CITATION = Citation(
     title="Private Overparameterized Linear Regression without Suffering in High Dimensions",
     authors="Anonymous authors, paper under double-blind review for ICLR",
     year=2024,
-    about="Private linear regression with more features than records: error rates with noise "
-    "that is shaped to the data.",
+    about="Private linear regression with more features than records: error rates when noise is "
+    "shaped to the data.",
 )

@@ -6,7 +6,7 @@ CITATION = Citation(
     title="High-Dimensional Private Linear Regression with Optimal Rates",
     authors="Bombari, S., Luo, J., Seroussi, I. and Mondelli, M.",
     year=2025,
-    about="Private gradient descent that reads each record once: equations that predict its "
-    "error in high dimensions, and step sizes that make it optimal.",
+    about="One-pass private gradient descent: equations that predict its error in high "
+    "dimensions, and step sizes with optimal rates.",
     arxiv="2505.16329",
 )

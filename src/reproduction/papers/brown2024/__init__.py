@@ -7,7 +7,7 @@ CITATION = Citation(
     "Instance-Specific Uncertainty Estimation",
     authors="Brown, G., Dvijotham, K., Evans, G., Liu, D., Smith, A. and Thakurta, A.",
     year=2024,
-    about="Private gradient descent over all records at each step: its distance from least "
-    "squares, and confidence intervals from its iterates.",
+    about="Full-batch private gradient descent: its distance from least squares, and confidence "
+    "intervals from its iterates.",
     arxiv="2402.13531",
 )

@@ -7,7 +7,7 @@ CITATION = Citation(
     authors="Choquette-Choo, C. A., Dvijotham, K., Pillutla, K., Ganesh, A., Steinke, T. and "
     "Thakurta, A.",
     year=2024,
-    about="Private learning with noise that is correlated between steps: when it beats "
+    about="Private learning with noise that is correlated across steps: when it beats "
     "independent noise, and by how much.",
     arxiv="2310.06771",
 )

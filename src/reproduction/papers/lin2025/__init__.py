@@ -8,5 +8,5 @@ CITATION = Citation(
     authors="Lin, S., Kolaczyk, E. D., Smith, A. and Paquette, E.",
     year=2025,
     about="Noisy stochastic gradient descent on least squares: equations for its error, and "
-    "the privacy that its iterates lose.",
+    "the privacy loss of its iterates.",
 )
