@@ -52,7 +52,7 @@ def on_files(files: Any, config: Any) -> Any:
 
     plan = Plan(ROOT / "config")
     pages = {
-        "index.md": _moved(ROOT / "README.md"),
+        "index.md": "---\nhide: [navigation]\n---\n" + _moved(ROOT / "README.md"),
         "configuration.md": _moved(ROOT / "config/README.md"),
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
         "data.md": data_page(),

@@ -30,7 +30,7 @@ def test_it_is_of_this_version_and_licence(citation):
     assert citation["authors"]
     assert citation["title"].startswith(f"{project['name']}:")
     assert citation["repository-code"] == project["urls"]["Repository"]
-    assert f"git clone {project['urls']['Repository']} " in (ROOT / "README.md").read_text()
+    assert f"git clone {project['urls']['Repository']}\n" in (ROOT / "README.md").read_text()
 
 
 def test_it_names_every_paper_as_the_code_does(citation):

@@ -24,6 +24,7 @@ from privreg.algorithms.whitened_descent import (
     white_cap,
 )
 from privreg.checks import Rebuilt, frozen
+from privreg.kernels import plain_sum
 from privreg.privacy.budget import Budget, gaussian_noise_std
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent import bias_aware_quantile
@@ -303,8 +304,8 @@ class LeastSquaresSettings(StartSettings):
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
     """Settings whose start follows that of a robust fit, with the rest in proportion."""
     start = {name: part * getattr(settings, name) for name, part in START.items()}
-    left = 1.0 - settings.norm_share - sum(start.values())
-    whole = sum(REST.values()) + WIDE
+    left = 1.0 - settings.norm_share - plain_sum(start.values())
+    whole = plain_sum(REST.values()) + WIDE
     return LeastSquaresSettings(
         clip_width=settings.clip_width,
         warm_up_steps=settings.warm_up_steps,

@@ -10,6 +10,7 @@ from scipy.special import stdtrit
 
 from privreg.algorithms.samples import Samples, as_samples, moments
 from privreg.checks import FloatArray, require_number
+from privreg.kernels import plain_sum
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def ols(samples: Samples) -> LeastSquares:
     if inverse is None or np.linalg.cond(gram) > 1 / np.finfo(float).eps:
         raise ValueError("samples must have linearly independent features")
     coefficients = np.linalg.solve(gram, moment)
-    squares = sum(
+    squares = plain_sum(
         float(np.sum((labels - features @ coefficients) ** 2))
         for features, labels, _ in samples.chunks()
     )

@@ -52,7 +52,8 @@ dt,thead{{color:var(--faint);font-size:.85em}} dd{{margin:0}} ul{{padding-left:1
 th{{font-weight:normal;vertical-align:bottom}} tbody tr{{border-top:1px solid var(--line)}}
 tbody th{{position:sticky;left:0;background:var(--page);min-width:7em}}
 thead{{overflow-wrap:normal}} svg{{max-width:100%;height:auto}} svg text{{fill:currentColor}}
-@media (max-width:40em){{td,thead th{{padding-left:.7em!important}} table{{font-size:.85em}}}}
+@media (max-width:40em){{td,thead th{{padding-left:.4em!important}} table{{font-size:.72em}}
+tbody th{{min-width:0}}}}
 </style></head><body><main>
 <h1>{TITLE}</h1>
 <dl>$facts</dl>

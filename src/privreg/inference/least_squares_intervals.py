@@ -30,6 +30,7 @@ from privreg.inference.population_intervals import (
     require_question,
     scaled_along,
 )
+from privreg.kernels import plain_sum
 from privreg.privacy.budget import Budget, gaussian_noise_std, sum_sensitivity
 from privreg.theory.huber_descent import floored, privacy_covariance, sandwich, shrink_to
 
@@ -223,7 +224,7 @@ def robust_gain(fit: LeastSquaresFit) -> float:
         start_covariance=np.zeros((p, p)),
     )
     neighbours = fit.spending[0][1].neighbours
-    budget = Budget(min(sum(each.rho for _, each in fit.spending), MOST), neighbours)
+    budget = Budget(min(plain_sum(each.rho for _, each in fit.spending), MOST), neighbours)
     robust = default_settings(sample_size=max(1, round(n)), dimension=p, budget=budget)
     width = robust.clip_width * fit.residual_scale
     change = float(sum_sensitivity(1.0, neighbours=neighbours)) * width * np.sqrt(p)

@@ -42,7 +42,7 @@ from privreg.inference.least_squares_intervals import (
     new_observations,
 )
 from privreg.inference.population_intervals import LastIterateLaw
-from privreg.kernels import standard_normal
+from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
 from privreg.methods.clipping import squared_shift
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
@@ -426,7 +426,7 @@ def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
 def _start(settings: LeastSquaresSettings) -> HuberSettings:
     """Robust settings with the same start."""
     shares = {name: getattr(settings, name) for name in ("norm_share", *START)}
-    left = 1 - sum(shares.values())
+    left = 1 - plain_sum(shares.values())
     return HuberSettings(
         clip_width=settings.clip_width,
         warm_up_steps=settings.warm_up_steps,

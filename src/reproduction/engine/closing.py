@@ -19,6 +19,8 @@ def closing(root: str, started: float) -> list[str]:
             found = Counter(each["verdict"] for each in records if each["paper"] == paper)
             told = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
             lines.append(f"{paper:18} {told}")
+        if any(each["scale"] == "quick" for each in records):
+            lines.append("Everything is made small: these verdicts decide nothing")
         lines.append(f"Page to open: {page}")
     if lines:
         origins = sorted(Path(root, "data").glob("*.json"))

@@ -10,6 +10,7 @@ import csv
 import html
 import io
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from reproduction.engine.checks import number, series
+from reproduction.engine.code import SOURCE
 from reproduction.engine.verdicts import (
     KINDS,
     Book,
@@ -34,6 +36,7 @@ from reproduction.engine.verdicts import (
 FloatArray = NDArray[np.float64]
 
 TEMPLATES = Path(__file__).parent / "templates"
+PROJECT = SOURCE.parent / "pyproject.toml"
 SIGNS = {
     "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
     "untested": "–", "passed": "✓", "failed": "✕",
@@ -79,6 +82,7 @@ def render(
         "images": {name: _embedded(image) for name, image in images.items()},
         "results": results.as_posix(),
         "made_by": made_by,
+        "issues": tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["urls"]["Issues"],
         "is_studies": is_studies,
         "heading": "Tests of the library" if is_studies else "Results of the papers",
         "is_small": any(record.scale == "quick" for record in book.records),

@@ -24,6 +24,8 @@ CONSTRUCTIONS = {
 def fig1(simulation: Dataset) -> Figure:
     """Errors as dimension and sample size grow together."""
     figure, panel = panels(1, 1, height=HEIGHT)
+    # README shows it, on phones too.
+    figure.set_size_inches(5, 3.2)
     dimensions = simulation.dimension.values
     others = simulation.adassp_privacy_error.drop_sel(variant=WIDE)
     band = others.min("variant"), others.max("variant")
