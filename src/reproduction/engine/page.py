@@ -1,7 +1,6 @@
 """HTML pages of the ledger: results, gallery, index by place, and one for each entry and finding.
 
-They need no network. Pages of entries and findings hold their pictures, to be sent alone.
-"""
+Pages of entries and findings hold their pictures, to be sent alone."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ def render(
 ) -> Iterator[tuple[str, str]]:
     """Addresses and HTML: `index.html`, `gallery.html`, and what is below `entries/`.
 
-    `papers` has bibliographic data by citation key; `drawings` captions, artifacts and parameters
-    by key and name; `images` PNGs by both; `coverage` what no entry's place says of a paper's;
+    `papers` and `coverage` are by citation key, `drawings` and `images` by key and name;
     `results` is the folder of all results, for the commands that rebuild them and their costs.
     """
     is_studies = book.papers == ["studies"]
@@ -184,13 +182,7 @@ EQUATIONS = re.compile(r"\(((?:[A-Z]\.)?\d[.\d]*)\)(?:(?:-| to )\(([A-Z\d.]+)\))
 
 
 def places(where: str) -> list[str]:
-    """Numbered places that a text names, each of a range by itself, or the text.
-
-    Examples
-    --------
-    >>> places("Lemmas 2 and A.1, proof of equations (6.4)-(6.6)")
-    ['Lemma 2', 'Lemma A.1', 'Equation (6.4)', 'Equation (6.5)', 'Equation (6.6)']
-    """
+    """Numbered places that a text names, each of a range by itself, or the text."""
     found = []
     for word, listed in NAMED.findall(where):
         name = next(each for each in ORDER if each.startswith(word.capitalize()))

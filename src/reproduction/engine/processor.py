@@ -31,10 +31,7 @@ def pinned() -> dict[str, str]:
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return {}
-    from numpy._core._multiarray_umath import (
-        __cpu_dispatch__,
-        __cpu_features__,
-    )
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
     if not (__cpu_features__.get("AVX2") and __cpu_features__.get("FMA3")):
         return {}

@@ -1,7 +1,4 @@
-"""The ledgers as Markdown: the site's pages of results and coverage, and the README's counts.
-
-They show the verdicts that the ledgers expect. The site replaces descriptions by a build's figures.
-"""
+"""The ledgers, with the verdicts that they expect, as Markdown for the site and the README."""
 
 from __future__ import annotations
 

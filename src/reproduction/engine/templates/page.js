@@ -1,6 +1,5 @@
 "use strict";
-// The page reads without this script; it adds filters, which are part of the address, and opens
-// what an address points to.
+// Adds filters, which are part of the address, and opens what an address points to.
 const bar = document.querySelector(".filter");
 const form = document.forms[0];
 const papers = [...document.querySelectorAll("details.paper")];
