@@ -318,7 +318,7 @@ def target_sentences(
     *,
     weighted: bool = False,
 ) -> list[str]:
-    """What a fit estimates, its clip and tail, and why intervals are infinite."""
+    """Notes on a fit: its target, clip and tail, and why intervals are infinite."""
     same = "if errors are symmetric given the features or independent of them"
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]

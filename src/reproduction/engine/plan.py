@@ -185,7 +185,7 @@ class Plan:
         return found
 
     def coverage(self, *keys: str) -> dict[str, list[dict[str, Any]]]:
-        """What no entry's place says of the coverage of papers, for the page."""
+        """Coverage of papers that no entry's place states, for the page."""
         return {
             key: [item.model_dump() for item in load_coverage(path, self.ledgers[key])]
             for key in keys
