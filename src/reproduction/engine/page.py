@@ -10,7 +10,7 @@ import html
 import io
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ def render(
         "is_small": any(record.scale == "quick" for record in book.records),
         "summary": summary(book),
         "costs": {paper: _cost(results / "benchmarks", paper) for paper in book.papers},
-        "indices": {p: _by_place(book, p, (coverage or {}).get(p, ())) for p in book.papers},
+        "indices": {p: _index(book, p, (coverage or {}).get(p, ())) for p in book.papers},
     }
 
     def template(name: str, home: str = "") -> jinja2.Template:
@@ -198,19 +198,12 @@ def _between(first: str, last: str) -> list[str]:
     return [f"{head}{dot}{i}" for i in range(int(at), int(final) + 1)] if last else [first]
 
 
-def _by_place(
-    book: Book, paper: str, items: Sequence[Mapping[str, Any]]
-) -> dict[str, dict[str, list[Any]]]:
-    """Entries, findings and what coverage says of each place, in the order of their numbers."""
-    listed = [
-        *(("records", each.where or "", each) for each in book.statements if each.paper == paper),
-        *(("findings", "; ".join(f.places), f) for f in book.findings if f.paper == paper),
-        *(("notes", item["item"], item) for item in items),
-    ]
-    found: dict[str, dict[str, list[Any]]] = {}
-    for kind, where, each in listed:
+def by_place(named: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Things by the places that a text of each names, in the order of the places' numbers."""
+    found: dict[str, list[Any]] = {}
+    for where, each in named:
         for place in places(where):
-            found.setdefault(place, {"records": [], "findings": [], "notes": []})[kind].append(each)
+            found.setdefault(place, []).append(each)
 
     def order(place: str) -> tuple[Any, ...]:
         name, _, numbers = place.partition(" ")
@@ -219,6 +212,20 @@ def _by_place(
         return rank, [(not part.isdigit(), part.zfill(9)) for part in parts]
 
     return {place: found[place] for place in sorted(found, key=order)}
+
+
+def _index(book: Book, paper: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Entries, findings and what coverage says of each place."""
+    named = [
+        *((each.where or "", ("records", each)) for each in book.statements if each.paper == paper),
+        *(("; ".join(f.places), ("findings", f)) for f in book.findings if f.paper == paper),
+        *((item["item"], ("notes", item)) for item in items),
+    ]
+    kinds = ("records", "findings", "notes")
+    return {
+        place: {kind: [each for own, each in found if own == kind] for kind in kinds}
+        for place, found in by_place(named).items()
+    }
 
 
 # A check as a picture

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from reproduction.engine.ledger import Item, Ledger, Statement
-from reproduction.engine.page import MEANINGS, ORDER, SEVERITY_MEANINGS, places
+from reproduction.engine.page import MEANINGS, ORDER, SEVERITY_MEANINGS, by_place
 from reproduction.engine.registry import citation
 from reproduction.engine.verdicts import KINDS
 
@@ -37,17 +37,10 @@ def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
     index: dict[str, dict[str, list[Any]]] = {word: {} for word in ORDER}
     named: list[tuple[str, Any]] = [(each.where, each) for each in _statements(ledger)]
     named += [("; ".join(each.places), each) for each in ledger.findings.values()]
-    for where, each in named:
-        for place in places(where):
-            if (word := place.partition(" ")[0]) in index:
-                index[word].setdefault(place, []).append(each)
-    index = {word: dict(sorted(found.items(), key=_padded)) for word, found in index.items()}
+    for place, found in by_place(named).items():
+        if (word := place.partition(" ")[0]) in index:
+            index[word][place] = found
     return _written("coverage.md", ledger=ledger, index=index, items=items)
-
-
-def _padded(place: tuple[str, Any]) -> str:
-    """Sorts 2 before 10, and both before A."""
-    return re.sub(r"\d+", lambda found: found[0].zfill(9), place[0])
 
 
 def counts_table(ledgers: Sequence[Ledger]) -> str:
