@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import factorial, sqrt
+from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtr, erf, erfc, eval_hermitenorm, gammainc, gammaincinv, xlogy
+from scipy.special import chdtr, erf, eval_hermitenorm, factorial, gammaincinv, xlogy
 
 from privreg.checks import frozen
+from privreg.kernels import inner_product
 from privreg.methods.problem import LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
@@ -24,8 +26,8 @@ CENTRED = 1e-2
 DENSITY = sqrt(2 / np.pi)
 # A larger energy has diverged; but residuals need a number.
 LARGEST = 1e100
-# Taylor series of share and moments in the ratio of width to deviation, about points 32 to
-# a unit: the first term that is left out is at most 1e-16 of the value.
+# Taylor series of the share in the ratio of width to deviation, about points 32 to a unit: the
+# first term that is left out is at most 1e-16 of the value, and 2e-15 of the density.
 POINTS, DEGREE = 32, 7
 # Degrees of freedom ν of label noise.
 DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
@@ -93,25 +95,15 @@ def _noise(label_noise_std: float, law: LabelNoiseLaw) -> tuple[FloatArray, Floa
 
 
 def _series() -> FloatArray:
-    r"""Coefficients of P(|z| ≤ w), E min(|z|, w) and its square's, (points, degree + 1, 3).
+    r"""Coefficients of P(|z| ≤ w) about points, (points, degree + 1).
 
-    .. math:: \pi'(w) = \sqrt{2/\pi}\,e^{-w^2/2}, \qquad f'(w) = 1 - \pi(w), \qquad
-        q'(w) = 2w\,(1 - \pi(w))
+    .. math:: \pi'(w) = \sqrt{2/\pi}\,e^{-w^2/2}
     """
     at = np.arange(round(UNCLIPPED * POINTS) + 1) / POINTS
-    density = DENSITY * np.exp(-(at**2) / 2)
-    found = np.empty((len(at), DEGREE + 1, 3))
-    share, first, second = np.moveaxis(found, -1, 0)
-    share[:, 0], beyond = erf(at * ROOT_HALF), erfc(at * ROOT_HALF)
-    first[:, 0] = at * beyond - DENSITY * np.expm1(-(at**2) / 2)
-    second[:, 0] = gammainc(1.5, at**2 / 2) + at**2 * beyond
-    earlier = np.zeros_like(at)
-    for order in range(DEGREE):
-        derivative = (-1) ** order * eval_hermitenorm(order, at) * density
-        share[:, order + 1] = derivative / factorial(order + 1)
-        first[:, order + 1] = beyond / (order + 1)
-        second[:, order + 1] = 2 * (at * beyond + earlier) / (order + 1)
-        earlier, beyond = beyond, -share[:, order + 1]
+    orders = np.arange(DEGREE)
+    derivatives = (-1.0) ** orders * eval_hermitenorm(orders, at[:, None]) / factorial(orders + 1)
+    found = np.column_stack([erf(at * ROOT_HALF), derivatives])
+    found[:, 1:] *= DENSITY * np.exp(-(at[:, None] ** 2) / 2)
     return frozen(found)
 
 
@@ -120,17 +112,23 @@ SERIES = _series()
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _of_ratio(ratio: float) -> tuple[float, float, float]:
-    """The three of `_series`."""
+    r"""P(|z| ≤ w), E min(|z|, w) and E min(|z|, w)² at a ratio w of width to deviation.
+
+    .. math:: f = w(1 - \pi) + \pi'(0) - \pi'(w), \qquad q = w^2(1 - \pi) + \pi - w\pi'(w)
+    """
     # Without branches, so that loops over rows are vectorised; NaN stays NaN.
-    inside = ratio if ratio < UNCLIPPED else UNCLIPPED
-    point = np.uint32(inside * POINTS + 0.5)
-    away = inside - point / POINTS if ratio >= 0 else np.nan
-    share, first, second = 0.0, 0.0, 0.0
-    for order in range(DEGREE, -1, -1):
-        share = share * away + SERIES[point, order, 0]
-        first = first * away + SERIES[point, order, 1]
-        second = second * away + SERIES[point, order, 2]
-    return share, first, second
+    width = ratio if ratio < UNCLIPPED else UNCLIPPED
+    point = np.uint32(width * POINTS + 0.5)
+    away = width - point / POINTS if ratio >= 0 else np.nan
+    share, density = SERIES[point, DEGREE], 0.0
+    for order in range(DEGREE - 1, -1, -1):
+        density = density * away + share
+        share = share * away + SERIES[point, order]
+    square, beyond = width * width, 1 - share
+    # Near 0 the difference of two terms would lose digits.
+    inside = DENSITY * square * width * (1 / 3 - square * (0.1 - square * (1 / 56 - square / 432)))
+    inside = inside if width < 0.5 / POINTS else share - width * density
+    return share, width * beyond + (DENSITY - density), square * beyond + inside
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -150,36 +148,6 @@ def _mixed(
             found[1, row] += chances[cell] * (whole * second)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _about(
-    widths: FloatArray,
-    squares: FloatArray,
-    others: FloatArray,
-    variances: FloatArray,
-    chances: FloatArray,
-    found: FloatArray,
-) -> None:
-    """The same about means of given squares; then the drift less the share, over that square."""
-    for cell in range(len(variances)):
-        chance = chances[cell]
-        for row in range(len(widths)):
-            width, mean, std = widths[row], sqrt(squares[row]), sqrt(variances[cell] + others[row])
-            above, below = (width - mean) / std, (width + mean) / std
-            share, first, second = _of_ratio(abs(above))
-            share = share if above >= 0 else -share
-            first += 0.0 if above >= 0 else 2 * above
-            second = second if above >= 0 else 2 * above**2 - second
-            inside, toward, beside = _of_ratio(below)
-            share = (share + inside) / 2
-            first = mean + std * (first - toward) / 2
-            second = std**2 * (second + beside) / 2 + mean * (2 * first - mean)
-            first = first if above > -UNCLIPPED else width
-            second = second if above > -UNCLIPPED else width**2
-            found[0, row] += chance * share
-            found[1, row] += chance * max(second, first**2)
-            found[2, row] += chance * ((first - mean * share) / mean**3)
-
-
 def _clipped(
     widths: FloatArray, others: FloatArray | float, noise: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
@@ -193,19 +161,53 @@ def _clipped(
     return found
 
 
+class ClippedRows(NamedTuple):
+    """Rows and label noise, a mixture of Gaussians, as compiled code takes them."""
+
+    weights: FloatArray  # (rows,)
+    energies: FloatArray  # (groups, rows)
+    fourths: FloatArray  # their squares
+    eigenvalues: FloatArray  # (groups,)
+    multiplicities: FloatArray
+    peak: FloatArray  # 3 / (m_g + 2), or 1 for one-hot rows
+    variances: FloatArray  # (cells,)
+    chances: FloatArray
+    one_hot: bool
+
+
+def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
+    """Rows of a problem and its label noise, for `clipped_slopes`."""
+    # Copies, so that compiled code sees one kind of array.
+    energies = np.array(rows.energies.T, order="C")
+    one_hot = problem.feature_law == "one_hot"
+    peak = np.ones_like(rows.multiplicities) if one_hot else 3 / (rows.multiplicities + 2)
+    return ClippedRows(
+        np.array(rows.weights),
+        energies,
+        energies**2,
+        np.array(rows.eigenvalues),
+        np.array(rows.multiplicities),
+        peak,
+        *_noise(problem.label_noise_std, problem.label_noise_law),
+        one_hot,
+    )
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def clipped_slopes(
-    problem: Problem,
-    rows: Rows,
+    rows: ClippedRows,
     widths: FloatArray,
-    factors: FloatArray | float,
+    factors: FloatArray,
     squared_bias: FloatArray,
     variance: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    r"""Slopes (..., groups) of errors of mean square and variance, and share of whole residuals.
+    slopes: FloatArray,
+) -> float:
+    r"""Share of whole residuals, and slopes of errors of mean square and variance, (groups,) each.
 
-    Slopes are means over rows of x_j² times, of the clipped residual, the mean over that of the
-    residual (drift, by which the mean error falls), the probability that it is not clipped (share,
-    by which a deviation falls), and the second moment, with a row's factor or its square.
+    Slopes, (3, groups), are means over rows of x_j² times, of the clipped residual, the mean over
+    that of the residual (drift, by which the mean error falls), the probability that it is not
+    clipped (share, by which a deviation falls), and the second moment, with a row's factor or its
+    square.
 
     Mean errors of square c_g along m_g coordinates each, of eigenvalue λ_g, are an error M of a
     row's prediction, with a variance V over directions and about
@@ -217,30 +219,96 @@ def clipped_slopes(
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
     the fourth moment is that of M for few and for many features, E|M| that of M to 0.6 %.
     """
-    bias = finite(squared_bias)
-    peak, root = np.ones_like(bias), np.ones_like(bias[..., :1])
-    if problem.feature_law != "one_hot":
-        peak = 3 / (rows.multiplicities + 2)
-        parts = rows.multiplicities * rows.eigenvalues * bias
-        parts = parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1 / LARGEST)
-        root = np.sqrt(parts**2 @ peak)[..., None]
+    groups, size = rows.energies.shape
+    # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
+    bias, energy, spread, peaked = np.empty(groups), np.empty(groups), 1 / LARGEST, 0.0
+    for group in range(groups):
+        bias[group] = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
+        own = variance[group] if variance[group] < LARGEST else LARGEST
+        energy[group] = bias[group] + own
+        part = rows.multiplicities[group] * rows.eigenvalues[group] * bias[group]
+        spread += part
+        peaked += part**2 * rows.peak[group]
+    root = 1.0 if rows.one_hot else sqrt(peaked) / spread
     kept = 1 / (1 + root * (1 - root**2) / 3)
-    squares, total = rows.quadratic(kept * root * bias), rows.quadratic(bias + finite(variance))
-    noise = _noise(problem.label_noise_std, problem.label_noise_law)
-    share, second = _clipped(widths, total, noise)
-    loads = rows.weights * factors
-    drift: FloatArray | float = 0.0
-    off = squares * (1 + kept * root / CENTRED) > total + problem.label_noise_std**2
-    if off.any():
-        part, excess = np.zeros((3, np.count_nonzero(off))), np.zeros_like(squares)
-        others = np.maximum(total[off] - squares[off], 0.0)
-        _about(np.broadcast_to(widths, off.shape)[off], squares[off], others, *noise, part)
-        share[off], second[off], excess[off] = part
+    means, others = np.zeros(size), np.zeros(size)
+    for group in range(groups):
+        for row in range(size):
+            others[row] += energy[group] * rows.energies[group, row]
+            means[row] += kept * root * bias[group] * rows.energies[group, row]
+    noise = 0.0
+    for cell in range(len(rows.variances)):
+        noise += rows.chances[cell] * rows.variances[cell]
+    # Rows about a mean take two ratios; that of their other side stands behind those of all rows.
+    off, count = np.empty(size, np.int64), 0
+    for row in range(size):
+        square = means[row]
+        means[row] = 0.0
+        if square * (1 + kept * root / CENTRED) > others[row] + noise:
+            off[count] = row
+            count += 1
+            means[row] = sqrt(square)
+            others[row] = max(others[row] - square, 0.0)
+    stds, ratios = np.empty(size), np.empty(2 * size)
+    series, moments = np.empty((3, 2 * size)), np.zeros((3, size))
+    for cell in range(len(rows.variances)):
+        chance = rows.chances[cell]
+        for row in range(size):
+            stds[row] = sqrt(rows.variances[cell] + others[row])
+            ratios[row] = (widths[row] + means[row]) / stds[row]
+        for at in range(count):
+            ratios[size + at] = (widths[off[at]] - means[off[at]]) / stds[off[at]]
+        for at in range(size + count):
+            series[0, at], series[1, at], series[2, at] = _of_ratio(abs(ratios[at]))
+        for at in range(count):
+            row, above = off[at], ratios[size + at]
+            share, first = series[0, size + at], series[1, size + at]
+            second, mean, std = series[2, size + at], means[row], stds[row]
+            if above < 0:
+                share, first, second = -share, first + 2 * above, 2 * above**2 - second
+            share = (share + series[0, row]) / 2
+            first = mean + std * (first - series[1, row]) / 2
+            second = std**2 * (second + series[2, row]) / 2 + mean * (2 * first - mean)
+            if above <= -UNCLIPPED:
+                first, second = widths[row], widths[row] ** 2
+            series[0, row], series[2, row], stds[row] = share, max(second, first**2), 1.0
+            moments[2, row] += chance * (first - mean * share)
+        for row in range(size):
+            moments[0, row] += chance * series[0, row]
+            moments[1, row] += chance * (stds[row] ** 2 * series[2, row])
+    for at in range(count):
+        moments[2, off[at]] /= means[off[at]] ** 3
+    whole = 0.0
+    for row in range(size):
+        whole += rows.weights[row] * moments[0, row]
+        load = rows.weights[row] * factors[row]
+        moments[0, row] *= load
+        moments[1, row] *= load * factors[row]
+        moments[2, row] *= load
+    for group in range(groups):
+        share = inner_product(moments[0], rows.energies[group])
         # The fourth cumulant, of which a group has its part, moves the drift from the share.
-        drift = kept**2 * peak * bias * ((loads * excess) @ rows.fourths) / rows.multiplicities
-    pull = (loads * share) @ rows.energies / rows.multiplicities
-    square = (loads * factors * second) @ rows.energies / rows.multiplicities
-    return pull + drift, pull, square, share @ rows.weights
+        excess = kept**2 * rows.peak[group] * bias[group]
+        excess *= inner_product(moments[2], rows.fourths[group])
+        second = inner_product(moments[1], rows.energies[group])
+        slopes[0, group] = (share + excess) / rows.multiplicities[group]
+        slopes[1, group] = share / rows.multiplicities[group]
+        slopes[2, group] = second / rows.multiplicities[group]
+    return whole
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def all_clipped_slopes(
+    rows: ClippedRows,
+    widths: FloatArray,
+    factors: FloatArray,
+    squared_bias: FloatArray,
+    variance: FloatArray,
+    slopes: FloatArray,
+) -> None:
+    """`clipped_slopes` of several settings: each array has one axis more, in front."""
+    for at in range(len(widths)):
+        clipped_slopes(rows, widths[at], factors[at], squared_bias[at], variance[at], slopes[at])
 
 
 def finite(energy: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_count, require_number, require_scales
-from privreg.methods.clipping import clipped_slopes, squared_shift
+from privreg.methods.clipping import all_clipped_slopes, clipped_rows, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
@@ -157,11 +157,14 @@ def _follow(
         ends.append(ends[-1] + 1 + ends[-1] // 50)
     counts = np.diff(np.minimum(ends, steps[:, None]))
     private = np.zeros((len(methods), len(signal)))
+    of_rows, factors = clipped_rows(problem, rows), np.ones_like(widths)
+    slopes = np.empty((len(methods), 3, len(signal)))
+    drift, pull, kick = np.swapaxes(slopes, 0, 1)
     for _ in range(PASSES):
         contractions, bias, sampling = [], np.ones_like(private), np.zeros_like(private)
         for count in counts.T[..., None]:
             squares, variance = bias**2 * signal, sampling + private
-            drift, pull, kick, _ = clipped_slopes(problem, rows, widths, 1.0, squares, variance)
+            all_clipped_slopes(of_rows, widths, factors, squares, variance, slopes)
             spread = np.maximum(kick - drift**2 * squares - pull**2 * variance, 0.0)
             contractions.append(1 - eta * pull)
             square = contractions[-1] ** 2

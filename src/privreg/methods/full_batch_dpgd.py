@@ -23,12 +23,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_count, require_scales
 from privreg.methods.clipping import (
+    ClippedRows,
+    clipped_rows,
     clipped_slopes,
     count_nodes,
     finite,
@@ -231,19 +234,21 @@ def _follow(
     bias = np.ones((len(methods), len(source[0]), curvatures.nodes.shape[-1]))
     private, sampling = np.zeros_like(bias), np.zeros_like(source)
     reach = np.zeros(len(methods))
-    for step in range(max(steps)):
-        on = np.flatnonzero(steps > step)
-        size, (nodes, weights) = sizes[on, None], (each[on] for each in curvatures)
-        squared_bias = np.sum(bias[on] ** 2 * weights, axis=-1) * rows.squared_signal
-        variance = np.sum(private[on] * weights, axis=-1)
-        drift, pull, _, unclipped[on] = clipped_slopes(
-            problem, rows, widths[on], 1.0, squared_bias, variance
-        )
-        taken = (size * pull)[..., None] * nodes
-        reach[on] = taken.max(axis=(1, 2))
-        bias[on] *= 1 - (size * drift)[..., None] * nodes
-        private[on] = (1 - taken) ** 2 * private[on] + (size * noise[on, None])[..., None] ** 2
-        sampling[on] = (1 - size * pull) * sampling[on] + size * source[on]
+    _descend(
+        clipped_rows(problem, rows),
+        widths,
+        steps,
+        sizes,
+        noise,
+        *curvatures,
+        rows.squared_signal,
+        source,
+        bias,
+        private,
+        sampling,
+        unclipped,
+        reach,
+    )
     spread = curvatures.mean(private)
     inflation = _inflation(problem, rows, curvatures, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
@@ -251,6 +256,53 @@ def _follow(
         curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
     )
     return moments, unclipped, reach
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _descend(
+    rows: ClippedRows,
+    widths: FloatArray,
+    steps: NDArray[np.int64],
+    sizes: FloatArray,
+    noise: FloatArray,
+    nodes: FloatArray,
+    weights: FloatArray,
+    signal: FloatArray,
+    source: FloatArray,
+    bias: FloatArray,
+    private: FloatArray,
+    sampling: FloatArray,
+    unclipped: FloatArray,
+    reach: FloatArray,
+) -> None:
+    """Take all steps of all settings; what they change are the last five arrays."""
+    groups = len(signal)
+    squared_bias, variance = np.empty(groups), np.empty(groups)
+    factors, slopes = np.ones(widths.shape[1]), np.empty((3, groups))
+    for at in range(len(steps)):
+        size = sizes[at]
+        for _ in range(steps[at]):
+            for group in range(groups):
+                square, spread = 0.0, 0.0
+                for node in range(nodes.shape[2]):
+                    weight = weights[at, min(group, weights.shape[1] - 1), node]
+                    square += bias[at, group, node] ** 2 * weight
+                    spread += private[at, group, node] * weight
+                squared_bias[group], variance[group] = square * signal[group], spread
+            unclipped[at] = clipped_slopes(
+                rows, widths[at], factors, squared_bias, variance, slopes
+            )
+            reach[at] = 0.0
+            for group in range(groups):
+                drift, pull = size * slopes[0, group], size * slopes[1, group]
+                for node in range(nodes.shape[2]):
+                    each = nodes[at, min(group, nodes.shape[1] - 1), node]
+                    taken = pull * each
+                    reach[at] = max(reach[at], taken)
+                    bias[at, group, node] *= 1 - drift * each
+                    private[at, group, node] *= (1 - taken) ** 2
+                    private[at, group, node] += (size * noise[at]) ** 2
+                sampling[at, group] = (1 - pull) * sampling[at, group] + size * source[at, group]
 
 
 def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> _Curvatures:

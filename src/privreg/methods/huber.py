@@ -37,6 +37,7 @@ from privreg.inference.population_intervals import (
 )
 from privreg.kernels import standard_normal
 from privreg.methods.clipping import (
+    clipped_rows,
     clipped_slopes,
     count_nodes,
     finite,
@@ -206,6 +207,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     final = settings.final_share / settings.final_steps
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
     factors = leverage * shrink**2
+    of_rows, slopes = clipped_rows(problem, whitened), np.empty((3, len(signal)))
+    drift, curvature, _ = slopes
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
@@ -220,9 +223,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             scale = unit_scale * sqrt(float(rows.weights @ inner))
         clip = settings.clip_width * scale * sqrt(p)
         widths = clip / lengths / shrink
-        drift, curvature, _, unclipped = clipped_slopes(
-            problem, whitened, widths, factors, squared_bias, variance
-        )
+        unclipped = clipped_slopes(of_rows, widths, factors, squared_bias, variance, slopes)
         if step <= settings.warm_up_steps:
             square = noise_moments(widths, label_noise_std=sigma, law=problem.label_noise_law)[1]
             source = whitened.per_coordinate(factors**2 * square)
@@ -259,7 +260,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     )
     return Outcome(
         moments,
-        unclipped=float(unclipped),
+        unclipped=unclipped,
         scale_noise=histogram / (TALLEST_BIN * n),
         excursion=max(path) / path[0],
         arrival=path[settings.warm_up_steps] / sigma**2,

@@ -22,7 +22,7 @@ from scipy.special import exprel
 
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_scales
-from privreg.methods.clipping import clipped_slopes, squared_shift
+from privreg.methods.clipping import all_clipped_slopes, clipped_rows, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method, require_names
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.privacy import release
@@ -206,12 +206,13 @@ def _follow(
     widths = clip[:, None] / rows.norms
     noise = (2 * clip / budget.root)[:, None] ** 2 * rates**2 / n**2
     whole = np.ones((len(methods), len(rows.eigenvalues)))
-    state, cap = (whole, 0 * whole), 2 / rows.norms**2
+    state, cap, of_rows = (whole, 0 * whole), 2 / rows.norms**2, clipped_rows(problem, rows)
 
-    def slopes(at: int, bias: FloatArray, variance: FloatArray) -> list[FloatArray]:
-        taken = np.minimum(rates[:, at, None] / n, cap)
-        squares = bias**2 * rows.squared_signal
-        return list(clipped_slopes(problem, rows, widths, taken, squares, variance)[:3])
+    def slopes(at: int, bias: FloatArray, variance: FloatArray) -> FloatArray:
+        taken, squares = np.minimum(rates[:, at, None] / n, cap), bias**2 * rows.squared_signal
+        found = np.empty((len(methods), 3, whole.shape[1]))
+        all_clipped_slopes(of_rows, widths, taken, squares, variance, found)
+        return found
 
     for at, count in enumerate(n * np.diff(times)):
         # Per step and per time the noise is known exactly.
@@ -220,8 +221,8 @@ def _follow(
         )
         # An exponential step of Heun, as that of the deterministic equivalent.
         first = slopes(at, *state)
-        second = slopes(at + 1, *moved(*first))
-        state = moved(*((each + other) / 2 for each, other in zip(first, second, strict=True)))
+        second = slopes(at + 1, *moved(first))
+        state = moved((first + second) / 2)
     bias, variance = state
     shift = squared_shift(problem, rows, widths, covered=1 - bias)
     return ErrorMoments(bias**2 * rows.squared_signal, variance + noise[:, -1:], shift)
@@ -230,14 +231,13 @@ def _follow(
 def _relaxed(
     bias: FloatArray,
     variance: FloatArray,
-    drift: FloatArray,
-    share: FloatArray,
-    square: FloatArray,
+    slopes: FloatArray,
     *,
     count: float,
     kick: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Share of the signal and variance after so many steps with constant slopes."""
+    drift, share, square = np.swapaxes(slopes, 0, 1)
     passed = 2 * share * count
     gained = (square * count + kick) * exprel(-passed)
     return bias * np.exp(-drift * count), variance * np.exp(-passed) + gained

@@ -14,6 +14,7 @@ from privreg.methods.adassp import _resolvent
 from privreg.methods.clipping import (
     DEGREES,
     clipped_moments,
+    clipped_rows,
     clipped_slopes,
     finite,
     noise_moments,
@@ -65,9 +66,16 @@ def test_clipped_moments_are_the_integrals(width, mean):
         return value
 
     one = Problem(1000, [1.0], signal=1.0, label_noise_std=std, feature_law="one_hot")
-    drift, shares, square, whole = clipped_slopes(
-        one, rows_of(one), np.array([width]), 1.0, np.array([mean**2]), np.zeros(1)
+    slopes = np.empty((3, 1))
+    whole = clipped_slopes(
+        clipped_rows(one, rows_of(one)),
+        np.array([width]),
+        np.ones(1),
+        np.array([mean**2]),
+        np.zeros(1),
+        slopes,
     )
+    drift, shares, square = slopes
     share = norm.cdf(width, mean, std) - norm.cdf(-width, mean, std)
     assert shares == whole == pytest.approx(share, rel=1e-8)
     assert square == pytest.approx(integral(lambda r: np.clip(r, -width, width) ** 2), rel=1e-6)
@@ -104,7 +112,9 @@ def test_slopes_are_means_over_rows(law, diverged, rng):
     widths, factors = rng.uniform(0.1, 3, (2, 50))
     variance = rng.uniform(0, 0.1, rows.eigenvalues.size)
     variance[0] = diverged
-    *found, whole = clipped_slopes(stated, rows, widths, factors, np.zeros(9), variance)
+    found = np.empty((3, 9))
+    of_rows = clipped_rows(stated, rows)
+    whole = clipped_slopes(of_rows, widths, factors, np.zeros(9), variance, found)
     share, square = noise_moments(
         widths, label_noise_std=0.7, law=law, other_variance=rows.quadratic(finite(variance))
     )
