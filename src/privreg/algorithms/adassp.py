@@ -34,7 +34,7 @@ from privreg.privacy.release import (
     require_source,
 )
 
-RELEASES = 3
+RELEASES = 3  # λ_min, XᵀX and Xᵀy, in this order
 
 
 class Bounds(NamedTuple):
@@ -57,7 +57,7 @@ class ClippedSums(Immutable):
         return partial(made, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
-        """The same sums under bounds that are no smaller, which clip nothing more."""
+        """The same sums with looser bounds stated, under which their sensitivities hold too."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
         return made(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
@@ -133,11 +133,11 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
 
 
 def largest_epsilon(delta: float) -> float:
-    r"""The largest ε that the closed-form conversion certifies for `adassp`.
+    r"""The largest ε that `to_approximate`, the closed-form conversion, certifies for `adassp`.
 
     .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
 
-    It is the closed-form conversion of ρ = ε² / (6 L), solved for ε.
+    It solves ε = ρ + 2√(ρ ln(1/δ)) for ε at ρ = ε² / (6 L).
     """
     log_term = np.log(6) - np.log(delta)
     return float(6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3)))
@@ -195,7 +195,7 @@ def adassp(
     Guarantee
     ---------
     Under `neighbours`, with bounds stated a priori, the three releases together are ρ-zCDP with
-    ρ = ε² / (6 ln(6/δ)), and therefore (ε, δ)-DP by the closed-form conversion (checked at each
+    ρ = 3/(2s²) = ε² / (6 ln(6/δ)), and therefore (ε, δ)-DP by `to_approximate` (checked at each
     call). The usual argument gives a third of ε and δ to each release; at this noise scale a single
     release is not (ε/3, δ/3)-DP unless ε is small.
 

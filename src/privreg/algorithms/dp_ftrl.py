@@ -6,7 +6,7 @@ r"""DP-FTRL for least squares: clipped gradients and Gaussian noise that is corr
 
 FTRL is for "follow the regularized leader". B = I is DP-SGD without random batches; without
 clipping the method is called Noisy-FTRL, and promises nothing. The records are visited in their
-own order, the same in every epoch; δ is the ridge.
+own order, the same in every epoch; 𝓑_t are the at most m records of step t, and δ is the ridge.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ class FTRLMechanism(Immutable):
     All iterates together, and so everything computed from them, are ρ-zCDP with ρ = `spent(...)`,
     for replace-one or zero-out neighbours, if step sizes and start are chosen without the data. A
     record enters steps i, i + b, i + 2b, ... for b steps an epoch, and one Gaussian mechanism
-    releases :math:`B^{-1}g + w` for all steps at once: its budget comes from the norm of the
-    whole difference, never from composing the steps, whose noise is not independent. Gradients
-    may depend on earlier iterates because B is lower triangular.
+    releases :math:`B^{-1}g + w` for the mean gradients g of all steps at once: its budget comes
+    from the norm of the whole difference, never from composing the steps, whose noise is not
+    independent. g may depend on earlier iterates because B is lower triangular.
 
     Source
     ------
@@ -308,9 +308,9 @@ def dp_ftrl(
         for features, labels, norms in chunks():
             seen += len(features)
             last = seen == mechanism.sample_size
-            full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
-            ahead = epoch * mechanism.steps_per_epoch + full - int(progress[0])
-            step_rows(features, labels, norms, take_noise(ahead), last, settings, state)
+            reached = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
+            count = epoch * mechanism.steps_per_epoch + reached - int(progress[0])
+            step_rows(features, labels, norms, take_noise(count), last, settings, state)
     if not (np.all(np.isfinite(theta)) and np.all(np.isfinite(released))):
         raise ValueError(
             f"step_size must be small enough for iterates to stay finite, got {short(step_size)}"
@@ -377,6 +377,7 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
         gamma = single_participation_sensitivity(encoder)
     else:
         measure = fixed_order_sensitivity
+        # Without a matrix: the same number for encoders that fall, else a bound.
         if encoder.ndim == 1 and np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
             measure = multi_participation_sensitivity
         elif encoder.ndim == 1 and encoder.size > DENSE_STEPS:

@@ -40,7 +40,7 @@ FALSE_ALARM = 0.01
 # deviation: at that slope a law has just no mean, and without one no bias has a bound.
 FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it, and share of the largest bias that
-# falls on one direction, for the choice of a clip: benchmarks/interval_constants.py.
+# falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
 # Points of a midpoint rule within a bin.
 PARTS = 8
@@ -48,16 +48,16 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class ProductTail(Rebuilt):
-    r"""Law of q/√p, q the length of a record's gradient, smoothed from a private histogram.
+    r"""Law of q/√p, the product of residual and row length, smoothed from a private histogram.
 
     .. math::
         \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
-    h are the noisy counts, σ_h their noise; τ is `CONVEX` where Δ²η is positive and `CONCAVE`
-    elsewhere: lighter tails are believed sooner than heavier ones, and
-    power laws, straight lines in these bins, continue. Within bins log counts are linear. What lies
-    where counts drown in noise is assumed by that, and not bounded.
+    η are log counts, h the noisy counts, σ_h their noise (1 for where there is none); τ is `CONVEX`
+    where Δ²η is positive and `CONCAVE` elsewhere: lighter tails are believed sooner, and power
+    laws, straight lines in these bins, continue. Within bins log counts are linear. What lies where
+    counts drown in noise is assumed by that, and not bounded.
 
     `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
     e^η, but for the first bin, which reaches to 0 and keeps its own count.
@@ -108,7 +108,7 @@ class ProductTail(Rebuilt):
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)².
+        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -200,7 +200,7 @@ REST = {
     "moment_share": 0.05,
     "mean_share": 0.01,
 }
-WIDE = 0.662
+WIDE = 0.662  # what the defaults of `LeastSquaresSettings` leave
 
 
 def least_squares_descent(
@@ -222,20 +222,22 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx and residuals r at θ_{k-1}. These are the wide steps: their clip C is wider than
-    that of the warm-up. A₁ and A₂ are second moments of rows with q ≤ C, shortened to R₁ and to R,
-    of which S is made; B is that of clipped gradients. Arguments and start are those of
-    `huber_descent`, with warm-up steps on a Huber loss; C comes from a private histogram of q and
-    balances the bias that a clip leaves against the noise that it costs. Where no q is clipped and
-    no row longer than R, the steps end at least squares, whatever the law of the errors is.
+    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`wide_sizes`) and normal ζ_k. These are the
+    wide steps, of a clip C wider than the warm-up's. A₁ and A₂ are second moments of rows with
+    q ≤ C, shortened to R₁ and to R; S is the inverse of A₁, raised to A₂; B is that of clipped
+    gradients. Arguments are those of `huber_descent`, the start that of `Descent`; C comes from a
+    private histogram of q and balances the bias that a clip leaves against the noise that it costs.
+    Where no q is clipped and no row longer than R, the steps end at least squares, whatever the law
+    of the errors is. docs/private-intervals.md lists what is released, in order, with its share.
 
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
     relation, if the bounds and the settings are chosen without looking at the data. With `groups`
-    neighbours differ in all rows of one person. Proof: as for `huber_descent`, with shares of ρ
-    that are fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition of
-    μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what the start releases one record moves, by the
+    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
+    Gaussian mechanisms, each of which depends on the data through its own sum and earlier outputs,
+    with shares of ρ fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition
+    of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what `Descent` lists one record moves, by the
     relation (replace-one; add-remove and zero-out),
 
     - the histogram of products by one count: √2; 1;
@@ -394,7 +396,7 @@ class _LeastSquaresDescent(Descent):
                 total = self.at(cap).gradient_sum(clip_norm=clip_norm)
             self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
         second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
-        square, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
+        bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
             robust_start=robust_start,
             robust_start_variance=variance,
@@ -406,10 +408,10 @@ class _LeastSquaresDescent(Descent):
             curvature=curvature,
             long_curvature=long_curvature,
             second_moment=shares.semidefinite(
-                "second moment for intervals", settings.moment_share, second, square, n
+                "second moment for intervals", settings.moment_share, second, bound, n
             ),
             mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
-            mean_square=shares.number(means, half, squares / p, square / p, n),
+            mean_square=shares.number(means, half, squares / p, bound / p, n),
             **self.released(settings.warm_up_steps),
         )
 

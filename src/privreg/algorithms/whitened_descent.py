@@ -157,7 +157,7 @@ class Whitening(NamedTuple):
 
 
 def whiten(gram: NoisyValue) -> Whitening:
-    """Inverse root of a noisy second moment, shrunk by its known noise and floored at its edge."""
+    """Inverse root of a noisy second moment, shrunk by its known noise, floored at `noise_edge`."""
     p = len(gram.value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
@@ -205,7 +205,7 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
     for eigenvectors v of A, and for those of A₂ with eigenvalue λ. A is raised up to `caution`
-    deviations s₂ below what is seen.
+    deviations s₂ below what is seen. 1.5 and 1.05 are conventions.
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
@@ -244,9 +244,9 @@ def length_edges(feature_norm: float) -> FloatArray:
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length at which a whitened row is shortened for a second moment that costs rho.
 
-    It is chosen from public numbers alone: as long as the noise allows, so that few rows are
-    shortened, and a little over the typical length otherwise. It grows with the budget up to
-    `longest`, the length that bounds allow a row, and up to √(20p) where that is more.
+    It is chosen from public numbers alone: as long as the noise allows (`noise_edge` of at most
+    `EDGE`), so that few rows are shortened, and a little over the typical length √p otherwise. It
+    grows with the budget up to `longest`, which bounds allow a row, and √(20p) where that is more.
     """
     affordable = EDGE / sqrt(2 * dimension) * sample_size * sqrt(rho)
     most = max(LONGEST * dimension, longest**2)
@@ -397,7 +397,13 @@ class DescentFit:
 
 
 class Descent:
-    """One fit: its state, the order in which the data are asked, and with what share."""
+    """One fit: its state, the order in which the data are asked, and with what share.
+
+    The start releases, and one record moves by (replace-one; add-remove and zero-out): the sum of
+    rows, with an intercept (2B, B; B is `feature_norm`); histograms of row lengths and, at 0 and
+    after each warm-up step, of residuals (√2; 1); Gram matrices of rows of length at most R (√2 R²;
+    R²); and sums of gradients clipped to γ, the warm-up steps (2γ; γ).
+    """
 
     settings: StartSettings
 

@@ -531,7 +531,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if weights is not None and self.settings is not None and not self.settings.takes_weights:
             raise ValueError(
                 "settings must be a method that takes weights, such as least_squares, huber, "
-                f"adassp or full_batch, got {self.settings.name}, whose steps see one record each"
+                f"adassp or full_batch, got {self.settings.name}"
             )
         found = object.__new__(type(self))
         found.__dict__ = {

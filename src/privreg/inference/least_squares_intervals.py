@@ -35,18 +35,17 @@ from privreg.privacy.budget import Budget, gaussian_noise_std, sum_sensitivity
 from privreg.theory.huber_descent import floored, privacy_covariance, sandwich, shrink_to
 
 FloatArray = NDArray[np.float64]
-# Share of the largest bias that falls on a slope along which the fit did not move from the robust
-# start by more than so many deviations, and how much more for what it moved beyond them; deviations
-# of its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables, coverage of the
+# κ₀, the deviations s_δ and the factor of `LeastSquaresLaw.largest_bias`; then the deviations of
+# its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables, coverage of the
 # worst slope against length: benchmarks/interval_constants.py shows both at other values.
 LEAST, SURE, GAIN = 0.3, 1.5, 8.0
 BELOW = 0.3
-HIDDEN = "the feature is hidden by the noise of the second moments"
+NOISY = "the feature is hidden by the noise of the second moments"
 COLLINEAR = "the feature is collinear with others, up to the noise"
 UNSEEN = "too few rows for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
 # Deviations of their noise by which counts must reach the level of new observations: a convention.
-CAUTION = 1.0
+COUNT_MARGIN = 1.0
 
 
 def least_squares_intervals(
@@ -63,10 +62,10 @@ def least_squares_intervals(
         f^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
-    with a functional f, c(·) the quantile of `bias_aware_quantile`, b what the clip may move the
-    coefficient by (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and
-    ν what noise in s² is worth. Where nothing bounds a coefficient its interval is infinite, with
-    the reason.
+    with a functional f, Â, B̂ and V those of `LeastSquaresLaw`, c(·) the `bias_aware_quantile`, b
+    what the clip may move the coefficient by (`LeastSquaresLaw.largest_bias`), t and z Student's
+    and the normal quantile, and ν = 2s⁴/Var s² by the noise in s². Where nothing bounds a
+    coefficient its interval is infinite, with the reason.
 
     Notes
     -----
@@ -102,7 +101,8 @@ def least_squares_intervals(
         variance = sampling + private
         error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
         privacy[k] = np.sqrt(private)
-        # s² changes by -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
+        # Noise E in A and B changes s² by -2 aᵀE_A M u + aᵀE_B a/n, for the whole covariance M of
+        # the last iterate, with M u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
         relative = float(np.hypot(noisy, share))
@@ -142,12 +142,13 @@ def new_observations(
 
     .. math::
         x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
-        \qquad z = W^\top x,\ s = \min(1, R_2/\|z\|)
+        \qquad z = W^\top x,\ s = \min(1, R/\|z\|)
 
-    with t the ℓ-quantile of q/√p, q = ‖z‖s²|y - xᵀθ_H|, by its private histogram: of the records,
-    a share ℓ has ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of rows: products of persons are
-    sums over their rows. Half-widths are infinite where noise hides the quantile. Shorter rows get
-    longer intervals, and longer rows no shorter ones, which only adds coverage.
+    with θ_H the robust start, R the `cap`, and t the quantile of level ℓ of q/√p by its private
+    histogram: a share ℓ of the records has q = ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of
+    rows: products of persons are sums over their rows. Half-widths are infinite where noise hides
+    the quantile. Shorter rows get longer intervals, and longer rows no shorter ones, which only
+    adds coverage.
 
     Notes
     -----
@@ -191,8 +192,9 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     .. math::
         T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
 
-    against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
-    mean square of a residual, in what `_moved` takes for the sampling variance of their difference.
+    against χ² with p - 1 degrees of freedom, m the direction of the mean (p without intercept).
+    v_H and v are the two fits' noise, and m₂/(2n), m₂ = tr(B)/p, is what `_moved` takes for the
+    sampling variance of their difference.
     """
     law, (moved, variance) = least_squares_law(fit), _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
@@ -289,6 +291,7 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     shrunk = shrink_to(
         ratio * curvature, fit.second_moment.value, noise_std=fit.second_moment.noise_std
     )
+    # Relative deviation of the noise's square: a smaller weight is chance.
     hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
     spread = np.linalg.norm(fit.curvature.value - np.eye(p) * np.trace(fit.curvature.value) / p)
     expected = fit.curvature.noise_std * np.sqrt(p * (p + 1) / 2)
@@ -356,7 +359,7 @@ def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
     """Why nothing bounds a coefficient: hidden itself, or only beside the others."""
     own = np.linalg.solve(fit.whitening, row)
     seen = float(own @ fit.curvature.value @ own)
-    return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else HIDDEN
+    return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else NOISY
 
 
 def _quantile(tail: ProductTail, level: float) -> float:
@@ -366,7 +369,7 @@ def _quantile(tail: ProductTail, level: float) -> float:
     beyond = counts.sum() - below
     bins = np.arange(1, len(counts))
     hidden = np.hypot((1 - level) * np.sqrt(bins), level * np.sqrt(len(counts) - bins))
-    spare = (1 - level) * below - level * beyond - CAUTION * tail.counts.noise_std * hidden
+    spare = (1 - level) * below - level * beyond - COUNT_MARGIN * tail.counts.noise_std * hidden
     reached = np.flatnonzero(spare >= 0)
     if not reached.size:
         return float(np.inf)

@@ -1,13 +1,14 @@
 r"""AdaSSP: runs, and their error from the deterministic equivalents of a Wigner-deformed matrix.
 
-The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z` with D the Gram matrix
-of the capped rows and W symmetric Gaussian. For :math:`G = (D + \kappa I + \tau W)^{-1}`,
+The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z` with D, of eigenvalues
+d_j, the mean Gram matrix of the shortened rows, m their moment with the clipped labels, κ the ridge
+and τW, νz the private noise. For :math:`G = (D + \kappa I + \tau W)^{-1}` and a diagonal Λ,
 
 .. math:: \mathbb E\,G_{jj} = g_j = \frac{1}{d_j + \kappa - \tau^2\sum_k g_k},\qquad
     \mathbb E\,(G\Lambda G)_{jj} = g_j^2\Big(\lambda_j + \tau^2
     \frac{\sum_k g_k^2\lambda_k}{1 - \tau^2\sum_k g_k^2}\Big).
 
-The ridge κ depends on a private smallest eigenvalue, whose noise is averaged over.
+κ depends on a private smallest eigenvalue, whose noise is averaged over.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Proble
 from privreg.privacy.budget import Budget, Neighbours
 
 FloatArray = NDArray[np.float64]
-RIDGE_NODES = 9
+RIDGE_NODES = 9  # of Gauss and Hermite's rule for the noise of the smallest eigenvalue
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class AdaSSP(Method):
     ) -> list[list[Prediction]]:
         followed = [_follow(problems[0], rows, method, budget) for method in settings]
         return [
-            [_regime(problem, *moments.predictions(problem, rows)) for moments in followed]
+            [_regime(problem, moments.predictions(problem, rows)[0]) for moments in followed]
             for problem in problems
         ]
 
@@ -129,6 +130,8 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     gram = n * rows.per_coordinate(shrink**2)
     explained = rows.quadratic(rows.squared_signal)
+    # Of labels: by Stein's lemma the share that is not clipped is the slope of a clipped label in
+    # its Gaussian part xᵀθ*.
     kept, square = noise_moments(
         np.full_like(explained, problem.label_bound),
         label_noise_std=problem.label_noise_std,
@@ -136,9 +139,11 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
         other_variance=explained,
     )
     moment = n * rows.per_coordinate(shrink * kept)
-    # What is left of a clipped label beside its linear part, which a shortened row does not match.
+    # Mean square of a clipped label less s xᵀθ*, s the row's factor: about its linear part, whose
+    # slope is `kept`, and of that less s xᵀθ*.
     rest = np.maximum(square - kept**2 * explained, 0.0) + (kept - shrink) ** 2 * explained
     noise = n * rows.per_coordinate(shrink**2 * rest)
+    # Marchenko and Pastur's lower edge.
     smallest = float(gram.min()) * max(1 - sqrt(p / n), 0.0) ** 2
     wanted = tau * sqrt(p * log(2 * p**2 / method.ridge_failure))
     squared_bias, variance = np.zeros_like(gram), np.zeros_like(gram)

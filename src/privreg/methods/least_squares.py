@@ -61,15 +61,16 @@ from privreg.privacy.budget import Budget, gaussian_noise_std, gram_sensitivity,
 from privreg.theory.huber_descent import privacy_covariance, symmetric_noise
 
 FloatArray = NDArray[np.float64]
-# Draws of the noise in pairs, of opposite signs of the histogram's, and where rows are few; the
-# coordinates and directions that stand for all, since curvatures are near the identity.
-PAIRS, FEW_PAIRS, COORDINATES, DIRECTIONS, SEED = 16, 2, 32, 2, 20261123
-THINNING = 4
+# Draws of the noise, in pairs that differ in the sign of the histogram's; a search makes fewer, and
+# takes every fourth of the points.
+PAIRS, FEW_PAIRS, THINNING, SEED = 16, 2, 4, 20261123
+# Coordinates and directions that stand for all, since curvatures are near the identity.
+COORDINATES, DIRECTIONS = 32, 2
 # Residual variance at the start over that of the errors beyond which a fit is lost.
 MOST_ARRIVAL = 1e6
 ErrorLaw = Literal["gaussian", "laplace", "student_t5", "student_t3", "exponential", "lognormal"]
 ERROR_LAWS: tuple[ErrorLaw, ...] = get_args(ErrorLaw)
-POINTS = 2**16
+POINTS = 2**16  # of `RecordProducts`
 
 
 class ClippedMoments(NamedTuple):
@@ -288,6 +289,7 @@ def follow_wide(
     )
     moments = ErrorMoments(np.zeros_like(variance), variance, moved)
     energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
+    # Typical runs: the mean of the middle half.
     half = np.sort(np.concatenate([each.half for each in drawn]))
     return WideOutcome(
         length=float(np.mean(half[len(half) // 4 : -(len(half) // 4)])),
@@ -479,7 +481,6 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     >>> method = PrivateLeastSquares.default(sample_size=10_000, dimension=10, budget=budget)
     >>> method.predict(problem, budget).holds
     True
-
     """
 
     name: ClassVar[str] = "least_squares"

@@ -125,12 +125,12 @@ class Declared:
     ----------
     bounds : Bounds, optional
         Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
-        `adassp`, `least_squares` and `huber` need them.
+        A method that uses them is refused without.
     sample_size : float, optional
         Divisor of sums, at least 1: a number of records that is public or was released before. By
         default the number of records, which add-remove neighbours do not share.
     groups : array_like, shape (n,), optional
-        The person whose row it is; only `least_squares` and `huber` take them.
+        The person whose row it is, for methods of which `takes_groups` is true.
     intercept : bool
         Whether the first column is one of ones.
     threads : int
@@ -385,7 +385,7 @@ class Method(ABC):
         kinds = {each.name: each.type for each in cls._fields()}
         require_names(values, kinds, needed=needed)
         return {
-            name: int(value) if kinds[name] == "int" and float(value).is_integer() else value
+            name: int(value) if kinds[name] in ("int", int) and float(value).is_integer() else value
             for name, value in values.items()
         }
 
@@ -398,7 +398,7 @@ class Method(ABC):
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[np.random.Generator], Fitted]:
-        """A run that lacks its noise: what draws from a generator, and releases."""
+        """A run but for its noise: a function of a generator that returns a `Fit` or the like."""
 
     @classmethod
     @abstractmethod
@@ -407,7 +407,8 @@ class Method(ABC):
     ) -> list[list[Prediction]]:
         """For each of the problems a prediction for each of the settings; one or more of both.
 
-        The problems are the same but for their misfits, of which the first is the largest.
+        The problems are the same but for their misfits, of which the first is the largest. `rows`
+        has the features' law; `ErrorMoments.predictions` makes predictions of errors by eigenvalue.
         """
 
 

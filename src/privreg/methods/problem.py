@@ -376,7 +376,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Error of a coordinate of each group of eigenvalues, (settings, groups) each."""
+    """Gaussian error of a coordinate of each group of `Rows`, (settings, groups) each."""
 
     squared_bias: FloatArray
     variance: FloatArray  # over data and private noise

@@ -1,6 +1,6 @@
 r"""Sensitivity of the encoded gradients C g to one record whose gradients move by at most 1.
 
-The noise w that is added to C g needs this norm times the noise multiplier for its standard
+The noise w that is added to C g needs this norm times the noise multiplier σ for its standard
 deviation. A record takes part once, or several times: at most `participations` times, any two of
 them at least `separation` steps apart. Nothing here returns less than the true sensitivity of the
 numbers that it is given, but for the rounding of its own sums: some ulp, at most n 2⁻⁵³ of a sum of
@@ -35,8 +35,8 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
     Guarantee
     ---------
     If each step releases a gradient of norm at most 1 and adding, removing or zeroing out a record
-    changes one of them, then C g + σγ_T w is 1/(2σ²)-zCDP, and so is everything computed from it,
-    all iterates together included. The gradients may be chosen adaptively.
+    changes one of them, then C g + σγ_T z, z standard normal, is 1/(2σ²)-zCDP, and so is
+    everything computed from it, all iterates together. Gradients may be chosen adaptively.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     .. math:: \gamma^2 \le
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
 
-    over sets P, Q of at most k steps at least b apart.
+    over sets P, Q of at most k steps at least b apart (`participations` and `separation`).
 
     Guarantee
     ---------

@@ -36,11 +36,10 @@ from privreg.noise.sensitivity import single_participation_sensitivity
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 
 _FIRST_BLOCK = 64
-# One transform of as many numbers stays in the caches. Of more, a product is made of so many at
-# once, and from so many steps on in blocks.
+# Products of up to so many numbers are one transform, which stays in the caches. Larger ones are
+# cut: from `_LONG` steps on into `_BLOCKS` blocks, and into coordinates of `_AT_ONCE` numbers.
 _IN_CACHE = 1 << 17
-_LONG = 16_384
-_BLOCKS = 4
+_LONG, _BLOCKS = 16_384, 4
 _AT_ONCE = 1 << 16
 
 
@@ -76,7 +75,7 @@ class NoiseStream(Uncopied, ABC):
             raise ValueError("stream must be made anew after a draw that failed half way, got one")
         left = count if self.steps is None else min(count, self.steps - self.count)
         block = np.zeros((left, self.dimension))
-        # What was drawn and not given would be missing from what later steps take back.
+        # A draw that fails half way has used noise that was not given, which later steps subtract.
         self._is_torn = True
         self._fill(block)
         self._is_torn = False

@@ -32,7 +32,7 @@ from privreg.kernels import multiply_add
 DIRECT_PRODUCTS = 2**28
 # Up to this length a plain product of power series is quicker than one by FFT.
 SHORT = 256
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # relative error of one rounding
 
 
 class BoundedInverse(NamedTuple):

@@ -137,7 +137,7 @@ def test_infinite_intervals_have_their_reason(rng):
         reasons = np.array(found.reasons)
         assert np.array_equal(reasons != "", np.isinf(found.half_width))
         collinear += {intervals.COLLINEAR} == set(reasons[[2, 4]])
-        assert reasons[5] in (intervals.HIDDEN, intervals.UNCERTAIN)
+        assert reasons[5] in (intervals.NOISY, intervals.UNCERTAIN)
         assert not any(reasons[[1, 3]])
     # Noise shows a thin direction in one fit of twenty, and more where the start has stretched it.
     assert collinear >= 5
