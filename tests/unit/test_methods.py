@@ -159,6 +159,20 @@ def test_another_method_is_fitted(rng):
     assert model.coef_ == pytest.approx(features.T @ labels / 4000, abs=0.01)
 
 
+@dataclass(frozen=True)
+class Counted(NoisyMoment):
+    steps: int = 1
+
+
+def test_a_command_s_whole_numbers_are_whole_in_any_file():
+    """With annotations as text, as in the library, and as types, as here."""
+    assert isinstance(Counted.from_numbers({"steps": 3.0}, PROBLEM, BUDGET).steps, int)
+    found = planning.by_name()["correlated_noise"].from_numbers(
+        {"batch_size": 3.0, "step_size": 1.0, "clip_norm": 1.0, "damping": 1.0}, PROBLEM, BUDGET
+    )
+    assert isinstance(found.batch_size, int)
+
+
 # Two schedules of one method are enough.
 KINDS = set(planning.searched()) - {"one_pass_constant", "one_pass_linear"}
 

@@ -475,8 +475,9 @@ class Point(NamedTuple):
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
-        and the same with R for R₁, (p, p). A record adds positive semi-definite matrices of
-        Frobenius norm at most R₁² and R², and a vector of norm at most C.
+        with Z_i the summed squares of record i, and the same with R for R₁, (p, p). A record adds
+        positive semi-definite matrices of Frobenius norm at most R₁² and R², and a vector of norm
+        at most C.
         """
 
         def part(found: RecordGradients) -> FloatArray:
