@@ -54,10 +54,10 @@ class ProductTail(Rebuilt):
         \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
-    η are log counts, h the noisy counts, σ_h their noise (1 for where there is none); τ is `CONVEX`
-    where Δ²η is positive and `CONCAVE` elsewhere: lighter tails are believed sooner, and power
-    laws, straight lines in these bins, continue. Within bins log counts are linear. What lies where
-    counts drown in noise is assumed by that, and not bounded.
+    η are log counts, h the noisy counts and σ_h their noise; τ is `CONVEX` where Δ²η is positive
+    and `CONCAVE` elsewhere: lighter tails are believed sooner, and power laws, straight lines in
+    these bins, continue. Within bins log counts are linear. What lies where counts drown in noise
+    is assumed by that, and not bounded.
 
     `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
     e^η, but for the first bin, which reaches to 0 and keeps its own count.
@@ -223,8 +223,8 @@ def least_squares_descent(
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
     with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`wide_sizes`) and normal ζ_k. These are the
-    wide steps, of a clip C wider than the warm-up's. A₁ and A₂ are second moments of rows with
-    q ≤ C, shortened to R₁ and to R; S is the inverse of A₁, raised to A₂; B is that of clipped
+    wide steps; their clip C may be wider than the warm-up's. A₁ and A₂ are second moments of rows
+    with q ≤ C, shortened to R₁ and to R; S is the inverse of A₁, raised to A₂; B is that of clipped
     gradients. Arguments are those of `huber_descent`, the start that of `Descent`; C comes from a
     private histogram of q and balances the bias that a clip leaves against the noise that it costs.
     Where no q is clipped and no row longer than R, the steps end at least squares, whatever the law

@@ -205,7 +205,7 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
     for eigenvectors v of A, and for those of A₂ with eigenvalue λ. A is raised up to `caution`
-    deviations s₂ below what is seen. 1.5 and 1.05 are conventions.
+    deviations s₂ below what is seen.
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
