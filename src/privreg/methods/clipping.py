@@ -300,15 +300,18 @@ def clipped_slopes(
 @njit(nogil=True, cache=True, error_model="numpy")
 def all_clipped_slopes(
     rows: ClippedRows,
+    wanted: NDArray[np.bool_],
     widths: FloatArray,
     factors: FloatArray,
     squared_bias: FloatArray,
     variance: FloatArray,
     slopes: FloatArray,
 ) -> None:
-    """`clipped_slopes` of several settings: each array has one axis more, in front."""
-    for at in range(len(widths)):
-        clipped_slopes(rows, widths[at], factors[at], squared_bias[at], variance[at], slopes[at])
+    """`clipped_slopes` of the settings wanted: each array has one axis more, in front."""
+    for at in range(len(wanted)):
+        if wanted[at]:
+            given = widths[at], factors[at], squared_bias[at], variance[at]
+            clipped_slopes(rows, *given, slopes[at])
 
 
 def finite(energy: FloatArray) -> FloatArray:

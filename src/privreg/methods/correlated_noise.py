@@ -164,7 +164,8 @@ def _follow(
         contractions, bias, sampling = [], np.ones_like(private), np.zeros_like(private)
         for count in counts.T[..., None]:
             squares, variance = bias**2 * signal, sampling + private
-            all_clipped_slopes(of_rows, widths, factors, squares, variance, slopes)
+            # Of settings that have ended the slopes stay.
+            all_clipped_slopes(of_rows, count[:, 0] > 0, widths, factors, squares, variance, slopes)
             spread = np.maximum(kick - drift**2 * squares - pull**2 * variance, 0.0)
             contractions.append(1 - eta * pull)
             square = contractions[-1] ** 2

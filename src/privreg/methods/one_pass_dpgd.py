@@ -211,7 +211,7 @@ def _follow(
     def slopes(at: int, bias: FloatArray, variance: FloatArray) -> FloatArray:
         taken, squares = np.minimum(rates[:, at, None] / n, cap), bias**2 * rows.squared_signal
         found = np.empty((len(methods), 3, whole.shape[1]))
-        all_clipped_slopes(of_rows, widths, taken, squares, variance, found)
+        all_clipped_slopes(of_rows, clip > 0, widths, taken, squares, variance, found)
         return found
 
     for at, count in enumerate(n * np.diff(times)):
