@@ -68,6 +68,12 @@ class Plan:
                     self._check_drawing(paper, kind, name, drawing)
             self.ledgers[paper] = read_ledger(folder / "claims" / paper, paper)
             self._check_ledger(paper, self.ledgers[paper])
+        covered = ((key, folder / "coverage" / f"{key}.yaml") for key in self.ledgers)
+        self.items = {
+            key: [item.model_dump() for item in load_coverage(path, self.ledgers[key])]
+            for key, path in covered
+            if path.exists()
+        }
 
     # Experiments
 
@@ -186,11 +192,7 @@ class Plan:
 
     def coverage(self, *keys: str) -> dict[str, list[dict[str, Any]]]:
         """Coverage of papers that no entry's place states, for the page."""
-        return {
-            key: [item.model_dump() for item in load_coverage(path, self.ledgers[key])]
-            for key in keys
-            for path in self.folder.glob(f"coverage/{key}.yaml")
-        }
+        return {key: self.items[key] for key in keys if key in self.items}
 
     def ledger_files(self, *keys: str) -> list[str]:
         """Files of the ledgers of papers or of the studies.
