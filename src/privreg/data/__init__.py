@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 from privreg.checks import require_choice
-from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits, tables
+from privreg.data import fetch, tables
+from privreg.data.sources import SOURCES, Source
 from privreg.data.tables import DataError, StandInWarning, Table
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "require_split",
 ]
 
-NAMES = ("mnist", "california_housing", "mnist_digits", "cifar10")
+NAMES = tuple(SOURCES)
 
 
 def load(
@@ -68,28 +68,24 @@ def load(
     source = _source(name)
     try:
         contents = fetch.obtain(
-            source.FILES,
+            source.files,
             directory=directory,
             cache=cache,
-            mirrors=source.MIRRORS if mirrors is None else mirrors,
+            mirrors=source.mirrors if mirrors is None else mirrors,
         )
     except fetch.DownloadError as error:
         if not allow_stand_in:
             raise
         missing = [] if directory is None else _missing(name, directory)
-        if 0 < len(missing) < len(source.FILES):
+        if 0 < len(missing) < len(source.files):
             raise DataError(
                 f"{directory}: {', '.join(missing)} must be there with the other files of {name}, "
                 f"or come from a mirror: {error}"
             ) from error
-        # Imported here because only this branch needs scikit-learn.
-        from privreg.data import stand_ins
-
-        table = stand_ins.BUNDLED[name](error.reason)
+        table = source.stand_in(error.reason)
         warnings.warn(f"{name}: {table.source}, because of {error}", StandInWarning, stacklevel=2)
         return table
-    parsed: Table = source.table(contents)
-    return parsed
+    return source.parse(source, contents)
 
 
 def check(directory: str | Path) -> None:
@@ -101,7 +97,7 @@ def check(directory: str | Path) -> None:
         If the folder is missing or a file is not the original.
     """
     # Some data sets are made from the same files.
-    files = {file.path: file for name in NAMES for file in _source(name).FILES}
+    files = {file.path: file for name in NAMES for file in _source(name).files}
     for file in files.values():
         fetch.read_local(file, directory)
 
@@ -109,7 +105,7 @@ def check(directory: str | Path) -> None:
 def require_split(name: str, *, train: int, normalisation: int, validation: int) -> None:
     """Refuse sizes of a split that a data set has not the rows for; nothing is read."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
-    tables.require_rows(name, _source(name).ROWS, sizes)
+    tables.require_rows(name, _source(name).rows, sizes)
 
 
 def is_complete(name: str, directory: str | Path) -> bool:
@@ -119,13 +115,12 @@ def is_complete(name: str, directory: str | Path) -> bool:
 
 def files_of(name: str) -> tuple[str, ...]:
     """Paths of a data set's files below the local folder."""
-    return tuple(file.path for file in _source(name).FILES)
+    return tuple(file.path for file in _source(name).files)
 
 
 def _missing(name: str, directory: str | Path) -> list[str]:
     return [path for path in files_of(name) if not (Path(directory) / path).is_file()]
 
 
-def _source(name: str) -> ModuleType:
-    sources = (mnist, california_housing, mnist_digits, cifar10)
-    return dict(zip(NAMES, sources, strict=True))[require_choice("name", name, NAMES)]
+def _source(name: str) -> Source:
+    return SOURCES[require_choice("name", name, NAMES)]

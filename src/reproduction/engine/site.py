@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from privreg.data import NAMES
+from privreg.data.sources import SOURCES
 from reproduction.engine.config import Experiment, read_configuration
 from reproduction.engine.recipe import Variables, structure
 from reproduction.engine.registry import STAGE_OF, Recipe
@@ -85,10 +85,9 @@ def _experiments(config: Path) -> list[tuple[str, str, Experiment]]:
 
 def _tabular() -> Variables:
     """Coordinates and variables of a prepared table."""
-    from privreg.data import stand_ins
     from reproduction.engine.artifacts import to_dataset
 
-    table = to_dataset(stand_ins.diabetes("its rows are not looked at"))
+    table = to_dataset(SOURCES["california_housing"].stand_in("its rows are not looked at"))
     every = {**table.coords, **table.data_vars}.items()
     return {str(name): (each.dims, (), each.attrs) for name, each in every}
 
@@ -111,18 +110,17 @@ def _table(every: Variables) -> str:
 def data_page(config: Path = Path("config")) -> str:
     """Every data set: what it is, who uses it, and the version of each file as its SHA-256."""
     parts = ["# Data sets", DATA]
-    for data in NAMES:
-        source = import_module(f"privreg.data.{data}")
-        train, test = source.ROWS
+    for data, source in SOURCES.items():
+        train, test = source.rows
         used = [
             f"`{paper}/{name}`"
             for paper, name, about in _experiments(config)
             if about.parameters.get("dataset") == data
         ]
-        rows = [f"| `{file.path}` | `{file.sha256}` |" for file in source.FILES]
+        rows = [f"| `{file.path}` | `{file.sha256}` |" for file in source.files]
         parts += [
             f"## {data}",
-            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing. "
+            f"{source.about}. {train:,} rows for training, {test:,} for testing. "
             f"Used by {', '.join(used) or 'no experiment as configured'}.",
             "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
         ]

@@ -161,9 +161,10 @@ def real_table(table: Table) -> Split:
 
 def diabetes() -> Split:
     """scikit-learn's diabetes table: 442 persons, too few for most budgets."""
-    from privreg.data import stand_ins
+    from privreg.data.sources import SOURCES
 
-    return replace(real_table(stand_ins.diabetes("wanted for itself")), name="diabetes")
+    table = SOURCES["california_housing"].stand_in("wanted for itself")
+    return replace(real_table(table), name="diabetes")
 
 
 def _boxes(pairs: FloatArray, label: tuple[float, float]) -> Declared:

@@ -6,17 +6,20 @@ import gzip
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from privreg import data
-from privreg.data import cifar10, mnist, mnist_digits
+from privreg.data import fetch, sources
+from privreg.data.sources import SOURCES
 
-PATH = cifar10.FILES[0].path
+SOURCE = SOURCES["cifar10"]
+PATH = SOURCE.files[0].path
 
 
-def archive(rows, labels, names=cifar10.BATCHES):
+def archive(rows, labels, names=sources.BATCHES):
     """An archive whose batches hold two records each."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
@@ -24,7 +27,7 @@ def archive(rows, labels, names=cifar10.BATCHES):
             content = b"".join(
                 bytes([labels[row]]) + rows[row].tobytes() for row in (2 * at, 2 * at + 1)
             )
-            member = tarfile.TarInfo(f"{cifar10.FOLDER}/{name}")
+            member = tarfile.TarInfo(f"{sources.CIFAR10_FOLDER}/{name}")
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
@@ -38,7 +41,7 @@ def records(rng):
 
 def test_a_tiny_archive_comes_back(records):
     rows, labels = records
-    table = cifar10.table({PATH: archive(rows, labels)})
+    table = sources.cifar10(SOURCE, {PATH: archive(rows, labels)})
     np.testing.assert_array_equal(table.features, rows)
     np.testing.assert_array_equal(table.labels, labels)
     np.testing.assert_array_equal(np.flatnonzero(table.official_test), [10, 11])
@@ -51,13 +54,13 @@ def test_a_tiny_archive_comes_back(records):
 def test_archives_that_are_wrong_are_refused(records):
     rows, labels = records
     good = archive(rows, labels)
-    for wrong in (good[:200], b"<html>", archive(rows, labels, cifar10.BATCHES[:5])):
+    for wrong in (good[:200], b"<html>", archive(rows, labels, sources.BATCHES[:5])):
         with pytest.raises(data.DataError, match=r"cifar-10-binary\.tar\.gz: no readable"):
-            cifar10.table({PATH: wrong})
+            sources.cifar10(SOURCE, {PATH: wrong})
     with pytest.raises(data.DataError, match="label 10, expected 0 to 9"):
-        cifar10.table({PATH: archive(rows, labels + 1)})
+        sources.cifar10(SOURCE, {PATH: archive(rows, labels + 1)})
     with pytest.raises(data.DataError, match="3072 bytes, expected records of 3073"):
-        cifar10.read_batch(bytes(3072), "data_batch_1.bin")
+        sources.read_batch(bytes(3072), "data_batch_1.bin")
 
 
 def test_a_local_archive_is_checked_before_it_is_read(records, tmp_path, monkeypatch):
@@ -67,11 +70,11 @@ def test_a_local_archive_is_checked_before_it_is_read(records, tmp_path, monkeyp
     with pytest.raises(data.DataError, match="expected c4a38c50"):
         data.load("cifar10", directory=tmp_path)
     digest = hashlib.sha256(content).hexdigest()
-    tiny = (cifar10.DataFile(PATH, digest, cifar10.REMOTE_NAME, digest, len(content)),)
-    monkeypatch.setattr(cifar10, "FILES", tiny)
+    tiny = (fetch.DataFile(PATH, digest, sources.CIFAR10_NAME, digest, len(content)),)
+    monkeypatch.setitem(SOURCES, "cifar10", replace(SOURCE, files=tiny))
     table = data.load("cifar10", directory=tmp_path)
     assert table.shape == (12, 3072)
-    assert table.checksums == {cifar10.REMOTE_NAME: digest}
+    assert table.checksums == {sources.CIFAR10_NAME: digest}
     assert not table.stand_in
 
 
@@ -83,11 +86,12 @@ def test_all_digits_of_the_idx_files(rng):
     images = rng.integers(0, 256, (5, 28, 28), dtype=np.uint8)
     labels = np.array([3, 1, 7, 0, 9], dtype=np.uint8)
     parts = (images[:3], labels[:3], images[3:], labels[3:])
-    contents = {file.path: idx(part) for file, part in zip(mnist.FILES, parts, strict=True)}
-    table = mnist_digits.table(contents)
+    source = SOURCES["mnist_digits"]
+    contents = {file.path: idx(part) for file, part in zip(source.files, parts, strict=True)}
+    table = source.parse(source, contents)
     np.testing.assert_array_equal(table.labels, labels)
     np.testing.assert_array_equal(table.features, images.reshape(5, -1))
     np.testing.assert_array_equal(table.official_test, [False, False, False, True, True])
-    contents[mnist.FILES[1].path] = idx(labels[:2])
+    contents[source.files[1].path] = idx(labels[:2])
     with pytest.raises(data.DataError, match="labels"):
-        mnist_digits.table(contents)
+        source.parse(source, contents)

@@ -6,13 +6,15 @@ import gzip
 import io
 import tarfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from privreg import data
-from privreg.data import california_housing, fetch, mnist
+from privreg.data import fetch, sources
+from privreg.data.sources import SOURCES
 
 from .server import HTML_PAGE, Answer, Mirror, digest
 
@@ -41,13 +43,19 @@ def test_a_stand_in_can_be_forbidden(nothing_listens: str, tmp_path: Path) -> No
 def housing_archive(text: bytes) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        member = tarfile.TarInfo(california_housing.MEMBER)
+        member = tarfile.TarInfo(sources.HOUSING_MEMBER)
         member.size = len(text)
         tar.addfile(member, io.BytesIO(text))
     return buffer.getvalue()
 
 
 HOUSING_TEXT = b"-122.23,37.88,41,880,129,322,126,8.3252,452600\n-120,38,10,90,20,30,10,2,100000"
+
+
+def use_files(
+    monkeypatch: pytest.MonkeyPatch, name: str, files: tuple[fetch.DataFile, ...]
+) -> None:
+    monkeypatch.setitem(SOURCES, name, replace(SOURCES[name], files=files))
 
 
 def use_small_housing(
@@ -58,10 +66,10 @@ def use_small_housing(
         sha256=digest(text),
         remote_name="cal_housing.tgz",
         remote_sha256=digest(archive),
-        canonical=california_housing.canonical,
-        extract=california_housing.extract,
+        canonical=sources.canonical,
+        extract=sources.extract,
     )
-    monkeypatch.setattr(california_housing, "FILES", (file,))
+    use_files(monkeypatch, "california_housing", (file,))
 
 
 def test_housing_comes_out_of_the_archive(
@@ -117,7 +125,7 @@ def small_mnist() -> tuple[tuple[fetch.DataFile, ...], dict[str, bytes]]:
 def all_but_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[fetch.DataFile, bytes]:
     """Put all files of a small data set but one into a folder; that one with its content."""
     files, contents = small_mnist()
-    monkeypatch.setattr(mnist, "FILES", files)
+    use_files(monkeypatch, "mnist", files)
     (folder / "mnist").mkdir()
     for file in files[:-1]:
         (folder / file.path).write_bytes(contents[file.name])
@@ -146,7 +154,7 @@ def test_a_wrong_local_file_is_an_error_before_any_download(
     mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, contents = small_mnist()
-    monkeypatch.setattr(mnist, "FILES", files)
+    use_files(monkeypatch, "mnist", files)
     for file in files[:3]:
         mirror.serve(file.name, Answer(contents[file.name]))
     (tmp_path / "mnist").mkdir()
@@ -156,12 +164,15 @@ def test_a_wrong_local_file_is_an_error_before_any_download(
     assert mirror.requests == []
 
 
-@pytest.mark.parametrize("path", [file.path for file in (*mnist.FILES, *california_housing.FILES)])
+REAL_FILES = (*SOURCES["mnist"].files, *SOURCES["california_housing"].files)
+
+
+@pytest.mark.parametrize("path", [file.path for file in REAL_FILES])
 @pytest.mark.parametrize("content", [b"corrupted", HTML_PAGE])
 def test_check_names_a_wrong_file_with_both_checksums_in_one_line(
     path: str, content: bytes, tmp_path: Path
 ) -> None:
-    file = next(f for f in (*mnist.FILES, *california_housing.FILES) if f.path == path)
+    file = next(f for f in REAL_FILES if f.path == path)
     (tmp_path / path).parent.mkdir()
     (tmp_path / path).write_bytes(content)
     with pytest.raises(data.DataError) as caught:

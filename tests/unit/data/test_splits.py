@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privreg.data import stand_ins, tables
+from privreg.data import tables
+from privreg.data.sources import SOURCES
 from privreg.data.tables import Table
 
 
@@ -105,7 +106,7 @@ def test_only_a_stand_in_shrinks_the_sizes() -> None:
     sizes = {"train": 7840, "normalisation": 3000, "validation": 2163}
     real = make_table()
     assert tables.sizes_that_fit(real, **sizes) == sizes
-    table = stand_ins.digits("why")
+    table = SOURCES["mnist"].stand_in("why")
     fitted = tables.sizes_that_fit(table, **sizes)
     assert 361 - 3 <= sum(fitted.values()) <= 361
     for key, size in fitted.items():
@@ -221,7 +222,7 @@ def test_rounding_does_not_hide_a_constant_column() -> None:
 
 @settings(derandomize=True, database=None, deadline=None)
 @given(
-    total=st.sampled_from(sorted(stand_ins.ROWS.values())),
+    total=st.sampled_from(sorted({source.stand_in_rows for source in SOURCES.values()})),
     sizes=st.tuples(*[st.integers(2, 70_000)] * 3),
 )
 def test_every_split_shrunk_to_a_stand_in_can_be_drawn(

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import privreg
-from privreg.data import NAMES, california_housing
+from privreg.data.sources import SOURCES
 from reproduction.engine.registry import Recipe, known_keys, recipes
 from reproduction.engine.site import (
     as_markdown,
@@ -64,6 +64,7 @@ def test_docstrings_become_markdown():
 
 def test_each_file_of_a_data_set_has_its_digest():
     page = data_page()
-    assert f"`california_housing/cal_housing.data` | `{california_housing.FILES[0].sha256}`" in page
-    assert page.count("\n## ") == len(NAMES)
+    (file,) = SOURCES["california_housing"].files
+    assert f"`california_housing/cal_housing.data` | `{file.sha256}`" in page
+    assert page.count("\n## ") == len(SOURCES)
     assert "Used by `bombari2025/mnist_heat_maps`" in page

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from privreg.data import stand_ins
+from privreg.data.sources import SOURCES
 from reproduction.engine import artifacts as store
 from reproduction.engine import stages
 from reproduction.engine.config import merge
@@ -85,7 +85,7 @@ class Built:
     def _build(self, paper: str, kind: str, name: str, path: Path) -> None:
         """Run a job's stage on files."""
         if kind == "data":
-            bundled = stand_ins.BUNDLED[name]("a test needs no download")
+            bundled = SOURCES[name].stand_in("a test needs no download")
             store.write(store.to_dataset(bundled), path)
             return
         plan = self.plan

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chi2
 
-from privreg.data import stand_ins
+from privreg.data.sources import SOURCES
 from privreg.noise.toeplitz import dense_matrix
 from privreg.privacy.budget import Budget
 from reproduction.engine.artifacts import to_dataset
@@ -51,7 +51,7 @@ def theory():
 
 @pytest.fixture(scope="module")
 def table():
-    return to_dataset(stand_ins.mnist_digits("a test needs no download"))
+    return to_dataset(SOURCES["mnist_digits"].stand_in("a test needs no download"))
 
 
 @pytest.fixture(scope="module")

@@ -40,10 +40,11 @@ class Parameters(Strict):
     @model_validator(mode="after")
     def _the_table_has_the_rows(self) -> Self:
         from privreg import data
-        from privreg.data import stand_ins, tables
+        from privreg.data import tables
+        from privreg.data.sources import SOURCES
 
         data.require_split(self.dataset, **self.sizes)
-        fitted = tables.shrunk(self.sizes, stand_ins.ROWS[self.dataset])["train"]
+        fitted = tables.shrunk(self.sizes, SOURCES[self.dataset].stand_in_rows)["train"]
         if self.steps_per_epoch > fitted:
             raise ValueError(
                 f"steps_per_epoch must be at most {fitted}, the training images of the stand-in, "
