@@ -136,7 +136,7 @@ def test_what_is_moved_and_touched_reruns_nothing(source, built, tmp_path):
             "src/privreg/theory/one_pass_dpgd/deterministic_equivalent.py",
             {"theory", "figure"} | LEDGER,
         ),
-        ("src/privreg/theory/noisy_sgd/risk.py", set()),
+        ("src/privreg/theory/noisy_sgd/diffusion.py", set()),
         ("config/claims/brown2024/10-section-3-figures-5-6-10.yaml", LEDGER),
     ],
 )

@@ -16,8 +16,7 @@ from privreg.algorithms.noisy_sgd import (
     simulate_noisy_sgd,
 )
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.risk import mean_risk
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression, mean_risk
 
 
 def generator(seed: int) -> np.random.Generator:

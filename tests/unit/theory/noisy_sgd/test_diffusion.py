@@ -9,9 +9,13 @@ import pytest
 from scipy.integrate import quad
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
-from privreg.theory.noisy_sgd import risk
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.risk import solve_volterra, stationary_risk
+from privreg.theory.noisy_sgd import diffusion
+from privreg.theory.noisy_sgd.diffusion import (
+    HomogenisedSGD,
+    RidgeRegression,
+    solve_volterra,
+    stationary_risk,
+)
 from reproduction.papers.lin2025.experiments.volterra_routes import isotropic_risk
 
 SCHEDULES: list[RateWithIntegral] = [ConstantRate(0.8), InverseSquareRootRate(0.9)]
@@ -37,7 +41,7 @@ def test_schedule_integral(schedule: RateWithIntegral) -> None:
 def test_two_extrapolations_of_the_trapezoid_rule_have_sixth_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(risk, "EXTRAPOLATIONS", 2)
+    monkeypatch.setattr(diffusion, "EXTRAPOLATIONS", 2)
     problem, schedule = spread_problem(), SCHEDULES[1]
     law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=4.0)
     errors = [

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from privreg.theory.noisy_sgd.diffusion import Population, RidgeRegression
-from privreg.theory.noisy_sgd.risk import mean_risk
+from privreg.theory.noisy_sgd.diffusion import Population, RidgeRegression, mean_risk
 from reproduction.papers.lin2025.experiments.volterra_routes import isotropic_risk
 from reproduction.papers.lin2025.setting import second_moment_basis
 

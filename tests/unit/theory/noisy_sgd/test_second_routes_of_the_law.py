@@ -12,8 +12,13 @@ from scipy.integrate import quad, solve_ivp
 
 from privreg.checks import AccuracyWarning
 from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression, resolved_panels
-from privreg.theory.noisy_sgd.risk import solve_volterra, stationary_risk
+from privreg.theory.noisy_sgd.diffusion import (
+    HomogenisedSGD,
+    RidgeRegression,
+    resolved_panels,
+    solve_volterra,
+    stationary_risk,
+)
 
 Array = NDArray[np.float64]
 SEEDS = range(8)

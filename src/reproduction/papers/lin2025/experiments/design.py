@@ -7,7 +7,7 @@ from math import erfc, exp, pi, sqrt
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.noisy_sgd.risk import stationary_risk
+from privreg.theory.noisy_sgd.diffusion import stationary_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, per, stage

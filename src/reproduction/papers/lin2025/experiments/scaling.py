@@ -8,8 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from privreg.theory.noisy_sgd.risk import mean_risk
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression, mean_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trials, means, per, stage
 from reproduction.engine.summaries import loglog_slope, trials_last

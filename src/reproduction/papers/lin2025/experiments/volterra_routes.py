@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate
+from privreg.theory.noisy_sgd import diffusion
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-from privreg.theory.noisy_sgd.risk import VolterraRisk, solve_volterra, stationary_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
@@ -118,7 +118,7 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
 def stationary_error(parameters: Parameters) -> float:
     """Relative difference of the risk at a late time and its limit in closed form."""
     law = _law(parameters, SPREAD[1], "constant", LATE)
-    limit = stationary_risk(
+    limit = diffusion.stationary_risk(
         law.problem, rate=parameters.rate, gradient_noise_std=parameters.gradient_noise_std
     )
     return _apart(law.risk(LATE), limit)
@@ -141,9 +141,9 @@ theory = stage(AXES, blocks_of=globals())
 
 def _solve(
     parameters: Parameters, problem: str, schedule: str
-) -> tuple[HomogenisedSGD, VolterraRisk]:
+) -> tuple[HomogenisedSGD, diffusion.VolterraRisk]:
     law = _law(parameters, problem, schedule, parameters.horizon)
-    return law, solve_volterra(
+    return law, diffusion.solve_volterra(
         law.problem, law.schedule, gradient_noise_std=law.gradient_noise_std, horizon=law.horizon
     )
 
