@@ -386,8 +386,12 @@ def replicate_weights(
 
 def t_quantile(replicates: int, *, level: float) -> float:
     """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
-    level = require_number("level", level, above=0, below=1)
-    return float(stdtrit(replicates - 1, (1 + level) / 2))
+    return float(stdtrit(replicates - 1, _below_upper_end(level)))
+
+
+def _below_upper_end(level: float) -> float:
+    """Probability that is left below the upper end of an interval."""
+    return (1 + require_number("level", level, above=0, below=1)) / 2
 
 
 def _of_one_run(
@@ -422,7 +426,7 @@ def _replicates(
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
     scale = np.sqrt(largest)
     # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
-    quantile = stdtrit(m - 1, (1 + require_number("level", level, above=0, below=1)) / 2)
+    quantile = stdtrit(m - 1, _below_upper_end(level))
     relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
     return relative, root, scale, float(quantile)
 

@@ -270,7 +270,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     from scipy.special import ndtri
 
     mu = sqrt(2 * rho)
-    wanted = require_number("delta", delta, above=0, below=1)
+    wanted = _checked_delta(delta)
     # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
     low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))
     if _missed(mu, low, wanted) <= 0:
@@ -315,6 +315,10 @@ def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of order 16, which take as long as the rest of a small fit."""
     nodes, weights = np.polynomial.legendre.leggauss(16)
     return frozen(nodes), frozen(weights)
+
+
+def _checked_delta(delta: float) -> float:
+    return require_number("delta", delta, above=0, below=1)
 
 
 @lru_cache(maxsize=1024)
@@ -437,7 +441,7 @@ class Budget:
         Every mechanism with this budget is (ε, δ)-DP under the relation.
         """
         target = require_scale("epsilon", epsilon)
-        failure = require_number("delta", delta, above=0, below=1)
+        failure = _checked_delta(delta)
         rho = from_approximate_tight(target, delta=failure)
         budget = cls(rho, Neighbours(neighbours))
         object.__setattr__(budget, "_stated", (target, failure))
@@ -474,7 +478,7 @@ class Budget:
 
     def epsilon(self, *, delta: float) -> float:
         """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
-        failure = require_number("delta", delta, above=0, below=1)
+        failure = _checked_delta(delta)
         return inf if self.rho == inf else to_approximate_tight(self.rho, delta=failure)
 
     def share(self, fraction: float) -> Budget:

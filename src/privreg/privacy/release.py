@@ -17,7 +17,14 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import Computed, require_count, require_instance, short
+from privreg.checks import (
+    Computed,
+    instance_of,
+    require_count,
+    require_fields,
+    require_instance,
+    short,
+)
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -227,8 +234,7 @@ class Release(Generic[T]):
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_instance("budget", self.budget, Budget)
-        require_instance("assumptions", self.assumptions, tuple)
+        require_fields(self, budget=instance_of(Budget), assumptions=instance_of(tuple))
         if isinf(self.budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
         for text in self.assumptions:

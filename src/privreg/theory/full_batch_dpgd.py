@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ from privreg.checks import (
     require_array,
     require_count,
     require_counts,
+    require_fields,
     require_frozen,
     require_instance,
     require_number,
     require_real,
     require_scale,
     require_scales,
+    scale_or_zero,
 )
 
 FloatArray = NDArray[np.float64]
@@ -71,17 +74,14 @@ class GradientDescentLaw(Immutable):
 
     def __post_init__(self) -> None:
         # A covariance is that of features in the domain.
-        values = require_frozen(
-            "eigenvalues", self.eigenvalues, shape=(None,), least=0.0, most=MOST**2
+        values = partial(require_frozen, shape=(None,), least=0.0, most=MOST**2)
+        require_fields(
+            self, eigenvalues=values, step_size=require_scale, gradient_noise_std=scale_or_zero
         )
-        checked: dict[str, Any] = {"eigenvalues": values}
-        p = values.size
-        for name, shape in {"eigenvectors": (p, p), "minimiser": (p,), "start": (p,)}.items():
-            checked[name] = require_frozen(name, getattr(self, name), shape=shape, **SIGNED)
-        checked["step_size"] = require_scale("step_size", self.step_size)
-        std = require_scale("gradient_noise_std", self.gradient_noise_std, zero=True)
-        for name, value in {**checked, "gradient_noise_std": std}.items():
-            object.__setattr__(self, name, value)
+        p = self.eigenvalues.size
+        vector = partial(require_frozen, shape=(p,), least=-MOST, most=MOST)
+        square = partial(vector, shape=(p, p))
+        require_fields(self, eigenvectors=square, minimiser=vector, start=vector)
 
     @property
     def _pull(self) -> FloatArray:

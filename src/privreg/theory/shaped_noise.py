@@ -567,8 +567,7 @@ def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
 
 def nonprivate_exponent(decay: Number) -> Number:
     """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
-    require_number("decay", float(decay), above=1)
-    return decay / (1 + decay)
+    return _checked_decay(decay) / (1 + decay)
 
 
 def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
@@ -601,8 +600,13 @@ def identity_threshold(decay: Number) -> Number:
 
 def designed_threshold(decay: Number) -> Number:
     """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
-    require_number("decay", float(decay), above=1)
+    _checked_decay(decay)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
+
+
+def _checked_decay(decay: Number) -> Number:
+    require_number("decay", float(decay), above=1)
+    return decay
 
 
 def switch_points() -> dict[str, Fraction]:

@@ -24,7 +24,7 @@ from privreg.checks import (
     require_scales,
 )
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.theory.correlated_noise.stationary import stability_limit
+from privreg.theory.correlated_noise.stationary import checked_eigenvalues, stability_limit
 
 # A smaller share is 0: subnormal numbers make some processors many times slower.
 NEGLIGIBLE_SHARE = 1e-280
@@ -99,7 +99,7 @@ def error_curve(
     ------
     choquettechoo2024, equation (83), with Gaussian fourth moments.
     """
-    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
+    values = checked_eigenvalues(eigenvalues, least=0)
     start = np.zeros(values.size) if initial_error is None else initial_error
     count, error = _run(values, steps, start)
     eta = require_scale("step_size", step_size)

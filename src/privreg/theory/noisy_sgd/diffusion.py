@@ -12,7 +12,7 @@ mean risk also follows from Volterra equations; that of the discrete steps needs
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from math import sqrt
 from typing import NamedTuple
 
@@ -30,11 +30,14 @@ from privreg.checks import (
     require_answer,
     require_array,
     require_count,
+    require_each,
+    require_fields,
     require_frozen,
     require_instance,
     require_real,
     require_scale,
     require_scales,
+    scale_or_zero,
     short,
     warn_beyond,
 )
@@ -115,8 +118,8 @@ class RidgeRegression(Immutable):
     ) -> None:
         spectrum = require_frozen("eigenvalues", eigenvalues, shape=(None,), least=0, most=MOST)
         shape = spectrum.shape
-        truth = require_frozen("target", target, shape=shape, **WITHIN)
-        start = require_frozen("initial", initial, shape=shape, **WITHIN)
+        vector = partial(require_frozen, shape=shape, least=-MOST, most=MOST)
+        truth, start = require_each(vector, target=target, initial=initial)
         weights = np.ones(shape) if multiplicities is None else multiplicities
         weights = require_frozen("multiplicities", weights, shape=shape, least=LEAST, most=MOST)
         noise, penalty = require_scales(zero=True, label_noise_std=label_noise_std, ridge=ridge)
@@ -307,14 +310,12 @@ class Population(Immutable):
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        target = require_frozen("target", self.target, shape=(None,), **WITHIN)
-        shape = (target.size, target.size)
-        moment = require_frozen("second_moment", self.second_moment, shape=shape, **WITHIN)
+        vector = partial(require_frozen, shape=(None,), least=-MOST, most=MOST)
+        require_fields(self, target=vector, label_noise_std=scale_or_zero)
+        require_fields(self, second_moment=partial(vector, shape=(self.target.size,) * 2))
+        moment = self.second_moment
         if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
             raise ValueError("second_moment must be symmetric, got another matrix")
-        object.__setattr__(self, "target", target)
-        object.__setattr__(self, "second_moment", moment)
-        require_scale("label_noise_std", self.label_noise_std, zero=True)
 
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0

@@ -18,12 +18,11 @@ from privreg.checks import (
     require_counts,
     require_scale,
     require_scales,
-    short,
 )
 from privreg.kernels import inner_product
 from privreg.privacy.renyi import RELATIVE, LowRankUpdate, diagonal_matrix, renyi_divergence
 from privreg.theory.noisy_sgd.diffusion import WITHIN, require_records
-from privreg.theory.noisy_sgd.renyi_loss import shuffled_loss
+from privreg.theory.noisy_sgd.renyi_loss import ascending_steps, shuffled_loss
 
 EPS = float(np.finfo(float).eps)
 Bound = Literal["reconstruction", "contraction"]
@@ -95,11 +94,7 @@ def fixed_order_divergence(
     where = require_counts("positions", positions, least=0, most=count - 1)
     if where.shape != other_labels.shape:
         raise ValueError(f"positions must have shape {other_labels.shape}, got {where.shape}")
-    releases = require_counts("release_steps", release_steps, least=1, most=count)
-    if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
-        raise ValueError(
-            f"release_steps must be ascending within [1, {count}], got {short(releases)}"
-        )
+    releases = ascending_steps("release_steps", release_steps, most=count)
     # The comparison itself refuses no noise and order 0.
     std, ridge, order = require_scales(
         zero=True, gradient_noise_std=gradient_noise_std, ridge=ridge, order=order

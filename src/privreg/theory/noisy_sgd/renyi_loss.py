@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from privreg.checks import (
     MOST,
@@ -625,14 +625,20 @@ def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
     return released
 
 
+def ascending_steps(name: str, steps: ArrayLike, *, most: int) -> NDArray[np.int64]:
+    """Steps of a run, each later than the one before."""
+    wanted = np.atleast_1d(require_counts(name, steps, least=1, most=most))
+    if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
+        raise ValueError(f"{name} must be ascending whole numbers, got {short(steps)}")
+    return wanted
+
+
 def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -> FloatArray:
     if steps is None:
         if release != "last":
             raise ValueError(f"steps must be given for the release {release!r}, got None")
         steps = [sample_size]
-    wanted = np.atleast_1d(require_counts("steps", steps, least=1, most=sample_size))
-    if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
-        raise ValueError(f"steps must be ascending whole numbers, got {short(steps)}")
+    wanted = ascending_steps("steps", steps, most=sample_size)
     if release == "last" and wanted.size > 1:
         raise ValueError(f"steps must be one number for the release 'last', got {wanted.size}")
     return wanted.astype(np.float64)
