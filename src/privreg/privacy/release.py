@@ -17,14 +17,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import (
-    Computed,
-    instance_of,
-    require_count,
-    require_fields,
-    require_instance,
-    short,
-)
+from privreg.checks import Computed, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -234,11 +227,12 @@ class Release(Generic[T]):
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_fields(self, budget=instance_of(Budget), assumptions=instance_of(tuple))
+        require_instance("budget", self.budget, Budget)
         if isinf(self.budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
-        for text in self.assumptions:
-            require_instance("assumptions", text, str)
+        held: Any = self.assumptions
+        if not (isinstance(held, tuple) and all(isinstance(text, str) for text in held)):
+            raise ValueError(f"assumptions must be a tuple of str, got {short(held)}")
         hidden = _diagnostic(self.value)
         if hidden is not None:
             raise ValueError(f"value must be private throughout, got {hidden!r}")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg.schedules import ConstantRate, InverseSquareRootRate
 from privreg.theory.noisy_sgd import diffusion
-from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, solve_volterra, stationary_risk
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
@@ -118,7 +118,7 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
 def stationary_error(parameters: Parameters) -> float:
     """Relative difference of the risk at a late time and its limit in closed form."""
     law = _law(parameters, SPREAD[1], "constant", LATE)
-    limit = diffusion.stationary_risk(
+    limit = stationary_risk(
         law.problem, rate=parameters.rate, gradient_noise_std=parameters.gradient_noise_std
     )
     return _apart(law.risk(LATE), limit)
@@ -143,14 +143,14 @@ def _solve(
     parameters: Parameters, problem: str, schedule: str
 ) -> tuple[HomogenisedSGD, diffusion.VolterraRisk]:
     law = _law(parameters, problem, schedule, parameters.horizon)
-    return law, diffusion.solve_volterra(
+    return law, solve_volterra(
         law.problem, law.schedule, gradient_noise_std=law.gradient_noise_std, horizon=law.horizon
     )
 
 
 def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> HomogenisedSGD:
     grid = (np.arange(parameters.dimension) + 0.5) / parameters.dimension
-    problem = RidgeRegression(
+    problem = diffusion.RidgeRegression(
         np.ones(parameters.dimension) if name in ISOTROPIC else 0.1 + 1.8 * grid,
         np.cos(6.0 * grid),
         np.sin(9.0 * grid) - 0.5,
