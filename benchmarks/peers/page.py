@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from judge import OURS, PEERS, PRIVATE, PRIVATE_PEERS, ROBUST, WITH_INTERVALS
 
 from reproduction.engine import plotting
 from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 
-# Means from which on two digits and an exponent are enough.
-LARGE = 1e5
-FIRST = ["table or law (n × p)", "ε"]
 # Colour, marker, size; ratios beyond the farthest are drawn at the edge.
 STYLES = {
     "diffprivlib": (RED, "D", 3.6),
@@ -29,165 +27,147 @@ STYLES = {
 FARTHEST = 1e5
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Markdown of a table."""
-    head = list(head)
-    lines = (f"| {' | '.join(row)} |" for row in [head, *rows])
-    return f"{next(lines)}\n|{'---|' * len(head)}\n" + "\n".join(lines)
-
-
-def cells(found: dict, *kinds: bool) -> Iterator[tuple[str, str, str, dict]]:
-    """Table; its name and size in its first cell; ε; entries. Kinds: sampled, split or drawn."""
-    for kind in kinds:
-        for name, block in found["tables"].items():
-            if block["sampled"] is kind:
-                size = f"{name} ({block['training_rows']:,} × {block['features']})"
-                for epsilon, entries in block["budgets"].items():
-                    yield name, size, epsilon, entries
-                    size = ""
-
-
-def wins(found: dict) -> str:
-    """Who has the least mean held-out error of the private, by kind of table."""
-    rows = []
-    for label, kind in (("judged tables and laws", True), ("split or drawn tables", False)):
-        least = Counter(
-            min(PRIVATE, key=lambda name: entries[name]["error"][0])
-            for *_, entries in cells(found, kind)
-        )
-        rows.append([label, str(least.total()), *(str(least[name]) for name in PRIVATE)])
-    return table(["kind", "cells", *PRIVATE], rows)
-
-
-def exceptions(found: dict) -> str:
-    """Where a private peer's mean error is not above that of the default, worst first."""
-    losses, total = [], 0
-    for name, _, epsilon, entries in cells(found, True, False):
-        total += 1
-        errors = {who: entries[who]["error"][0] for who in PRIVATE}
-        best, *others = sorted(PRIVATE_PEERS, key=errors.__getitem__)
-        if errors[best] <= errors[OURS]:
-            shown = [plus_minus(entries[who]["error"]) for who in (OURS, ROBUST, best)]
-            also = "; ".join(who for who in others if errors[who] <= errors[OURS]) or "none"
-            gap = plus_minus(entries[best]["less_ours"])
-            row = [name, epsilon, *shown[:2], best, shown[2], gap, also]
-            losses.append((errors[OURS] / errors[best], row))
-    losses.sort(key=lambda loss: -loss[0])
-    head = ["table", "ε", OURS, ROBUST, "best peer", "its error", "less ours", "also below ours"]
-    return (
-        f"The default is below every private peer in {total - len(losses)} of {total} cells, a "
-        "cell being a table at a budget; not in these:\n\n"
-    ) + table(head, (row for _, row in losses))
-
-
-def ratios(found: dict) -> str:
-    """Squared error about the population's coefficients over that of least squares."""
-    rows = []
-    for _, size, epsilon, entries in cells(found, True):
-        pairs = [entries[name]["ratio"] for name in PRIVATE]
-        least = min(ratio for ratio, _ in pairs)
-        bold = ["**" if ratio == least else "" for ratio, _ in pairs]
-        shown = (f"{mark}{plus_minus(pair)}{mark}" for mark, pair in zip(bold, pairs, strict=True))
-        rows.append([size, epsilon, *shown])
-    return table([*FIRST, *PRIVATE], rows)
-
-
-def errors(found: dict, *, sampled: bool) -> str:
-    """Held-out errors on the judged tables and laws, or on those that are split or drawn anew."""
-    rows = (
-        [size, epsilon, *(plus_minus(entries[name]["error"]) for name in PEERS)]
-        for _, size, epsilon, entries in cells(found, sampled)
-    )
-    return table([*FIRST, *PEERS], rows)
-
-
-def intervals(found: dict) -> str:
-    """Coverage of slopes and length of those who have intervals."""
-
-    def coverage(entry: dict) -> str:
-        return plus_minus(entry["coverage"]) if "coverage" in entry else "unknown"
-
-    def length(entry: dict) -> str:
-        ratio = np.inf if entry["length_ratio"] is None else entry["length_ratio"]
-        return f"{ratio:.3g}, {entry['infinite']:.2g}".replace("inf", "∞")
-
-    head = [f"{name}: covers" for name in WITH_INTERVALS]
-    head += [f"{name}: length, infinite" for name in WITH_INTERVALS[:-1]]
-    rows = (
-        [size, epsilon]
-        + [coverage(entries[name]) for name in WITH_INTERVALS]
-        + [length(entries[name]) for name in WITH_INTERVALS[:-1]]
-        for _, size, epsilon, entries in cells(found, True, False)
-    )
-    return table(FIRST + head, rows)
-
-
-def times(found: dict) -> str:
-    """Median milliseconds a fit at the middle budget."""
-    rows = []
-    for name, block in found["tables"].items():
-        entries = list(block["budgets"].values())[len(block["budgets"]) // 2]
-        rows.append([name, *(f"{1000 * entries[who]['seconds']:.2g}" for who in PEERS)])
-    return table(["table", *PEERS], rows)
-
-
-def versions(found: dict) -> str:
-    """Packages that ran."""
-    return "\n".join(
-        f"- {name}: " + ", ".join(map(" ".join, packages.items()))
-        for name, packages in found["versions"].items()
-    )
-
-
 def plus_minus(pair: list[float]) -> str:
     """Mean ± standard error with the digits that the error leaves."""
     mean, spread = pair
-    if mean >= LARGE:
+    if mean >= 1e5:
         return f"{mean:.1e} ± {spread:.0e}"
-    digits = 1 if spread <= 0 else max(0, min(4, 1 - int(np.floor(np.log10(spread)))))
+    if spread == 0:
+        return f"{mean:.4g}"
+    digits = max(0, min(4, 1 - int(np.floor(np.log10(spread)))))
     return f"{mean:,.{digits}f} ± {spread:,.{digits}f}"
+
+
+def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table."""
+    head = list(head)
+    return "\n".join(
+        f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows)
+    )
+
+
+def by_peer(cells: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Values of cells, a row for each table and budget and a column for each peer."""
+    keys = [cells["size"].rename("table or law (n × p)"), cells["ε"], cells["peer"]]
+    return values.set_axis(keys).unstack("peer", sort=False)
+
+
+def shown(wide: pd.DataFrame) -> str:
+    """Markdown of `by_peer`, which names a table once."""
+    frame = wide.reset_index()
+    frame.iloc[:, 0] = frame.iloc[:, 0].mask(frame.iloc[:, 0].duplicated(), "")
+    return markdown(frame, frame.to_numpy())
+
+
+def wins(cells: pd.DataFrame) -> str:
+    """Who has the least mean held-out error of the private, by kind of table."""
+    rows = []
+    for label, kind in (("judged tables and laws", True), ("split or drawn tables", False)):
+        some = cells[cells["sampled"] == kind]
+        best = by_peer(some, some["error"].str[0])[[*PRIVATE]].idxmin(axis=1)
+        rows.append([label, len(best), *(sum(best == peer) for peer in PRIVATE)])
+    return markdown(["kind", "cells", *PRIVATE], rows)
+
+
+def exceptions(cells: pd.DataFrame) -> str:
+    """Where a private peer's mean error is not above that of the default, worst first."""
+    losses = []
+    budgets = cells.groupby(["table", "ε"], sort=False)
+    for (name, epsilon), cell in budgets:
+        entries = cell.set_index("peer")
+        means, texts = entries["error"].str[0], entries["error"].map(plus_minus)
+        below = means[[*PRIVATE_PEERS]].sort_values()
+        below = below[below <= means[OURS]]
+        if len(below):
+            best, *others = below.index
+            gap = plus_minus(entries["less ours"][best])
+            row = [name, epsilon, texts[OURS], texts[ROBUST], best, texts[best], gap]
+            losses.append((means[OURS] / means[best], [*row, "; ".join(others) or "none"]))
+    losses.sort(reverse=True)
+    head = ["table", "ε", OURS, ROBUST, "best peer", "its error", "less ours", "also below ours"]
+    return (
+        f"The default is below every private peer in {len(budgets) - len(losses)} of "
+        f"{len(budgets)} cells, a cell being a table at a budget; not in these:\n\n"
+    ) + markdown(head, (row for _, row in losses))
+
+
+def ratios(cells: pd.DataFrame) -> str:
+    """Squared error about the population's coefficients over that of least squares."""
+    private = cells[cells["sampled"] & cells["peer"].isin(PRIVATE)]
+    values = by_peer(private, private["ratio"].str[0])
+    texts = by_peer(private, private["ratio"].map(plus_minus))
+    least = values.eq(values.min(axis=1), axis=0)
+    return shown(texts.mask(least, "**" + texts + "**"))
+
+
+def intervals(cells: pd.DataFrame) -> str:
+    """Coverage of slopes and length of those who have intervals."""
+    some = cells[cells["peer"].isin(WITH_INTERVALS)]
+    covers = some["coverage"].map(plus_minus, na_action="ignore").fillna("unknown")
+    lengths = some["length"].map("{:.3g}, ".format) + some["infinite"].map("{:.2g}".format)
+    lengths = by_peer(some, lengths.str.replace("inf", "∞")).drop(columns=WITH_INTERVALS[-1])
+    covers = by_peer(some, covers).add_suffix(": covers")
+    return shown(covers.join(lengths.add_suffix(": length, infinite")))
+
+
+def times(cells: pd.DataFrame) -> str:
+    """Median milliseconds a fit at the middle budget."""
+    rows = []
+    for name, table in cells.groupby("table", sort=False):
+        budgets = table["ε"].unique()
+        middle = table[table["ε"] == budgets[len(budgets) // 2]]
+        rows.append([name, *(1000 * middle["seconds"]).map("{:.2g}".format)])
+    return markdown(["table", *PEERS], rows)
 
 
 def parts(found: dict) -> dict[str, str]:
     """Marked parts of the page."""
+    cells = pd.DataFrame(found["cells"])
+    errors = by_peer(cells, cells["error"].map(plus_minus))
+    judged = by_peer(cells, cells["sampled"])[OURS]
     return {
-        "wins": wins(found),
-        "exceptions": exceptions(found),
-        "ratios": ratios(found),
-        "sampled": errors(found, sampled=True),
-        "errors": errors(found, sampled=False),
-        "intervals": intervals(found),
-        "times": times(found),
-        "versions": versions(found),
+        "wins": wins(cells),
+        "exceptions": exceptions(cells),
+        "ratios": ratios(cells),
+        "sampled": shown(errors[judged]),
+        "errors": shown(errors[~judged]),
+        "intervals": intervals(cells),
+        "times": times(cells),
+        "versions": "\n".join(
+            f"- {name}: " + ", ".join(map(" ".join, packages.items()))
+            for name, packages in found["versions"].items()
+        ),
     }
 
 
 def page(text: str, found: dict) -> str:
     """A page whose marked parts are replaced by what `found` says."""
     for name, part in parts(found).items():
-        before, rest = text.split(f"<!-- {name} -->\n")
-        _, after = rest.split(f"<!-- end of {name} -->\n")
-        text = f"{before}<!-- {name} -->\n{part}\n<!-- end of {name} -->\n{after}"
+        marked = f"<!-- {name} -->\n{{}}<!-- end of {name} -->"
+        text = re.sub(marked.format(".*?"), marked.format(f"{part}\n"), text, flags=re.S)
     return text
 
 
 def draw(found: dict, output: Path) -> None:
     """Squared error over least squares', a panel for each ε."""
-    blocks = {name: block for name, block in found["tables"].items() if block["sampled"]}
-    places = np.arange(len(blocks))[::-1]
+    cells = pd.DataFrame(found["cells"])
+    cells = cells[cells["sampled"]]
+    names = cells["table"].unique()
+    places = np.arange(len(names))[::-1]
+    ratios = by_peer(cells, cells["ratio"].str[0].clip(upper=FARTHEST))
     with plotting.style():
         figure, axes = plotting.panels(1, 3, height=4.6, sharey=True)
-        budgets = zip(*(block["budgets"].items() for block in blocks.values()), strict=True)
-        for panel, budget in zip(axes, budgets, strict=True):
+        for panel, (epsilon, budget) in zip(axes, ratios.groupby("ε", sort=False), strict=True):
             for name, (colour, marker, size) in STYLES.items():
-                far = [min(entries[name]["ratio"][0], FARTHEST) for _, entries in budget]
                 face = "white" if name == ROBUST else colour
-                panel.plot(far, places, marker, color=colour, mfc=face, ms=size, label=name)
+                panel.plot(
+                    budget[name], places, marker, color=colour, mfc=face, ms=size, label=name
+                )
             panel.axvline(1.0, color=BLACK, lw=0.7, ls="--")
-            panel.set(xscale="log", title=f"ε = {budget[0][0]}", yticks=places)
+            panel.set(xscale="log", title=f"ε = {epsilon}", yticks=places)
             panel.set_xlabel("squared error over least squares'")
             panel.grid(axis="y", lw=0.3)
-        axes[0].set_yticklabels(blocks)
+        axes[0].set_yticklabels(names)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)
         figure.savefig(output, metadata={"Software": None})
