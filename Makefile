@@ -8,7 +8,7 @@
 # make cluster  brings what hands jobs to SLURM: docs/cluster.md
 # make archive    results and what Snakemake needs to trust them, for another checkout
 # make peers    other libraries' private regressions beside ours, in environments of their own:
-#               docs/comparison.md and its figure; six minutes of one core, and downloads;
+#               docs/comparison.md and its figure; four minutes of one core, and downloads;
 #               `snakemake peers` writes the same to results/peers and leaves the page alone
 # make picture  README's picture, docs/picture.png
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
