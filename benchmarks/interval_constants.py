@@ -3,14 +3,14 @@
     python benchmarks/interval_constants.py
 
 Three laws of errors of mean 0 given the features: normal, exponential, and exponential of a size
-that grows with one of them. Each line has the coverage of all coefficients and of the worst one
+that grows with one of them. The first value of
+each constant is the one in use. Each line has the coverage of all coefficients and of the worst one
 (150 samples: standard errors of .008 and .02), and the median length over that of least squares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 from unittest.mock import patch
 
 import numpy as np
@@ -28,43 +28,36 @@ LAWS: dict[str, Callable[..., np.ndarray]] = {
     "exponential": lambda x, rng: rng.exponential(size=len(x)) - 1,
     "size by x": lambda x, rng: np.exp(0.5 * x[:, 1]) * (rng.exponential(size=len(x)) - 1),
 }
-# Constant, values of which the first is the one that is used, and whether fits depend on it.
-CHOICES: list[tuple[ModuleType, str, tuple[float, ...], bool]] = [
-    (least_squares_intervals, "LEAST", (0.3, 0.0, 0.7, 1.0), False),
-    (least_squares_intervals, "GAIN", (8.0, 0.0, 4.0, 16.0), False),
-    (least_squares_intervals, "SURE", (1.5, 0.5, 3.0), False),
-    (least_squares_intervals, "BELOW", (0.3, 0.0, 1.0), False),
-    (least_squares_descent, "CAUTION", (0.25, 0.0, 1.0), True),
-    (least_squares_descent, "LEAN", (0.6, 0.3, 1.2), True),
-]
+# Constants, and values of which the first is the one that is used.
+OF_INTERVALS = {
+    "LEAST": (0.3, 0.0, 0.7, 1.0),
+    "GAIN": (8.0, 0.0, 4.0, 16.0),
+    "SURE": (1.5, 0.5, 3.0),
+    "BELOW": (0.3, 0.0, 1.0),
+}
+OF_FITS = {"CAUTION": (0.25, 0.0, 1.0), "LEAN": (0.6, 0.3, 1.2)}
+Fits = list[tuple[LeastSquaresFit, np.ndarray]]
 
 
-def fits(law: Callable[..., np.ndarray]) -> list[tuple[LeastSquaresFit, np.ndarray]]:
+def fits(law: Callable[..., np.ndarray]) -> Fits:
     """Fits, and the standard errors of least squares (HC0) on the same rows."""
     found = []
+    settings = default_least_squares_settings(sample_size=ROWS, dimension=5, budget=BUDGET)
+    bounds = {"feature_norm": 9.0, "label_bound": 20.0, "intercept": True}
     for seed in range(SAMPLES):
         rng = np.random.default_rng(seed)
         features = np.column_stack([np.ones(ROWS), rng.standard_normal((ROWS, 4)).clip(-4, 4)])
         labels = features @ TRUTH + law(features, rng)
-        inverse = np.linalg.inv(features.T @ features)
-        scores = features * (labels - features @ (inverse @ features.T @ labels))[:, None]
-        error = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+        inverse = np.linalg.pinv(features)
+        influence = inverse * (labels - features @ (inverse @ labels))
         fit = least_squares_descent.least_squares_descent(
-            ArraySamples(features, labels),
-            feature_norm=9.0,
-            label_bound=20.0,
-            budget=BUDGET,
-            settings=default_least_squares_settings(
-                sample_size=ROWS, dimension=len(TRUTH), budget=BUDGET
-            ),
-            rng=rng,
-            intercept=True,
+            ArraySamples(features, labels), budget=BUDGET, settings=settings, rng=rng, **bounds
         )
-        found.append((fit.value, error))
+        found.append((fit.value, np.linalg.norm(influence, axis=1)))
     return found
 
 
-def judged(made: list[tuple[LeastSquaresFit, np.ndarray]]) -> str:
+def judged(made: Fits) -> str:
     covered, lengths = [], []
     for fit, error in made:
         intervals = least_squares_intervals.least_squares_intervals(fit)
@@ -75,17 +68,14 @@ def judged(made: list[tuple[LeastSquaresFit, np.ndarray]]) -> str:
 
 
 def main() -> None:
-    kept = {name: fits(law) for name, law in LAWS.items()}
-    print(f"{'':>20}" + "".join(f"{name:>20}" for name in LAWS))
-    for module, name, values, refits in CHOICES:
+    kept = [fits(law) for law in LAWS.values()]
+    print("".join(f"{name:>20}" for name in ("", *LAWS)))
+    for name, values in (OF_INTERVALS | OF_FITS).items():
+        module = least_squares_descent if name in OF_FITS else least_squares_intervals
         for value in values:
             with patch.object(module, name, value):
-                cells = [
-                    judged(fits(law) if refits and value != values[0] else kept[key])
-                    for key, law in LAWS.items()
-                ]
-            used = " used" if value == values[0] else ""
-            print(f"{name + f' {value:g}' + used:<20}" + "".join(f"{each:>20}" for each in cells))
+                made = map(fits, LAWS.values()) if name in OF_FITS else kept
+                print("".join(f"{cell:>20}" for cell in (f"{name} {value:g}", *map(judged, made))))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from populations import POPULATION, Population, law, rdata, table
+from populations import POPULATION, Population, binary, law, rdata, table
+
+from privreg import data
 
 SEED = 77
 
@@ -23,11 +25,9 @@ def diamonds() -> Any:
 
 
 def california() -> Population:
-    from privreg import data
-
     folder = os.environ.get("PRIVREG_DATA")
     found = data.load("california_housing", directory=folder, allow_stand_in=False)
-    return Population(np.asarray(found.features, dtype=float), found.labels, len(found.labels))
+    return Population(found.features, found.labels, len(found.labels))
 
 
 def independent_normal() -> Population:
@@ -70,9 +70,7 @@ LAWS: dict[str, Callable[..., np.ndarray]] = {
     "heteroskedastic": lambda x, mean, rng: (
         mean + np.exp(0.4 * x[:, 0]) * rng.standard_normal(len(mean))
     ),
-    "0/1, mean .22": lambda x, mean, rng: (
-        rng.random(len(mean)) < 1 / (1 + np.exp(1.6 - 0.5 * mean))
-    ).astype(float),
+    "0/1, mean .22": lambda x, mean, rng: binary(0.5 * mean - 1.6, rng),
     "curvature": lambda x, mean, rng: mean + 0.3 * x[:, 6] ** 2 + rng.standard_normal(len(mean)),
 }
 CHOSEN: dict[str, Callable[[], Population]] = {

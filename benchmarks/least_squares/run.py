@@ -55,17 +55,16 @@ def main() -> None:
     listed = {"judged": JUDGED, "chosen": CHOSEN}[sys.argv[1]]
     print("name, ε: coverage ± its error, least slope, mean prediction, length, error, HC1 covers")
     for name in sys.argv[2:] or listed:
+        population = listed[name]()
         for epsilon in (0.5, 1.0, 4.0):
-            slopes, means, lengths, errors, plain = zip(
-                *samples(listed[name](), epsilon), strict=True
-            )
+            made = samples(population, epsilon)
+            slopes, means, lengths, errors, plain = map(np.array, zip(*made, strict=True))
             # Slopes of one sample are not independent.
-            spread = np.mean(slopes, axis=1).std(ddof=1) / np.sqrt(SAMPLES)
+            spread = slopes.mean(axis=1).std(ddof=1) / np.sqrt(SAMPLES)
             private, squares = np.median(errors, axis=0)
-            least = np.mean(slopes, axis=0).min()
-            found = (least, np.mean(means), np.median(lengths), private / squares, np.mean(plain))
-            cells = ", ".join(f"{each:.3g}" for each in found)
-            print(f"{name}, {epsilon:g}: {np.mean(slopes):.3f} ± {spread:.3f}, {cells}", flush=True)
+            found = (slopes.mean(axis=0).min(), means.mean(), np.median(lengths))
+            cells = ", ".join(f"{each:.3g}" for each in (*found, private / squares, plain.mean()))
+            print(f"{name}, {epsilon:g}: {slopes.mean():.3f} ± {spread:.3f}, {cells}", flush=True)
 
 
 if __name__ == "__main__":

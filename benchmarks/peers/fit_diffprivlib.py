@@ -4,8 +4,6 @@ The functional mechanism with Laplace noise; bounds are symmetric, as its sensit
 an intercept is fitted, without which it clips nothing. The bound on the label is tuned.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -17,14 +15,12 @@ warnings.simplefilter("ignore", RuntimeWarning)
 
 def fit(rows, labels, promise, rng, bound):
     """The library's own fit, which clips labels to ± the bound."""
-    model = LinearRegression(
-        epsilon=promise.epsilon,
-        bounds_X=(-1, 1),
-        bounds_y=(-bound, bound),
-        random_state=int(rng.integers(2**31)),
-    ).fit(rows, labels)
+    bounds = {"bounds_X": (-1, 1), "bounds_y": (-bound, bound)}
+    seed = int(rng.integers(2**31))
+    model = LinearRegression(epsilon=promise.epsilon, random_state=seed, **bounds)
+    model.fit(rows, labels)
     return protocol.Fit(np.append(np.ravel(model.coef_), np.ravel(model.intercept_)))
 
 
 METHODS = {"diffprivlib": (fit, (1.0, 0.5, 0.25, 0.1))}
-protocol.run(METHODS, ("diffprivlib", "numpy", "scikit-learn", "scipy"))
+protocol.run(METHODS, "diffprivlib", "numpy", "scikit-learn", "scipy")

@@ -8,8 +8,6 @@ tuned, and so is the ridge: none, or the one that lifts the smallest eigenvalue 
 noise's size.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -47,4 +45,4 @@ def fit(rows, labels, promise, rng, setting):
 
 
 SETTINGS = [*product((1.0, 0.3, 0.1), (0.0, 0.5, 1.0, 3.0))]
-protocol.run({"OpenDP": (fit, SETTINGS)}, ("opendp", "numpy"))
+protocol.run({"OpenDP": (fit, SETTINGS)}, "opendp", "numpy")

@@ -1,7 +1,5 @@
 """Both targets of `PrivateLinearRegression`, AdaSSP, written recipes, and least squares."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from itertools import product
@@ -13,18 +11,14 @@ import recipes
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.adassp import Bounds, adassp_zcdp
 from privreg.algorithms.samples import ArraySamples
-from privreg.version import __version__
 
 
 def ours(rows, labels, promise, rng, setting, target):
     """The estimator with nothing but bounds, budget and target."""
-    model = PrivateLinearRegression(
-        Budget.zcdp(promise.rho),
-        feature_bounds=(-1.0, 1.0),
-        label_bounds=(-1.0, 1.0),
-        target=target,
-        random_state=int(rng.integers(2**31)),
-    ).fit(rows, labels)
+    bounds = {"feature_bounds": (-1.0, 1.0), "label_bounds": (-1.0, 1.0)}
+    options = {"target": target, "random_state": int(rng.integers(2**31))}
+    model = PrivateLinearRegression(Budget.zcdp(promise.rho), **bounds, **options)
+    model.fit(rows, labels)
     lengths = model.confidence_intervals().half_width[:-1]
     return protocol.Fit(np.append(model.coef_, model.intercept_), lengths)
 
@@ -61,4 +55,4 @@ METHODS = {
 
 # A fit that will not beat the mean says so, each of many seeds alike.
 warnings.simplefilter("ignore", UserWarning)
-protocol.run(METHODS, ("numpy", "scikit-learn", "scipy"), privreg=__version__)
+protocol.run(METHODS, "privreg", "numpy", "scikit-learn", "scipy")

@@ -40,10 +40,8 @@ def plus_minus(pair: list[float]) -> str:
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table."""
-    head = list(head)
-    return "\n".join(
-        f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows)
-    )
+    first, *lines = (f"| {' | '.join(map(str, row))} |" for row in [[*head], *rows])
+    return "\n".join([first, "|" + "---|" * len([*head]), *lines])
 
 
 def by_peer(cells: pd.DataFrame, values: pd.Series) -> pd.DataFrame:

@@ -5,8 +5,6 @@ coefficients are those of mapped rows, the intercept last. A method is a pair: a
 labels, promise, generator and setting, and the settings of which the best on other draws is taken.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -52,7 +50,7 @@ class Promise:
         return Fit(np.append(slopes, short[0] + slopes[self.categories].sum()))
 
 
-def run(methods, packages, **versions):
+def run(methods, *packages):
     """Fit all tables of a folder and write what came out, as the command line says."""
     tables, output = map(Path, sys.argv[1:])
     fits = {name: {} for name in methods}
@@ -61,11 +59,11 @@ def run(methods, packages, **versions):
             table = dict(stored)
         for rho, epsilon in zip(table["rhos"], table["epsilons"], strict=True):
             promise = Promise(float(rho), float(epsilon), table["categories"])
-            for name, (fit, settings) in methods.items():
-                found = fitted(fit, settings, table, promise)
+            for name, method in methods.items():
+                found = fitted(*method, table, promise)
                 fits[name].setdefault(path.stem, {})[f"{rho:g}"] = found
         print(table["name"], flush=True)
-    versions |= {name: version(name) for name in packages}
+    versions = {name: version(name) for name in packages}
     output.write_text(json.dumps({"versions": versions, "peers": fits}))
 
 

@@ -4,8 +4,6 @@ Replace-one neighbours, Gaussian mechanisms, ρ in all. Every setting but the bo
 that `fit_privreg` tunes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from protocol import Fit, solved
 from scipy.stats import norm

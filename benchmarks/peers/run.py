@@ -26,16 +26,19 @@ WORK = ROOT / "build/peers"
 
 def main() -> None:
     output = Path(sys.argv[1]) if len(sys.argv) > 1 else WORK
-    for folder in (WORK / "populations", WORK / "fits", output):
-        folder.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+    for name in ("populations", "tables", "held_out", "fits"):
+        (WORK / name).mkdir(parents=True, exist_ok=True)
     populations = HERE.parent / "least_squares/populations.py"
     subprocess.run([environment("tables"), populations, WORK / "populations"], check=True)
     write_tables(WORK)
-    # Theirs is theirs: nothing of this checkout is on their path.
-    theirs = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    fit("diffprivlib", environment("diffprivlib"), theirs)
-    fit("opendp", environment("opendp"), theirs)
-    fit("privreg", Path(sys.executable), dict(os.environ))
+    for name in ("diffprivlib", "opendp", "privreg"):
+        python, variables = sys.executable, dict(os.environ)
+        if name != "privreg":
+            # Theirs is theirs: nothing of this checkout is on their path.
+            python, variables["PYTHONPATH"] = environment(name), ""
+        command = [python, HERE / f"fit_{name}.py", WORK / "tables", WORK / f"fits/{name}.json"]
+        subprocess.run(command, check=True, env=variables)
     found = judge.summary(WORK)
     (output / "measured.json").write_text(json.dumps(found, indent=1) + "\n")
     page.draw(found, output / "comparison.png")
@@ -53,18 +56,10 @@ def environment(name: str) -> Path:
     python, made = place / "bin/python", place / "made.txt"
     if not made.is_file() or made.read_text() != lock.read_text():
         venv.create(place, clear=True, with_pip=True)
-        options = ["--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run(
-            [python, "-m", "pip", "install", *options, "--requirement", lock], check=True
-        )
+        pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "--no-deps", "--requirement", lock], check=True)
         made.write_text(lock.read_text())
     return python
-
-
-def fit(name: str, python: Path, surroundings: dict[str, str]) -> None:
-    """Fit all tables in one process."""
-    command = [python, HERE / f"fit_{name}.py", WORK / "tables", WORK / f"fits/{name}.json"]
-    subprocess.run(command, check=True, env=surroundings)
 
 
 if __name__ == "__main__":
