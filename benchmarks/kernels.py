@@ -1,14 +1,12 @@
 """Speed of the library's kernels, as ratios within one run.
 
-    python benchmarks/kernels.py              beside NumPy loops, SciPy and scikit-learn
-    python benchmarks/kernels.py OTHER/src    beside another checkout, in turns
+    python benchmarks/kernels.py              fits beside scikit-learn, sound descent beside plain
+    python benchmarks/kernels.py OTHER/src    all kernels beside another checkout, in turns
 
 Each case is a call on data that are there already; the first, which compiles, does not count. Every
 side is a process of its own, and sides change places from turn to turn: printed are the least
 processor times of all turns, and the median of the ratios within a turn.
 """
-
-from __future__ import annotations
 
 import os
 import subprocess
@@ -24,8 +22,6 @@ import numpy as np
 import privreg
 
 TURNS = 9
-# Of one search on the deterministic equivalent.
-RATES = np.geomspace(0.5, 1000.0, 41)
 BUDGET = privreg.Budget.approximate(1.0, 1e-6)
 Call = Callable[[], object]
 rng = np.random.Generator(np.random.SFC64(1))
@@ -57,69 +53,18 @@ def full_batch() -> Call:
     return partial(privreg.full_batch_dpgd, samples(10_000, 10), **settings, runs=10, rng=rng)
 
 
-def full_batch_loop() -> Call:
-    features, labels = table(10_000, 10)
-
-    def loop() -> None:
-        for _ in range(10):
-            theta = np.zeros(10)
-            for _ in range(50):
-                gradients = features * (features @ theta - labels)[:, None]
-                norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-                gradients *= np.minimum(1.0, 2.0 / norms)
-                theta -= 0.25 * (gradients.mean(axis=0) + 0.01 * rng.standard_normal(10))
-
-    return loop
-
-
 def one_pass() -> Call:
     method = privreg.OnePassDPGD(privreg.Harmonic(5.0, 0.1), clip_constant=0.2)
     declared = privreg.Declared(privreg.Bounds(23.0, 30.0), sample_size=20_000)
     return partial(method.run, samples(20_000, 500), BUDGET, declared=declared)
 
 
-def one_pass_loop() -> Call:
-    features, labels = table(20_000, 500)
-
-    def loop() -> None:
-        theta, squares = np.zeros(500), np.einsum("ij,ij->i", features, features)
-        for row, label, square in zip(features, labels, squares, strict=True):
-            clip = 0.2 / np.sqrt(square)
-            theta -= 0.005 * max(-clip, min(clip, row @ theta - label)) * row
-            theta += 0.01 * rng.standard_normal(500)
-
-    return loop
-
-
 def equivalent() -> Call:
     spectrum = privreg.spectra.power_law(0.25)
     settings = {"aspect_ratio": 1e-3, "zcdp_root": 1.0, "clip_constant": 0.1, "times": [1.0]}
     settings |= {"signal": 0.5 * spectrum.eigenvalues**-0.5, "label_noise_std": 0.3, "rtol": 1e-4}
-    schedule = privreg.Polynomial(RATES, 1.0)
+    schedule = privreg.Polynomial(np.geomspace(0.5, 1000.0, 41), 1.0)
     return partial(privreg.deterministic_equivalent.solve, spectrum, schedule, **settings)
-
-
-def equivalent_by_scipy() -> Call:
-    from scipy.integrate import solve_ivp
-    from scipy.special import erf
-
-    spectrum = privreg.spectra.power_law(0.25)
-    values, share = spectrum.eigenvalues, spectrum.weights * spectrum.eigenvalues
-
-    def slope(t: float, state: np.ndarray, rate: float) -> np.ndarray:
-        loss = max(share @ state, 0.0) + 0.3**2 / 2
-        taken, ratio = min(rate * max(1 - t, 0.0), 2000.0), 0.1 / np.sqrt(2 * loss)
-        descent, density = erf(ratio / np.sqrt(2)), np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
-        variance = ratio**2 * (1 - descent) + descent - ratio * density
-        noise = 2 * (0.1 * 1e-3) ** 2 * 2 * rate**2 * max(1 - t, 0.0)
-        return values * (taken**2 * variance * loss * 1e-3 - 2 * taken * descent * state) + noise
-
-    def solve() -> None:
-        for rate in RATES:
-            options = {"method": "LSODA", "rtol": 1e-4, "atol": 1e-10, "args": (rate,)}
-            solve_ivp(slope, (0, 1), 0.5 * values**-0.5, **options)
-
-    return solve
 
 
 def noisy_sgd() -> Call:
@@ -174,9 +119,9 @@ CASES: dict[str, tuple[Callable[[], Call], Callable[[], Call] | None]] = {
     )
     for rows, dimension in ((10_000, 10), (100_000, 50), (1_000_000, 20))
 } | {
-    "full-batch DP-GD": (full_batch, full_batch_loop),
-    "one-pass DP-GD": (one_pass, one_pass_loop),
-    "deterministic equivalent": (equivalent, equivalent_by_scipy),
+    "full-batch DP-GD": (full_batch, None),
+    "one-pass DP-GD": (one_pass, None),
+    "deterministic equivalent": (equivalent, None),
     "sound full-batch DP-GD": (sound_descent, plain_descent),
     "noisy SGD": (noisy_sgd, None),
     "DP-FTRL": (correlated, None),
@@ -188,48 +133,37 @@ CASES: dict[str, tuple[Callable[[], Call], Callable[[], Call] | None]] = {
 def work(side: int) -> None:
     """Answer each line, the name of a case, with the processor seconds of a call."""
     warnings.simplefilter("ignore")
-    ready: dict[str, tuple[Call, int]] = {}
+    ready: dict[str, Call] = {}
     for line in sys.stdin:
         name = line.strip()
         if name not in ready:
-            call = CASES[name][side]()
-            call()
-            before = time.process_time()
-            call()
-            # A turn takes a tenth of a second at least.
-            ready[name] = call, 1 + int(0.1 / (time.process_time() - before + 1e-4))
-        call, count = ready[name]
-        before = time.process_time()
-        for _ in range(count):
-            call()
-        print((time.process_time() - before) / count, flush=True)
+            ready[name] = CASES[name][side]()
+            ready[name]()
+        calls, start = 0, time.process_time()
+        # A turn takes a tenth of a second at least.
+        while time.process_time() < start + 0.1:
+            ready[name]()
+            calls += 1
+        print((time.process_time() - start) / calls, flush=True)
 
 
 def main() -> None:
     here = Path(__file__).parents[1] / "src"
     # A peer is the second side of a case; another checkout runs the first.
     sides = [(here, "0"), (sys.argv[1], "0") if sys.argv[1:] else (here, "1")]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, __file__, "work", side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "1"},
-        )
-        for source, side in sides
-    ]
-
-    def ask(which: int, name: str) -> float:
-        print(name, file=workers[which].stdin, flush=True)
-        return float(workers[which].stdout.readline())
-
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = []
+    for source, side in sides:
+        env = {**os.environ, "PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, __file__, "work", side]
+        workers.append(subprocess.Popen(command, env=env, **pipes))
     for name, (_, peer) in CASES.items():
         if sys.argv[1:] or peer:
             times = np.empty((TURNS, 2))
             for turn in range(TURNS):
                 for which in (turn % 2, 1 - turn % 2):
-                    times[turn, which] = ask(which, name)
+                    print(name, file=workers[which].stdin, flush=True)
+                    times[turn, which] = float(workers[which].stdout.readline())
             ours, theirs = 1e3 * times.min(axis=0)
             ratio = np.median(times[:, 0] / times[:, 1])
             print(f"{name}: {ours:.2f} ms, {theirs:.2f} ms, ratio {ratio:.3f}")

@@ -5,8 +5,6 @@ A reading list is what a module's imports reach, those inside functions and for 
 Calls are those of functions of the library in a default fit whose plan was made before.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

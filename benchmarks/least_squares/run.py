@@ -4,16 +4,11 @@
 and ε, as in docs/private-intervals.md: 100 samples each, which takes hours.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
 from chosen import CHOSEN
 from populations import JUDGED, Population
 

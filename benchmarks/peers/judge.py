@@ -1,7 +1,5 @@
 """The peers' fits judged on held-out rows: one summary of everything that was fitted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +24,8 @@ def summary(folder: Path) -> dict:
     for path in sorted((folder / "held_out").glob("*.npz")):
         held_out, table = dict(np.load(path)), np.load(folder / "tables" / path.name)
         name, n, p = str(table["name"]), table["train"].shape[1], table["rows"].shape[1]
-        sampled = "gram" in held_out
         for rho, epsilon in zip(table["rhos"], table["epsilons"], strict=True):
-            head = {"table": name, "size": f"{name} ({n:,} × {p})", "sampled": sampled}
+            head = {"table": name, "size": f"{name} ({n:,} × {p})", "sampled": "gram" in held_out}
             head |= {"ε": f"{epsilon:.3g}", "ρ": rho}
             made = {peer: fits[peer][path.stem][f"{rho:g}"] for peer in PEERS}
             cells += [head | entry for entry in judged(made, held_out)]

@@ -1,14 +1,12 @@
 """The tables and the figure of docs/comparison.md from a summary of `judge`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from judge import OURS, PEERS, PRIVATE, PRIVATE_PEERS, ROBUST, WITH_INTERVALS
+from judge import OURS, PRIVATE, PRIVATE_PEERS, ROBUST, WITH_INTERVALS
 
 from reproduction.engine import plotting
 from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
@@ -40,7 +38,7 @@ def plus_minus(pair: list[float]) -> str:
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table."""
-    first, *lines = (f"| {' | '.join(map(str, row))} |" for row in [[*head], *rows])
+    first, *lines = (f"| {' | '.join(map(str, row))} |" for row in (head, *rows))
     return "\n".join([first, "|" + "---|" * len([*head]), *lines])
 
 
@@ -109,13 +107,9 @@ def intervals(cells: pd.DataFrame) -> str:
 
 
 def times(cells: pd.DataFrame) -> str:
-    """Median milliseconds a fit at the middle budget."""
-    rows = []
-    for name, table in cells.groupby("table", sort=False):
-        budgets = table["ε"].unique()
-        middle = table[table["ε"] == budgets[len(budgets) // 2]]
-        rows.append([name, *(1000 * middle["seconds"]).map("{:.2g}".format)])
-    return markdown(["table", *PEERS], rows)
+    """Median milliseconds a fit at the middle budget of either kind."""
+    middle = cells[cells["ε"].isin(["1", "1.71"])]
+    return shown(by_peer(middle, (1000 * middle["seconds"]).map("{:.2g}".format)))
 
 
 def parts(found: dict) -> dict[str, str]:
@@ -148,8 +142,7 @@ def page(text: str, found: dict) -> str:
 
 def draw(found: dict, output: Path) -> None:
     """Squared error over least squares', a panel for each ε."""
-    cells = pd.DataFrame(found["cells"])
-    cells = cells[cells["sampled"]]
+    cells = pd.DataFrame(found["cells"]).query("sampled")
     names = cells["table"].unique()
     places = np.arange(len(names))[::-1]
     ratios = by_peer(cells, cells["ratio"].str[0].clip(upper=FARTHEST))
@@ -166,6 +159,6 @@ def draw(found: dict, output: Path) -> None:
             panel.set_xlabel("squared error over least squares'")
             panel.grid(axis="y", lw=0.3)
         axes[0].set_yticklabels(names)
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        named = axes[0].get_legend_handles_labels()
+        figure.legend(*named, loc="outside lower center", ncols=4)
         figure.savefig(output, metadata={"Software": None})

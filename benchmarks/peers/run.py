@@ -6,8 +6,6 @@ Writes build/peers/measured.json and comparison.png, and the marked parts of doc
 into another folder that is named, the same with the parts as tables.md.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ which `train` (seeds, n) are the reported draws; `tuning` and `tuning_held` are 
 peer its settings. A file of `held_out/` has what judges.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from reproduction.studies.compared_tables import ComparedTable, Synthetic, diabe
 
 RHOS = (0.005, 0.015, 0.05, 0.125, 0.5)
 EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-6
-ROWS = 10_000
 # Settings are chosen on draws of their own.
 SEEDS, TUNING = 25, (1000, 1001, 1002)
 # Rows of a population that judge, at most.
@@ -29,12 +26,10 @@ JUDGES = 20_000
 
 def write_tables(folder: Path) -> None:
     """All tables, the populations from their files; a stand-in for a real one is refused."""
-    (folder / "tables").mkdir(exist_ok=True)
-    (folder / "held_out").mkdir(exist_ok=True)
     for path in sorted((folder / "populations").glob("*.npz")):
         _write_population(path, folder)
     for name in ("normal", "correlated", "flats"):
-        _write_table(Synthetic(name, ROWS, ROWS), folder)
+        _write_table(Synthetic(name, 10_000, 10_000), folder)
     for name in ("california_housing", "mnist"):
         source = os.environ.get("PRIVREG_DATA")
         _write_table(real_table(data.load(name, directory=source, allow_stand_in=False)), folder)
@@ -77,22 +72,21 @@ def _write_table(table: ComparedTable, folder: Path) -> None:
 
 def _write_population(path: Path, folder: Path) -> None:
     """A judged table or law, from which samples are drawn with replacement."""
-    with np.load(path) as stored:
-        features, labels = stored["features"], stored["labels"]
-        name, n = str(stored["name"]), int(stored["rows"])
+    stored = np.load(path)
+    features, labels = stored["features"], stored["labels"]
     bounds = np.column_stack([features.min(axis=0), features.max(axis=0)])
     frame = Frame(bounds, np.array([labels.min(), labels.max()]), True)
     rows, labels = frame.rows(features)[:, 1:], frame.labels(labels)
     size = len(rows)
     design = np.column_stack([rows, np.ones(size)])
     truth = np.linalg.lstsq(design, labels, rcond=None)[0]
-    draws = np.array([rng.integers(size, size=n) for rng in _generators()])
+    draws = np.array([rng.integers(size, size=int(stored["rows"])) for rng in _generators()])
     judges = np.arange(size)
     if size > JUDGES:
         # A table's rows may be sorted.
         judges = np.random.Generator(np.random.SFC64(0)).permutation(size)[:JUDGES]
     arrays = {
-        "name": name,
+        "name": stored["name"],
         "rows": rows,
         "labels": labels,
         "train": draws[:SEEDS],
