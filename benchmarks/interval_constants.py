@@ -3,9 +3,9 @@
     python benchmarks/interval_constants.py
 
 Three laws of errors of mean 0 given the features: normal, exponential, and exponential of a size
-that grows with one of them. The first value of
-each constant is the one in use. Each line has the coverage of all coefficients and of the worst one
-(150 samples: standard errors of .008 and .02), and the median length over that of least squares.
+that grows with one of them. The first value of each constant is the one in use. Each line has the
+coverage of all coefficients and of the worst one (150 samples: standard errors of .008 and .02),
+and the median length over that of least squares.
 """
 
 from collections.abc import Callable

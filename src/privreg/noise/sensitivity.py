@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
-from privreg.checks import FloatArray, require_array, require_count, require_each, require_number
-from privreg.noise.toeplitz import dense_matrix, require_coefficients
+from privreg.checks import FloatArray, require_array, require_count, require_each
+from privreg.noise.toeplitz import checked_damping, dense_matrix, require_coefficients
 
 # A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
 # the number of steps.
@@ -62,7 +62,7 @@ def damped_square_root_limit(damping: float) -> float:
     with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0
     (choquettechoo2024, appendix B; its Landen transform derived).
     """
-    damping = require_number("damping", damping, least=0, most=1)
+    damping = checked_damping(damping)
     # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.
     return float(np.sqrt(2 / np.pi * ellipkm1(damping * (2 - damping))))
 
@@ -72,7 +72,7 @@ def damped_anti_pgd_limit(damping: float) -> float:
 
     choquettechoo2024, Table 2.
     """
-    damping = require_number("damping", damping, least=0, most=1)
+    damping = checked_damping(damping)
     # The roots apart: one over the product may be infinite where its root is not.
     return float(1 / (np.sqrt(damping) * np.sqrt(2 - damping))) if damping else np.inf
 

@@ -274,7 +274,7 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
     C.24).
     """
     coefficients = identity(steps)
-    coefficients[1:2] = _checked_damping(damping) - 1.0
+    coefficients[1:2] = checked_damping(damping) - 1.0
     return coefficients
 
 
@@ -338,11 +338,12 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
     """Coefficients of (1 - (1-ν)x)^(offset - 1), by their ratio (t - offset)/t (1-ν)."""
     index = np.arange(1, require_count("steps", steps))
-    kept = 1.0 - _checked_damping(damping)
+    kept = 1.0 - checked_damping(damping)
     return np.cumprod(np.concatenate([[1.0], (index - offset) / index * kept]))
 
 
-def _checked_damping(damping: float) -> float:
+def checked_damping(damping: float) -> float:
+    """ν, in [0, 1]."""
     return require_number("damping", damping, least=0, most=1)
 
 

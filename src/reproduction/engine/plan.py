@@ -60,6 +60,7 @@ class Plan:
         if directory := os.environ.get("PRIVREG_DATA"):
             data.check(directory)
         self.ledgers: dict[str, Ledger] = {}
+        self.items: dict[str, list[dict[str, Any]]] = {}
         for paper, block in self.config.blocks.items():
             for name, experiment in block.experiments.items():
                 self._add(paper, name, experiment.at(self.config.scale))
@@ -68,12 +69,9 @@ class Plan:
                     self._check_drawing(paper, kind, name, drawing)
             self.ledgers[paper] = read_ledger(folder / "claims" / paper, paper)
             self._check_ledger(paper, self.ledgers[paper])
-        covered = ((key, folder / "coverage" / f"{key}.yaml") for key in self.ledgers)
-        self.items = {
-            key: [item.model_dump() for item in load_coverage(path, self.ledgers[key])]
-            for key, path in covered
-            if path.exists()
-        }
+            for path in folder.glob(f"coverage/{paper}.yaml"):
+                items = load_coverage(path, self.ledgers[paper])
+                self.items[paper] = [item.model_dump() for item in items]
 
     # Experiments
 

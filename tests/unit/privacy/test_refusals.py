@@ -54,7 +54,7 @@ def tables(**given):
         (tables, {"neighbours": "other"}, "neighbours must be one of"),
         (Release, {"value": 1.0, "budget": 0.1}, "budget must be a Budget"),
         (Release, {"value": 1.0, "budget": ONE, "assumptions": "bounds"}, "must be a tuple"),
-        (Release, {"value": 1.0, "budget": ONE, "assumptions": ("bounds", 3)}, "must be a tuple of str"),
+        (Release, {"value": 1.0, "budget": ONE, "assumptions": ("bounds", 3)}, "a tuple of str"),
         (Release, {"value": 1.0, "budget": Budget(np.inf)}, "budget must be finite for a release"),
         (compose, {}, "at least one"),
         (
