@@ -53,6 +53,7 @@ CASES = {
     ),
     "correlated noise": (gaussian(3000, WIDE), CorrelatedNoise(60, 0.1, 3.0, 0.05), 0.1, 60),
     "sufficient statistics": (heavy(2000, WIDE), AdaSSP(), 0.05, 60),
+    "sufficient statistics, few rows": (gaussian(1000, np.ones(100)), AdaSSP(), 100.0, 20),
     "private Huber": (
         gaussian(3000, WIDE),
         PrivateHuber(clip_width=0.8, gram_share=0.2, moment_share=0.0),

@@ -39,6 +39,12 @@ def test_bands_restrict_the_encoder_and_only_cost():
     assert np.all(narrow.encoder[4:] == 0)
     assert narrow.error > wide.error > full.error
     assert optimal.toeplitz_optimum(9, bands=1).error == pytest.approx(np.sqrt(5))
+    # Of encoders 1, c the decoder is (-c)^t.
+    shares = np.linspace(0, 1, 1001)
+    sums = np.cumsum((-shares[:, None]) ** np.arange(9), axis=1)
+    squares = (1 + shares**2) * (sums**2 @ (9 - np.arange(9))) / 9
+    least = optimal.toeplitz_optimum(9, bands=2).error
+    assert least == pytest.approx(np.sqrt(squares.min()), rel=1e-6)
 
 
 def test_banded_optimum_is_the_best_non_increasing_encoder_for_several_participations():
@@ -84,6 +90,13 @@ def test_one_epoch_is_the_fixed_point_of_denisov():
     found = optimal.dense_optimum(steps, tolerance=1e-9)
     assert_allclose(found.error, expected, rtol=1e-7)
     assert found.gap < 1e-7
+    # The gap of a worse mechanism is that to the dual bound at its own multipliers.
+    found = optimal.dense_optimum(steps, tolerance=0.1)
+    weights = np.sum((ones @ found.decoder @ found.decoder.T) ** 2, axis=0)
+    root = np.sqrt(weights)
+    bound = np.trace(sqrtm(root[:, None] * (ones.T @ ones) * root).real) / np.sqrt(weights.sum())
+    assert found.gap > 1e-6
+    assert_allclose(found.error / (1 + found.gap), bound / np.sqrt(steps), rtol=1e-9)
 
 
 def test_dense_is_at_least_as_good_as_toeplitz():

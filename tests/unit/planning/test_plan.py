@@ -40,6 +40,8 @@ def test_the_best_comes_first_and_is_what_predict_says():
     alone = plan.best.method.predict(case, budget)
     assert plan.best.predictions[0].excess_risk == pytest.approx(alone.excess_risk)
     assert plan.worthwhile
+    for rows, rho, verdict in ((5000, 0.2, "at most"), (100, 1e-4, "not"), (60, 0.2, "predicted:")):
+        assert verdict in plan_run(problem(rows), Budget.zcdp(rho), methods=QUICK).verdict
 
 
 def test_the_search_finds_what_a_fine_grid_finds():
@@ -181,6 +183,11 @@ def test_a_budget_below_the_smallest_that_was_tried_is_found():
     # Half of it is too little, or so little that no prediction holds.
     less = plan_run(many, plan.budget.share(0.5), **target).best
     assert not less.holds or less.predictions[0].excess_risk > 1e-6 / MARGIN
+
+
+def test_a_budget_above_the_largest_that_is_first_tried_is_found():
+    plan = least_budget(problem(30, 4), target_risk=0.0735 * MARGIN, methods=["adassp"])
+    assert 1e3 < plan.budget.rho < 1e5
 
 
 def test_a_target_that_any_budget_meets_is_said_to_be_one():

@@ -22,7 +22,13 @@ from privreg.methods.clipping import (
     sampling_inflation,
     squared_scales,
 )
-from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem, rows_of
+from privreg.methods.problem import (
+    FEATURE_LAWS,
+    LABEL_NOISE_LAWS,
+    ErrorMoments,
+    Problem,
+    rows_of,
+)
 
 
 def problem(law="gaussian", values=(0.1, 0.2, 0.2, 0.5)):
@@ -37,6 +43,16 @@ def test_rows_have_the_stated_second_moments(law):
     np.testing.assert_allclose(rows.per_coordinate(np.ones(rows.norms.size)), [0.1, 0.2, 0.5])
     np.testing.assert_allclose(rows.weights @ rows.norms**2, 1.0)
     assert rows.total(rows.eigenvalues) == pytest.approx(1.0)
+
+
+def test_an_interval_is_that_of_the_root_mean_square_error_and_a_large_risk_diverges():
+    moments = ErrorMoments(np.array([[0.1], [1e9]]), np.array([[0.3], [0.0]]))
+    stated = problem(values=np.ones(4))
+    found, diverged = moments.predictions(stated, rows_of(stated))
+    assert found.parameter_error == pytest.approx(4 * 0.4)
+    assert found.interval_length == pytest.approx(2 * norm.isf(0.025) * np.sqrt(0.4))
+    assert found.holds
+    assert diverged.excess_risk == np.inf
 
 
 def test_fourth_moments_tell_the_laws_apart():

@@ -23,13 +23,13 @@ def test_a_signal_norm_is_spread_evenly():
 
 
 def test_over_keeps_the_declared_bounds():
-    base = Problem(100, np.ones(4), signal=1.0, label_noise_std=1.0)
+    base = Problem(100, np.ones(4), signal=1.0, label_noise_std=2.0)
     found = base.over(signal=(0.5, 2.0), label_noise_std=(1.0, 3.0))
     assert [(each.signal[0], each.label_noise_std) for each in found] == [
-        (0.25, 1.0),
-        (0.25, 3.0),
-        (1.0, 1.0),
-        (1.0, 3.0),
+        (0.25, 2.0),
+        (0.25, 6.0),
+        (1.0, 2.0),
+        (1.0, 6.0),
     ]
     assert {each.label_bound for each in found} == {base.label_bound}
 

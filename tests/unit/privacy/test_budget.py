@@ -52,6 +52,13 @@ def test_an_approximate_budget_keeps_its_epsilon_and_no_more():
         assert exact_delta(budget.root, epsilon) <= delta
 
 
+def test_the_gaussians_epsilon_is_on_its_curve_also_below_the_mean_loss():
+    for root, delta in ((1.0, 0.3), (2.0, 0.6), (4.0, 0.45)):
+        epsilon = Budget.gaussian_dp(root).gaussian_epsilon(delta=delta)
+        assert 0 < epsilon < root**2 / 2
+        assert exact_delta(root, epsilon) == pytest.approx(delta, rel=1e-10)
+
+
 def test_shares_add_up_to_the_whole():
     whole = Budget.zcdp(0.7)
     assert whole.share(1.0) == whole
@@ -78,6 +85,8 @@ def test_what_exact_accounting_is_worth(epsilon, gain):
 def test_what_was_stated_otherwise_is_left_alone():
     for budget in (Budget.zcdp(0.3), Budget.gaussian_dp(1.0), Budget.approximate(1, 1e-6).share(1)):
         assert budget.gaussian() is budget
+    # So is a δ below what exact accounting covers.
+    assert Budget.approximate(1, 1e-150).gaussian() == Budget.approximate(1, 1e-150)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])

@@ -155,7 +155,7 @@ class Rising:
             partial(RELEASE, population=Population(np.eye(3), np.zeros(3), 0.0)),
             "population must have dimension",
         ),
-        # The second step projects on a line: rounding is all that is left across it.
+        # The second step projects on a line: of what is left across it rounding takes digits.
         (
             partial(
                 fixed_order_divergence,
@@ -166,7 +166,7 @@ class Rising:
                 replacement_features=[[0.0, 1.0]],
                 replacement_labels=[1.0],
                 release_steps=[2],
-                step_sizes=[1e10, 1 / 0.58],
+                step_sizes=[1e6, 1 / 0.58],
                 gradient_noise_std=1.0,
                 ridge=0.0,
                 order=2.0,

@@ -31,6 +31,25 @@ def test_search_finds_the_minimum_of_a_fine_grid(correlations):
     assert best.excess_risk <= min(risks) * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0, 1e4, 1e12])
+def test_one_steps_best_size_has_a_closed_form(noise):
+    """The risk a - bη + cη², whose minimum may lie far below the first grid, or save nothing."""
+    energy, squares = EIGENVALUES @ np.full(8, 0.09), EIGENVALUES**2 @ np.full(8, 0.09)
+    bend = EIGENVALUES**3 @ np.full(8, 0.09) + 0.5 * np.sum(EIGENVALUES**2) * energy
+    step = squares / (2 * bend + noise**2 * EIGENVALUES.sum())
+    best = tune_step_size(
+        EIGENVALUES,
+        steps=1,
+        correlations=independent_noise,
+        **SETTINGS | {"noise_multiplier": noise},
+    )
+    if noise == 1e12:
+        assert best == (0.0, pytest.approx(energy / 2, rel=1e-14))
+    else:
+        assert best.step_size == pytest.approx(step, rel=1e-3)
+        assert best.excess_risk == pytest.approx(0.5 * (energy - squares * step), rel=1e-6)
+
+
 def test_sensitivity_of_a_damped_family_is_that_of_its_own_inverse():
     coefficients, squared = damped_noise(0.5)(300, 0.1)
     gamma = single_participation_sensitivity(inverse_coefficients(coefficients))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ def test_problem_in_matrices(seed: int) -> None:
     size = 5
     basis = np.linalg.qr(rng.standard_normal((size, size)))[0]
     values = 10.0 ** rng.uniform(-3, 1, size)
+    # Rounding may leave a direction without variance a negative one.
+    values[0] *= seed % 2
     moment = basis @ np.diag(values) @ basis.T
     target, start = rng.standard_normal((2, size))
     ridge, noise, length = rng.uniform(0, 1), rng.uniform(0, 1), 10.0 ** rng.uniform(-2, 1)
@@ -97,8 +101,9 @@ def test_isotropic_risk_solves_its_scalar_equations(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_discrete_mean_risk_by_enumeration(seed: int) -> None:
-    """Two-point features of fourth moment 1 by all sign patterns: the kurtosis is then 1."""
+@pytest.mark.parametrize("kurtosis", [1.0, 3.0])
+def test_discrete_mean_risk_by_enumeration(seed: int, kurtosis: float) -> None:
+    """Features 0 or ±√κ by all patterns, with the shares that give the variance 1."""
     rng = np.random.default_rng(seed)
     size, count = 2, 3
     problem = RidgeRegression(
@@ -109,7 +114,11 @@ def test_discrete_mean_risk_by_enumeration(seed: int) -> None:
         ridge=rng.uniform(0, 0.3),
     )
     steps, sigma = rng.uniform(0, 0.8, count), rng.uniform(0, 1)
-    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) * np.sqrt(problem.eigenvalues)
+    points = dict(zip([-1.0, 0.0, 1.0], np.array([0.5, kurtosis - 1, 0.5]) / kurtosis, strict=True))
+    patterns = [
+        (np.sqrt(kurtosis * problem.eigenvalues) * both, points[both[0]] * points[both[1]])
+        for both in product(points, repeat=2)
+    ]
     # First and second moments of x - x̃ over labels and gradient noise, for each pattern.
     gap = problem.initial - problem.target
     laws = [(1.0, gap, np.outer(gap, gap))]
@@ -122,7 +131,7 @@ def test_discrete_mean_risk_by_enumeration(seed: int) -> None:
             break
         after = []
         for weight, mean, second in laws:
-            for row in signs:
+            for row, share in patterns:
                 matrix = (1 - step * problem.ridge) * np.eye(size) - step * np.outer(row, row)
                 shift = -step * problem.ridge * problem.target
                 cross = np.outer(matrix @ mean, shift)
@@ -130,7 +139,7 @@ def test_discrete_mean_risk_by_enumeration(seed: int) -> None:
                     problem.label_noise_std**2 * np.outer(row, row) + sigma**2 * np.eye(size)
                 )
                 whole = matrix @ second @ matrix.T + cross + cross.T + np.outer(shift, shift)
-                after.append((weight / 4, matrix @ mean + shift, whole + fresh))
+                after.append((weight * share, matrix @ mean + shift, whole + fresh))
         laws = after
-    found = mean_risk(problem, steps, gradient_noise_std=sigma, kurtosis=1.0)
+    found = mean_risk(problem, steps, gradient_noise_std=sigma, kurtosis=kurtosis)
     np.testing.assert_allclose(found, risks, rtol=1e-11)

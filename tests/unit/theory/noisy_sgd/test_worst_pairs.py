@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from privreg.theory.noisy_sgd import worst_pairs
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
     ReleaseGeometry,
@@ -138,6 +139,24 @@ def test_proxies_equal_their_definition_and_bound_the_search() -> None:
     # Sums over other numbers of records round otherwise.
     found = partial.worst(times=[3.0], position=2.5, order=2.0).divergence
     assert found <= worst * (1 + 1e-12)
+
+
+def test_pairs_of_lost_digits_are_computed_one_by_one(monkeypatch) -> None:
+    law = small_law()
+    search = PairSearch(law, *small_records(law))
+    at = {"times": [3.0], "position": 2.5, "order": 2.0}
+    expected = search.divergences(**at)
+    lost = np.zeros_like(expected), np.full_like(expected, np.inf)
+    monkeypatch.setattr(worst_pairs, "pair_divergences", lambda *_: lost)
+    np.testing.assert_allclose(search.divergences(**at), expected, rtol=1e-9, atol=1e-13)
+
+
+def test_proxies_of_nearly_equal_records_keep_their_digits() -> None:
+    features, labels = small_records(small_law())
+    features[1], labels[1] = features[0] * (1 + 1e-9), labels[0]
+    first, second = (labels[k] * features[k] for k in (0, 1))
+    found = pair_gradient_gap(features, labels, np.zeros(DIMENSION))
+    assert found[0, 1] == pytest.approx(np.linalg.norm(first - second), rel=1e-6)
 
 
 def test_proxies_at_several_points_are_those_at_each() -> None:
