@@ -197,7 +197,7 @@ def test_private_bound_has_the_stated_rate():
 def test_least_risk_is_the_end_of_the_fastest_descent(seed):
     """In a quarter of these settings the search had no bracket and ended in an IndexError."""
     rng = np.random.default_rng(seed)
-    gamma, start = 10.0 ** rng.uniform(-6, 1), 10.0 ** rng.uniform(-6, 6)
+    gamma, start = 10.0 ** rng.uniform(-6, 6), 10.0 ** rng.uniform(-6, 6)
     factors = {
         "clip_constant": 10.0 ** rng.uniform(-5, 5),
         "label_noise_std": 10.0 ** rng.uniform(-5, 2),

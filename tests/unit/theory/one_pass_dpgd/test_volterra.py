@@ -99,3 +99,12 @@ def test_one_mode_without_noise_is_an_exponential():
         label_noise_std=0.1,
     )
     np.testing.assert_allclose(risk, 0.5 * np.exp(-4 * times), rtol=1e-6)
+
+
+def test_steps_are_no_larger_than_two_over_gamma():
+    kernels, setting = volterra.power_law_kernels(0.25), SETTING | {"zcdp_root": np.inf}
+    capped, larger = (
+        volterra.solve(kernels, Polynomial(rate, 0.0), grid(20), **setting)
+        for rate in (200.0, 260.0)
+    )
+    np.testing.assert_array_equal(capped, larger)
