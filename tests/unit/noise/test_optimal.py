@@ -39,10 +39,11 @@ def test_bands_restrict_the_encoder_and_only_cost():
     assert np.all(narrow.encoder[4:] == 0)
     assert narrow.error > wide.error > full.error
     assert optimal.toeplitz_optimum(9, bands=1).error == pytest.approx(np.sqrt(5))
-    # Of two steps by hand: with the encoder 1, c the second prefix has the variance 1 + (1 - c)².
+    # The decoder of 1, c is (-c)^t.
     shares = np.linspace(0, 1, 1001)
-    least = np.sqrt(np.min((1 + shares**2) * (1 + (1 - shares) ** 2 / 2)))
-    assert optimal.toeplitz_optimum(2).error == pytest.approx(least, rel=1e-6)
+    sums = np.cumsum((-shares[:, None]) ** np.arange(9), axis=1)
+    least = np.sqrt(np.min((1 + shares**2) * (sums**2 @ np.arange(9, 0, -1))) / 9)
+    assert optimal.toeplitz_optimum(9, bands=2).error == pytest.approx(least, rel=1e-6)
 
 
 def test_banded_optimum_is_the_best_non_increasing_encoder_for_several_participations():

@@ -22,13 +22,7 @@ from privreg.methods.clipping import (
     sampling_inflation,
     squared_scales,
 )
-from privreg.methods.problem import (
-    FEATURE_LAWS,
-    LABEL_NOISE_LAWS,
-    ErrorMoments,
-    Problem,
-    rows_of,
-)
+from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, ErrorMoments, Problem, rows_of
 
 
 def problem(law="gaussian", values=(0.1, 0.2, 0.2, 0.5)):

@@ -167,7 +167,7 @@ class Rising:
                 replacement_labels=[1.0],
                 release_steps=[2],
                 step_sizes=[1e6, 1 / 0.58],
-                gradient_noise_std=1.0,
+                gradient_noise_std=1e-6,
                 ridge=0.0,
                 order=2.0,
             ),

@@ -37,12 +37,8 @@ def test_one_steps_best_size_has_a_closed_form(noise):
     energy, squares = EIGENVALUES @ np.full(8, 0.09), EIGENVALUES**2 @ np.full(8, 0.09)
     bend = EIGENVALUES**3 @ np.full(8, 0.09) + 0.5 * np.sum(EIGENVALUES**2) * energy
     step = squares / (2 * bend + noise**2 * EIGENVALUES.sum())
-    best = tune_step_size(
-        EIGENVALUES,
-        steps=1,
-        correlations=independent_noise,
-        **SETTINGS | {"noise_multiplier": noise},
-    )
+    settings = SETTINGS | {"noise_multiplier": noise, "correlations": independent_noise}
+    best = tune_step_size(EIGENVALUES, steps=1, **settings)
     assert best.step_size == pytest.approx(step, rel=1e-3, abs=1e-17)
     assert best.excess_risk == pytest.approx(0.5 * (energy - squares * step), rel=1e-6)
 

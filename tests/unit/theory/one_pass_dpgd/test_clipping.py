@@ -5,11 +5,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
-    _coefficients,
-    descent_factor,
-    variance_factor,
-)
+from privreg.theory.one_pass_dpgd import deterministic_equivalent as solver
+from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor, variance_factor
 
 RATIOS = [1e-3, 0.049, 0.1, 0.9, 1.0, 2.5, 8.0]
 
@@ -31,7 +28,7 @@ def test_factors_are_the_moments_of_the_definition(ratio):
         risk, clip_constant=clip_constant, label_noise_std=label_noise_std
     ) == pytest.approx(moment(lambda r: min(r, ratio) ** 2), rel=1e-10)
     # The kernel of the solver has them at hand, times the rate, its square and γ(R + ζ²/2).
-    kernel = _coefficients(risk, 2.0, clip_constant, label_noise_std**2 / 2, 0.1)
+    kernel = solver._coefficients(risk, 2.0, clip_constant, label_noise_std**2 / 2, 0.1)
     factors = moment(lambda r: r * min(r, ratio)), moment(lambda r: min(r, ratio) ** 2)
     assert kernel == pytest.approx(np.array(factors) * [2.0, 0.4 * 0.78], rel=1e-10)
 
