@@ -73,8 +73,11 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
 Starts = NDArray[np.int64] | None
+Sums = FloatArray | Callable[[slice], FloatArray]
 # Numbers of a block in data sets up to so many bytes: few calls, and each block fits in a cache.
 NUMBERS_PER_BLOCK, BLOCKED_BYTES = 1 << 16, 1 << 27
+# Chunks of rows whose weights are computed together, in a cache: fewer and longer vectors.
+CHUNKS_AT_ONCE = 8
 # Whitened rows beyond so many bytes are computed again in every pass.
 KEPT_BYTES = 1 << 28
 
@@ -99,6 +102,7 @@ class Records(Rebuilt):
     clips_weighted: bool = False
     count: int = field(init=False)
     _rows: Chunk | WeightedChunk | None = field(init=False, repr=False)
+    _left: tuple[FloatArray, FloatArray] = field(init=False, repr=False)
     _starts: Starts = field(init=False, repr=False, default=None)
     _white: tuple[FloatArray, WhiteRows] | None = field(init=False, repr=False, default=None)
 
@@ -127,6 +131,8 @@ class Records(Rebuilt):
                 array.flags.writeable = False
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "_rows", rows)
+        labels = np.zeros(0) if rows is None else rows.labels
+        object.__setattr__(self, "_left", (np.zeros(self.samples.dimension), labels))
 
     @property
     def held(self) -> bool:
@@ -161,67 +167,90 @@ class Records(Rebuilt):
 
     def total(
         self,
-        part: Callable[..., FloatArray],
+        part: Callable[..., Sums],
         shape: tuple[int, ...],
         whitening: FloatArray | None = None,
+        parameters: FloatArray | None = None,
     ) -> FloatArray:
         """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
 
-        With a map W the part is given the white rows first; of data sets in memory those of the
-        last W are kept, up to 256 MB. Samples that come in parts are read and summed by several
-        threads, or by the executor that they name; the parts' sums are added in order.
+        A part is an array, or a function of a slice of the rows, of which a chunk is one. With a
+        map W the part is given the white rows first, and with parameters θ residuals for labels; of
+        data sets in memory those of the last θ are kept, and those of the last W up to 256 MB.
+        Samples that come in parts are read and summed by several threads, or by the executor that
+        they name; the parts' sums are added in order.
         """
-        held, most, kept = self._rows, ROWS_PER_CHUNK, None
+        task = partial(self._sum, part, shape, whitening, parameters)
         # Samples of others are read in one thread: their rows are checked as they come.
         each_part = getattr(self.samples, "each_part", None)
-        if held is None and each_part is not None:
-            sums = each_part(partial(self._sum, part, shape, whitening), threads=self.threads)
-            return np.asarray(sum(sums, start=np.zeros(shape)))
+        if self.held or each_part is None:
+            return task()
+        return np.asarray(sum(each_part(task, threads=self.threads), start=np.zeros(shape)))
+
+    def _sum(
+        self,
+        part: Callable[..., Sums],
+        shape: tuple[int, ...],
+        whitening: FloatArray | None,
+        parameters: FloatArray | None,
+        given: Iterable[Chunk] | None = None,
+    ) -> FloatArray:
+        held, most, kept = self._rows, ROWS_PER_CHUNK, None
         if held is not None and whitening is not None:
             kept = self._kept(held.features, whitening)
             if held.features.nbytes <= BLOCKED_BYTES:
                 most = max(most, NUMBERS_PER_BLOCK // len(whitening))
-        return self._sum(part, shape, whitening, most=most, kept=kept)
-
-    def _sum(
-        self,
-        part: Callable[..., FloatArray],
-        shape: tuple[int, ...],
-        whitening: FloatArray | None,
-        given: Iterable[Chunk] | None = None,
-        *,
-        most: int = ROWS_PER_CHUNK,
-        kept: WhiteRows | None = None,
-    ) -> FloatArray:
-        result, white, first = np.zeros(shape), None, 0
-        for chunk, starts in self.chunks(most, given):
+        if held is not None and parameters is not None:
+            self._keep_residuals(parameters, most)
+        result, first, white = np.zeros(shape), 0, None
+        for chunk, starts in self.chunks(CHUNKS_AT_ONCE * most, given):
+            features, labels = chunk.features, chunk.labels
             told: tuple[WhiteRows, ...] = ()
+            block = slice(first, first + len(labels))
             if whitening is not None:
-                block = slice(first, first + len(chunk.labels))
-                if kept is not None:
-                    white = WhiteRows(kept.rows[block], kept.squares[block], kept.norms[block])
-                else:
-                    white = white_rows(chunk.features, whitening, white and white.rows)
-                first, told = block.stop, (white,)
+                out = white if kept is None else WhiteRows(*(own[block] for own in kept[:3]))
+                there = kept is not None and self._white is not None
+                white = out if out and there else white_rows(features, whitening, out)
+                for own in white[:3] if kept is not None else ():
+                    own.flags.writeable = False
                 # Where the clip looks at the record's own residual.
-                if isinstance(chunk, WeightedChunk) and not self.clips_weighted:
-                    told = (white._replace(roots=chunk.roots),)
-            result += part(*told, chunk.features, chunk.labels, starts)
+                known = None if self.clips_weighted else getattr(chunk, "roots", None)
+                told = (white._replace(roots=known),)
+            if parameters is not None and held is not None:
+                labels = self._left[1][block]
+            elif parameters is not None:
+                labels = labels - features @ parameters.astype(features.dtype, copy=False)
+            first, found = block.stop, part(*told, features, labels, starts)
+            step = most if held is not None and starts is None else len(labels) or 1
+            each = [slice(begin, begin + step) for begin in range(0, len(labels), step)]
+            for own in map(found, each) if callable(found) else [found]:
+                result += own
+        if whitening is not None and kept is not None:
+            object.__setattr__(self, "_white", (whitening.copy(), kept))
         return result
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
-        """All rows Wᵀx, unless they are too many to be kept."""
-        if self._white is not None and np.array_equal(self._white[0], whitening):
-            return self._white[1]
-        if features.nbytes > KEPT_BYTES:
-            return None
-        # Two sets are never held together.
+        """All rows Wᵀx, or None of too many; where `_white` is None the memory for them."""
+        last = self._white
+        if last is not None and np.array_equal(last[0], whitening):
+            return last[1]
+        # Two sets are never held together: the next takes the memory of the last.
         object.__setattr__(self, "_white", None)
-        white = white_rows(features, whitening)
-        for array in (white.rows, white.squares, white.norms):
-            array.flags.writeable = False
-        object.__setattr__(self, "_white", (whitening.copy(), white))
-        return white
+        if features.nbytes > KEPT_BYTES or _is_identity(whitening):
+            return None
+        rows = np.empty(features.shape) if last is None else last[1].rows
+        found = WhiteRows(rows, *np.empty((2, len(rows))))
+        if self._starts is not None:
+            # Products with blocks of any number of rows may round otherwise.
+            object.__setattr__(self, "_white", (whitening, white_rows(features, whitening, found)))
+        return found
+
+    def _keep_residuals(self, parameters: FloatArray, most: int) -> None:
+        """Residuals of all rows, in chunks of so many, for this pass and the next."""
+        if not np.array_equal(self._left[0], parameters):
+            found = [each.labels - each.features @ parameters for each, _ in self.chunks(most)]
+            left = np.concatenate([np.zeros(0), *found])
+            object.__setattr__(self, "_left", (parameters.copy(), left))
 
     def _bounded(self, chunk: Chunk | WeightedChunk) -> Chunk | WeightedChunk:
         long = chunk.norms > self.feature_norm
@@ -283,19 +312,26 @@ class WhiteRows(NamedTuple):
     roots: Rows | None = None
 
 
-def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -> WhiteRows:
+def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
     """Rows Wᵀx in the precision of the features, in `out` where its shape and precision are theirs.
 
     A pass over a file whose every block asked for memory of its own would wait for the system.
     At an identity, with which every whitening starts, they are the features themselves.
     """
-    rows = features
-    if whitening[0, 0] != 1 or not np.array_equal(whitening, np.eye(len(whitening))):
-        if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
-            out = None
-        rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
-    squares = np.einsum("ij,ij->i", rows, rows)
-    return WhiteRows(rows, squares, np.sqrt(squares))
+    if out is None or (out.rows.shape, out.rows.dtype) != (features.shape, features.dtype):
+        rows = np.empty(features.shape, features.dtype)
+        out = WhiteRows(rows, *np.empty((2, len(rows)), rows.dtype))
+    if _is_identity(whitening):
+        out = out._replace(rows=features)
+    else:
+        np.matmul(features, whitening.astype(features.dtype, copy=False), out=out.rows)
+    np.einsum("ij,ij->i", out.rows, out.rows, out=out.squares)
+    np.sqrt(out.squares, out=out.norms)
+    return out
+
+
+def _is_identity(whitening: FloatArray) -> bool:
+    return whitening[0, 0] == 1 and np.array_equal(whitening, np.eye(len(whitening)))
 
 
 def row_sum(records: Records) -> FloatArray:
@@ -304,11 +340,11 @@ def row_sum(records: Records) -> FloatArray:
     A weighted row √w(1, x) adds w(1, x), by its first entry.
     """
 
-    def part(features: Rows, labels: Rows, starts: Starts) -> FloatArray:
+    def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
         if records.weighted:
             features = features * np.clip(features[:, :1], 0, 1)
         if starts is None:
-            return np.sum(features, axis=0, dtype=np.float64)
+            return lambda rows: np.add.reduce(features[rows], dtype=np.float64)
         sizes = np.diff(starts, append=len(labels))
         return np.sum(np.add.reduceat(features, starts, axis=0) / sizes[:, None], axis=0)
 
@@ -334,12 +370,10 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
     A record adds a positive semi-definite matrix of Frobenius norm at most cap².
     """
 
-    def part(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> FloatArray:
+    def part(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> Sums:
         weights = _trace_weights(white, starts, cap)
-        rows = white.rows
-        if np.min(weights, initial=1.0) < 1:
-            rows = rows * np.sqrt(weights)[:, None]
-        return rows.T @ rows
+        roots = None if np.min(weights, initial=1.0) == 1 else np.sqrt(weights)
+        return partial(_gram, white.rows, roots)
 
     return records.total(part, whitening.shape, whitening)
 
@@ -413,13 +447,12 @@ class Point(NamedTuple):
         clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Its Frobenius norm is at most cap².
         """
 
-        def part(found: RecordGradients) -> FloatArray:
+        def part(found: RecordGradients) -> Sums:
             white, starts = found.white, found.starts
             weights = _trace_weights(white, starts, cap)
             if starts is None:
                 weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
-                rows = white.rows * np.sqrt(weights)[:, None]
-                return rows.T @ rows
+                return partial(_gram, white.rows, np.sqrt(weights))
             # No matrix of a row or a person is formed: only products with the directions are.
             factors = _clip_factor(found.lengths, clip_norm)
             directions = found.directions(clip_norm)
@@ -436,7 +469,7 @@ class Point(NamedTuple):
         A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
         """
 
-        def part(found: RecordGradients) -> FloatArray:
+        def part(found: RecordGradients) -> Sums:
             white, starts = found.white, found.starts
             weights = np.minimum(_trace_weights(white, starts, cap), found.leverage)
             kept = _by_record(weights * white.squares, starts)
@@ -453,7 +486,8 @@ class Point(NamedTuple):
                     squares = squares * rows / white.rows.shape[1]
                     if white.roots is not None:
                         squares = squares * white.roots**2
-            return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
+            both = np.stack([kept, squares])
+            return lambda rows: np.sum(both[:, rows], axis=1, dtype=float)
 
         curvature, square = self._total(part, (2,))
         return float(curvature), float(square)
@@ -461,9 +495,8 @@ class Point(NamedTuple):
     def second_moment_sum(self, *, clip_norm: float) -> FloatArray:
         """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
 
-        def part(found: RecordGradients) -> FloatArray:
-            rows = found.clipped(clip_norm)
-            return rows.T @ rows
+        def part(found: RecordGradients) -> Sums:
+            return partial(_gram, found.vectors, found.clipped_weights(clip_norm))
 
         return self._total(part, self.whitening.shape)
 
@@ -480,17 +513,20 @@ class Point(NamedTuple):
         at most C.
         """
 
-        def part(found: RecordGradients) -> FloatArray:
+        def part(found: RecordGradients) -> Sums:
             white, starts = found.white, found.starts
             kept = _by_row(found.lengths <= clip_norm, white, starts)
-            short = np.sqrt(_trace_weights(white, starts, short_cap) * kept)[:, None]
-            long = np.sqrt(found.leverage * kept)[:, None]
-            rows = white.rows * short
-            first = second = np.ravel(rows.T @ rows)
-            if not np.array_equal(short, long):
-                rows = white.rows * long
-                second = np.ravel(rows.T @ rows)
-            return np.concatenate([first, second, found.sum_clipped(clip_norm)])
+            short = np.sqrt(_trace_weights(white, starts, short_cap) * kept)
+            long = np.sqrt(found.leverage * kept)
+            clipped = found.sum_clipped(clip_norm)
+
+            def sums(rows: slice) -> FloatArray:
+                first = second = _gram(white.rows, short, rows)
+                if not np.array_equal(short[rows], long[rows]):
+                    second = _gram(white.rows, long, rows)
+                return np.append([first, second], clipped(rows))
+
+            return sums
 
         p = len(self.parameters)
         sums = self._total(part, (2 * p * p + p,))
@@ -504,28 +540,26 @@ class Point(NamedTuple):
         number in [0, R₁²] to the second, and one in [0, C²] to the third.
         """
 
-        def part(found: RecordGradients) -> FloatArray:
-            rows = found.clipped(clip_norm)
+        def part(found: RecordGradients) -> Sums:
+            gram = partial(_gram, found.vectors, found.clipped_weights(clip_norm))
             # A record's trace is the smaller of its summed squares and the cap's.
             traces = np.minimum(found.norms, short_cap) ** 2 * (found.lengths <= clip_norm)
-            squares = np.minimum(found.lengths, clip_norm) ** 2
-            sums = [np.sum(each, dtype=np.float64) for each in (traces, squares)]
-            return np.concatenate([np.ravel(rows.T @ rows), sums])
+            both = np.stack([traces, np.minimum(found.lengths, clip_norm) ** 2])
+            return lambda rows: np.append(gram(rows), np.sum(both[:, rows], axis=1, dtype=float))
 
         p = len(self.parameters)
         found = self._total(part, (p * p + 2,))
         return found[:-2].reshape(p, p), float(found[-2]), float(found[-1])
 
-    def _total(
-        self, part: Callable[[RecordGradients], FloatArray], shape: tuple[int, ...]
-    ) -> FloatArray:
+    def _total(self, part: Callable[[RecordGradients], Sums], shape: tuple[int, ...]) -> FloatArray:
         """Sum over chunks of what `part` gives for the gradients of their records."""
-        return self.records.total(lambda *rows: part(self._gradients(*rows)), shape, self.whitening)
+        return self.records.total(
+            lambda *rows: part(self._gradients(*rows)), shape, self.whitening, self.parameters
+        )
 
     def _gradients(
-        self, white: WhiteRows, features: Rows, labels: Rows, starts: Starts
+        self, white: WhiteRows, features: Rows, residuals: Rows, starts: Starts
     ) -> RecordGradients:
-        residuals = labels - features @ self.parameters.astype(features.dtype, copy=False)
         norms, vectors = _lengths(white, starts), white.rows
         if self.cap is None and starts is None and self.records.common_width:
             root = float(np.sqrt(len(self.parameters)))
@@ -534,9 +568,8 @@ class Point(NamedTuple):
                 # Of a weighted row √w(x, y) the residual is √w r, and the clip looks at r.
                 lengths = lengths / np.where(white.roots > 0, white.roots, 1)
             return RecordGradients(white, residuals, leverage, norms, lengths, vectors, starts)
-        leverage = np.ones_like(residuals)
-        if self.cap is not None:
-            leverage = _trace_weights(white, starts, self.cap)
+        cap = self.cap
+        leverage = np.ones_like(residuals) if cap is None else _trace_weights(white, starts, cap)
         if starts is None:
             lengths = leverage * norms * np.abs(residuals)
         else:
@@ -566,15 +599,13 @@ class RecordGradients:
         lengths = _present(self.lengths, self.norms)
         return bin_counts(lengths / np.sqrt(self.white.rows.shape[1]), edges)
 
-    def sum_clipped(self, clip_norm: float) -> FloatArray:
-        """Sum of gradients clipped to this length, (p,)."""
-        return np.asarray(self._clipped_weights(clip_norm) @ self.vectors, dtype=np.float64)
+    def sum_clipped(self, clip_norm: float) -> Callable[[slice], FloatArray]:
+        """Sum of gradients clipped to this length, (p,), over a slice of the records."""
+        weights, vectors = self.clipped_weights(clip_norm), self.vectors
+        return lambda rows: np.asarray(weights[rows] @ vectors[rows], dtype=np.float64)
 
-    def clipped(self, clip_norm: float) -> Rows:
-        """Gradients clipped to this length, (records, p)."""
-        return self.vectors * self._clipped_weights(clip_norm)[:, None]
-
-    def _clipped_weights(self, clip_norm: float) -> Rows:
+    def clipped_weights(self, clip_norm: float) -> Rows:
+        """Multipliers of the vectors that clip gradients to this length."""
         factors = _clip_factor(self.lengths, clip_norm)
         return factors if self.starts is not None else factors * self.residuals * self.leverage
 
@@ -589,6 +620,12 @@ def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
     # To sort values that are in the cache is quicker than a search for each.
     reached = np.searchsorted(np.sort(values), edges, side="right")
     return np.diff(np.concatenate([[0], reached, [len(values)]])).astype(np.float64)
+
+
+def _gram(vectors: Rows, weights: Rows | None, rows: slice) -> FloatArray:
+    """Sum (p, p) of the outer products of weighted vectors over a slice."""
+    found = vectors[rows] if weights is None else vectors[rows] * weights[rows, None]
+    return np.asarray(found.T @ found, dtype=np.float64)
 
 
 def _trace_weights(white: WhiteRows, starts: Starts, cap: float) -> Rows:

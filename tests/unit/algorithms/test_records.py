@@ -219,6 +219,7 @@ def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width):
         lambda *given: lengths.append(Point(*at)._gradients(*given).lengths) or np.zeros(1),
         (1,),
         at[2],
+        at[1],
     )
     clips = np.sort(np.r_[1e-9, np.geomspace(0.1, 20.0, 9), lengths[0][5:7], 1e9])
     counts, sums = Point(*at).histogram_and_sums(EDGES, clip_norms=clips)
