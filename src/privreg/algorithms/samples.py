@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 from zlib import crc32
 
 import numba as nb
@@ -101,13 +101,22 @@ class ArraySamples(Immutable):
     is_within_range: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        features, labels = checked_data(self.features, self.labels)
-        features = frozen(features)
         # After the copy, which is read-only.
+        self._keep(*map(frozen, checked_data(self.features, self.labels)))
+
+    def _keep(self, features: FloatArray, labels: FloatArray) -> None:
         norms = frozen(row_norms(features))
-        for name, array in (("features", features), ("labels", frozen(labels)), ("norms", norms)):
+        for name, array in (("features", features), ("labels", labels), ("norms", norms)):
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "is_within_range", is_within_range(self.labels, self.norms))
+        object.__setattr__(self, "is_within_range", is_within_range(labels, norms))
+
+    @classmethod
+    def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
+        """A data set of finite arrays that nobody else has, which are not copied."""
+        found, features = object.__new__(cls), np.ascontiguousarray(features)
+        features.flags.writeable = labels.flags.writeable = False
+        found._keep(features, labels)
+        return found
 
     @property
     def sample_size(self) -> int:

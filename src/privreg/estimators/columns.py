@@ -28,6 +28,7 @@ from privreg.checks import (
 )
 
 FloatArray = NDArray[np.float64]
+NUMBERS_AT_ONCE = 1 << 14
 
 
 class Frame:
@@ -49,19 +50,27 @@ class Frame:
         self._centre, self._half = _scale(features, intercept)
         self._label_centre, self._label_half = _scale(label, intercept)
 
-    def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows (n, dimension) of features (n, p), none of which is missing."""
-        low, high = self.features.T
+    def rows(self, features: NDArray[Any], beyond: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+        """Mapped rows of features (n, p), none missing; `beyond` (n, p) tells which are clipped."""
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
         order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
-        mapped = np.empty((len(features), self.dimension), order=order)
-        inside = mapped[:, int(self.intercept) :]
-        np.clip(features, low, high, out=inside)
-        inside -= self._centre
-        inside *= 1 / self._half
-        np.clip(inside, -1, 1, out=inside)
+        n, p = features.shape
+        mapped = np.empty((n, self.dimension), order=order)
         if self.intercept:
             mapped[:, 0] = 1
+        # Some rows at a time stay in a cache, beside bounds that are repeated for each.
+        size = max(1, min(n, NUMBERS_AT_ONCE // p))
+        constants = (*self.features.T, self._centre, 1 / self._half)
+        repeated = [np.full((size, p), each, order=order) for each in constants]
+        for first in range(0, n, size):
+            block = slice(first, first + size)
+            low, high, centre, inverse = (each[: n - first] for each in repeated)
+            inside = np.minimum(np.maximum(features[block], low), high)
+            if beyond is not None:
+                np.not_equal(features[block], inside, out=beyond[block])
+            inside -= centre
+            inside *= inverse
+            np.clip(inside, -1, 1, out=mapped[block, int(self.intercept) :])
         return mapped
 
     def rows_of(self, columns: Sequence[NDArray[Any]], absent: NDArray[np.bool_]) -> NDArray[Any]:

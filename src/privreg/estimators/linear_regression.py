@@ -266,26 +266,26 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
         frame = found._frame()
         samples: ArraySamples
-        bounded: list[Any] = [(features, found.feature_bounds_.T), (labels, found.label_bounds_)]
-        # Without a name for the mapped rows, which are copied: none is held twice.
+        cells = np.empty_like(features, dtype=bool) if share > 0 else None
+        bounded: list[Any] = [(labels, found.label_bounds_)]
+        # Without a name for the mapped rows, which nobody else has.
         if found.weight_bound_ is None:
-            samples = ArraySamples(frame.rows(features), frame.labels(labels))
+            samples = ArraySamples._of_own(frame.rows(features, cells), frame.labels(labels))
         else:
             weights = _finite_weights(sample_weight, len(labels))
             bounded.append((weights, (0.0, found.weight_bound_)))
             roots = weight_roots(weights, found.weight_bound_)
-            rows = frame.rows(features) * roots[:, None]
+            rows = frame.rows(features, cells) * roots[:, None]
             samples = WeightedSamples(rows, frame.labels(labels) * roots, roots)
         quality = None
-        if share > 0:
-            names = [*found._names()[:p], "(label)", "(weight)"][: p + len(bounded) - 1]
+        if cells is not None:
+            names = [*found._names()[:p], "(label)", "(weight)"][: p + len(bounded)]
             if len(set(names)) < len(names):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
-            # All columns at once, since a row's cells lie side by side.
             beyond = [(own < low) | (own > high) for own, (low, high) in bounded]
-            outside: Any = np.column_stack(beyond).T
+            outside: Any = [*cells.T, *beyond]
             if persons is not None:
                 # A person is clipped where any row is.
                 outside = [np.bincount(persons.codes, each) for each in outside]
