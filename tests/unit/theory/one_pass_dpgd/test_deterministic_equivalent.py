@@ -68,3 +68,10 @@ def test_settings_broadcast_and_do_not_mix():
         label_noise_std=0.3,
     )
     assert both.final_risk[1, 2] == pytest.approx(float(one.final_risk), rel=1e-6)
+
+
+def test_relaxation_is_the_exponential_and_its_mean_to_rounding():
+    x = np.append(np.geomspace(1e-12, 1.0, 40), np.linspace(2, 200, 40))
+    kept, mean = np.transpose([deterministic_equivalent.relaxation(each) for each in x])
+    np.testing.assert_allclose(kept, np.exp(-x), atol=2e-15)
+    np.testing.assert_allclose(mean, -np.expm1(-x) / x, rtol=2e-15)
