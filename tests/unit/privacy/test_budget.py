@@ -85,7 +85,6 @@ def test_what_exact_accounting_is_worth(epsilon, gain):
 def test_what_was_stated_otherwise_is_left_alone():
     for budget in (Budget.zcdp(0.3), Budget.gaussian_dp(1.0), Budget.approximate(1, 1e-6).share(1)):
         assert budget.gaussian() is budget
-    # So is a δ below what exact accounting covers.
     assert Budget.approximate(1, 1e-150).gaussian() == Budget.approximate(1, 1e-150)
 
 

@@ -103,7 +103,6 @@ def test_infinities_are_answers():
 def test_a_budget_that_underflows_is_rounded_up():
     assert 0 < budget.gaussian_budget(sensitivity=1e-200, noise_std=1.0) <= 5e-301
     assert budget.gaussian_budget(sensitivity=1.0, noise_std=1e-3) == pytest.approx(5e5)
-    # So is noise.
     assert budget.gaussian_noise_std(sensitivity=1e-300, rho=1e60) > 0
 
 

@@ -27,7 +27,6 @@ def test_factors_are_the_moments_of_the_definition(ratio):
     assert variance_factor(
         risk, clip_constant=clip_constant, label_noise_std=label_noise_std
     ) == pytest.approx(moment(lambda r: min(r, ratio) ** 2), rel=1e-10)
-    # The kernel of the solver has them at hand, times the rate, its square and γ(R + ζ²/2).
     kernel = solver._coefficients(risk, 2.0, clip_constant, label_noise_std**2 / 2, 0.1)
     factors = moment(lambda r: r * min(r, ratio)), moment(lambda r: min(r, ratio) ** 2)
     assert kernel == pytest.approx(np.array(factors) * [2.0, 0.4 * 0.78], rel=1e-10)
