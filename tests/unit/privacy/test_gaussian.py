@@ -54,9 +54,8 @@ def test_small_divergences_keep_their_digits(change: float) -> None:
 def test_next_to_order_one_no_digits_are_lost(gap: float) -> None:
     """Of one variance larger by x = 0.3: the logarithms of 1 + x and 1 - (α - 1)x."""
     mixed = np.log1p(-gap * 0.3) / gap
-    for p, q in (([[1.3]], [[1.0]]), (LowRankUpdate([1.0], [[1.0]], [[0.3]]), [1.0])):
-        found = renyi_divergence([0.0], p, q, order=1 + gap)
-        assert found == pytest.approx(0.5 * (-mixed - np.log1p(0.3)), rel=1e-9)
+    found = renyi_divergence([0.0], [[1.3]], [[1.0]], order=1 + gap)
+    assert found == pytest.approx(0.5 * (-mixed - np.log1p(0.3)), rel=1e-9)
 
 
 def test_infinite_where_the_mixture_is_not_definite() -> None:

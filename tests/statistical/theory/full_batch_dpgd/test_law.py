@@ -117,7 +117,6 @@ def test_no_gradient_clips_where_the_proof_says_so_and_the_papers_constant_is_fa
     assert ratios.spectrum_bounded
     assert ratios.contracts
     assert 3 < ratios.constant < 6
-    # A step of a twentieth leaves more than 7/8 of every error.
     slow = {"target": target, "step_size": 0.05, "steps": 1, "label_noise_std": 1.0}
     assert not no_clipping_ratios(data.features, data.labels, **slow).contracts
     paper = float(generative_constant(2000, steps=steps, failure=failure))

@@ -107,8 +107,7 @@ def test_the_threshold_of_epsilon_recovers_the_rate_without_privacy(r):
 def test_the_minimum_is_found_between_grid_points():
     best = minimise_over_step_size(lambda eta: (np.log(eta) + 3.21) ** 2, sample_size=1e8)
     assert np.log(best.step_size) == pytest.approx(-3.21, abs=1e-3)
-    for share in (0.0, 3e-4, 1.3e-3, 0.9998, 1.0):
-        step = 1e-3**share
+    for step in 1e-3 ** np.array([0.0, 3e-4, 1.3e-3, 0.9998, 1.0]):
         best = minimise_over_step_size(lambda eta, at=step: np.log(eta / at) ** 2, sample_size=1e3)
         assert best.step_size == pytest.approx(step, rel=1e-4)
 
