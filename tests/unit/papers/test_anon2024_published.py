@@ -93,36 +93,36 @@ def within(found, expected, draws):
 
 
 def test_the_noise_of_a_share_is_laplace_of_scale_two_over_epsilon_groups():
-    """Two bins 2 groups apart: the emptier one wins with the chance of a Laplace difference."""
+    """Two bins 3 groups apart: the emptier one wins with the chance of a Laplace difference."""
     draws = 4000
-    found = drawn({0: 75, 4: 73}, draws=draws, **BUDGET)
+    found = drawn({0: 149, 4: 146}, draws=draws, **BUDGET | {"epsilon": 0.5})
     # The bins' upper ends are 2 and 32, and the answer is the root of twice that.
     assert set(found) == {2.0, 8.0}
     wins = np.mean(found == 8.0)
 
     def chance(scale):
-        return 0.5 * np.exp(-2 / scale) * (1 + 1 / scale)
+        return 0.5 * np.exp(-3 / scale) * (1 + 1.5 / scale)
 
-    assert within(wins, chance(2.0), draws)
-    for wrong in (4 / 3, 3.0):
+    assert within(wins, chance(4.0), draws)
+    for wrong in (1.0, 8 / 3, 6.0):
         assert not within(wins, chance(wrong), draws)
 
 
-@pytest.mark.parametrize("full", [28, 30, 33])
+@pytest.mark.parametrize("full", [55, 59, 65])
 def test_a_share_counts_from_the_threshold_on(full):
-    """At 2 ln(2/δ)/ε + 1 = 30.02 groups; all other bins hold one group."""
-    draws, singles = 2000, 148 - full
+    """At 2 ln(2/δ)/ε + 1 = 59.03 groups; all other bins hold one group."""
+    draws, singles = 2000, 295 - full
     counts = {0: full} | dict.fromkeys(range(1, singles // 2 + 1), 1)
     counts |= {-k: 1 for k in range(1, singles - singles // 2 + 1)}
-    named = np.mean(np.isfinite(drawn(counts, draws=draws, **BUDGET)))
+    named = np.mean(np.isfinite(drawn(counts, draws=draws, **BUDGET | {"epsilon": 0.5})))
 
     def chance(groups):
-        short = (groups - full) / 2
+        short = (groups - full) / 4
         return 0.5 * np.exp(-short) if short > 0 else 1 - 0.5 * np.exp(short)
 
-    threshold = 2 * np.log(2 / 1e-6) + 1
+    threshold = 4 * np.log(2 / 1e-6) + 1
     assert within(named, chance(threshold), draws)
-    for wrong in (threshold - 1, threshold + 1, 1.5 * threshold, threshold / 1.5):
+    for wrong in (threshold - 2, threshold + 2, 1.5 * threshold, threshold / 1.5):
         assert not within(named, chance(wrong), draws)
 
 
