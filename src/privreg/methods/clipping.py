@@ -202,7 +202,7 @@ def clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> float:
-    r"""Share of whole residuals, and slopes of errors of mean square and variance, (groups,) each.
+    r"""Share of whole residuals; slopes of errors of mean square and variance are written.
 
     Slopes, (3, groups), are means over rows of x_j² times, of the clipped residual, the mean over
     that of the residual (drift, by which the mean error falls), the probability that it is not

@@ -207,11 +207,12 @@ def _follow(
     noise = (2 * clip / budget.root)[:, None] ** 2 * rates**2 / n**2
     whole = np.ones((len(methods), len(rows.eigenvalues)))
     state, cap, of_rows = (whole, 0 * whole), 2 / rows.norms**2, clipped_rows(problem, rows)
+    every = np.ones(len(methods), dtype=bool)
 
     def slopes(at: int, bias: FloatArray, variance: FloatArray) -> FloatArray:
         taken, squares = np.minimum(rates[:, at, None] / n, cap), bias**2 * rows.squared_signal
         found = np.empty((len(methods), 3, whole.shape[1]))
-        all_clipped_slopes(of_rows, clip > 0, widths, taken, squares, variance, found)
+        all_clipped_slopes(of_rows, every, widths, taken, squares, variance, found)
         return found
 
     for at, count in enumerate(n * np.diff(times)):
