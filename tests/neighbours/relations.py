@@ -20,7 +20,7 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.auditing import NeighbouringTables, Table, neighbouring_tables
-from privreg.noise import discrete
+from privreg.noise import exact
 from privreg.noise.covariance import identity_covariance
 from privreg.noise.streams import TreeCorrelation
 from privreg.noise.toeplitz import identity
@@ -120,10 +120,10 @@ def full_batch(pair: NeighbouringTables) -> list[float]:
 def integers_written_down(transcript: Transcript) -> Iterator[None]:
     def take(sums: Any, *, std: int) -> Any:
         noise = np.rint(std * generator().standard_normal(np.shape(sums))).astype(np.int64)
-        exact = np.array(np.asarray(sums).tolist(), dtype=object)
-        return transcript.take(exact, std, np.asarray(sums) + noise)
+        whole = np.array(np.asarray(sums).tolist(), dtype=object)
+        return transcript.take(whole, std, np.asarray(sums) + noise)
 
-    with patch.object(discrete, "add_integer_noise", take):
+    with patch.object(exact, "add_integer_noise", take):
         yield
 
 

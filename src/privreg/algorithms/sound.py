@@ -1,7 +1,4 @@
-"""Algorithms whose guarantee holds for the arithmetic of the machine.
-
-Their noise needs OpenDP, the extra `sound`; without it they raise ImportError.
-"""
+"""Algorithms whose guarantee holds for the arithmetic of the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from privreg.checks import (
     require_number,
     require_scales,
 )
-from privreg.noise import discrete
+from privreg.noise import exact
 from privreg.privacy.budget import Budget, Neighbours, shared_sample_size
 from privreg.privacy.release import Release
 
@@ -33,7 +30,7 @@ EIGENVALUE_UNITS = 1 << 10
 def sound_adassp(
     samples: Samples, *, bounds: Bounds, budget: Budget, ridge_failure: float = 0.05
 ) -> Release[FloatArray]:
-    r"""The algorithm of `adassp_zcdp` with integer statistics and discrete Gaussian noise.
+    r"""The algorithm of `adassp_zcdp` with integer statistics and rounded exact normal noise.
 
     Parameters
     ----------
@@ -53,20 +50,20 @@ def sound_adassp(
     priori. With K the reach of rows and L that of labels the squared sensitivities, of integers,
     are ⌈K²/h⌉² for the eigenvalue, K⁴ (add-remove, zero-out) or 2K⁴ (replace-one) for the upper
     triangle of the Gram matrix, (KL)² or (2KL)² for the moment; the noise is that of
-    `privreg.noise.discrete`. No number of rows appears in the estimate.
+    `privreg.noise.exact`. No number of rows appears in the estimate.
     Exact pivots cost about p³/3 products of long integers, 0.1 s at p = 50 and 4 s at p = 100.
 
     Source
     ------
-    Wang (2018), Algorithm 2; Canonne, Kamath and Steinke (2020) for the noise.
+    Wang (2018), Algorithm 2; Karney (2016) for the noise.
     """
     bounds = require_bounds(bounds)
     samples = as_samples(samples)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     require_instance("budget", budget, Budget)
     p = samples.dimension
-    rows = discrete.grid(bounds.feature_norm, dimension=p, resolution=RESOLUTION)
-    labels = discrete.grid(bounds.label, dimension=1, resolution=RESOLUTION)
+    rows = exact.grid(bounds.feature_norm, dimension=p, resolution=RESOLUTION)
+    labels = exact.grid(bounds.label, dimension=1, resolution=RESOLUTION)
     gram, moment = _integer_sums(samples, rows, labels)
 
     replace = budget.neighbours is Neighbours.REPLACE_ONE
@@ -74,7 +71,7 @@ def sound_adassp(
     unit = max(1, square // EIGENVALUE_UNITS)
     eigenvalue_std, gram_std, moment_std = (
         # Three equal parts as one vector: a third of ρ is no number in binary.
-        discrete.integer_noise_std(square_sensitivity=RELEASES * sensitivity, rho=budget.rho)
+        exact.integer_noise_std(square_sensitivity=RELEASES * sensitivity, rho=budget.rho)
         for sensitivity in (
             (-(-square // unit)) ** 2,
             (2 if replace else 1) * square**2,
@@ -82,14 +79,14 @@ def sound_adassp(
         )
     )
     upper = np.triu_indices(p)
-    below = discrete.add_integer_noise(
-        discrete.limited(np.array([_eigenvalue_units(gram, unit)], dtype=object)),
+    below = exact.add_integer_noise(
+        exact.limited(np.array([_eigenvalue_units(gram, unit)], dtype=object)),
         std=eigenvalue_std,
     )
     noisy_gram = np.zeros((p, p))
-    noisy_gram[upper] = discrete.add_integer_noise(discrete.limited(gram[upper]), std=gram_std)
+    noisy_gram[upper] = exact.add_integer_noise(exact.limited(gram[upper]), std=gram_std)
     noisy_gram += np.triu(noisy_gram, 1).T
-    noisy_moment = discrete.add_integer_noise(discrete.limited(moment), std=moment_std)
+    noisy_moment = exact.add_integer_noise(exact.limited(moment), std=moment_std)
 
     smallest = unit * (float(below[0]) - eigenvalue_std * sqrt(-2 * log(ridge_failure)))
     ridge = gram_std * sqrt(p * (log(2 * p**2) - log(ridge_failure))) - max(0.0, smallest)
@@ -103,12 +100,12 @@ def sound_adassp(
     return Release(
         np.asarray(estimate * (labels.unit / rows.unit), dtype=np.float64),
         budget,
-        (*discrete.ASSUMPTIONS, "the bounds were chosen without looking at the data"),
+        (*exact.ASSUMPTIONS, "the bounds were chosen without looking at the data"),
     )
 
 
 def _integer_sums(
-    samples: Samples, rows: discrete.Grid, labels: discrete.Grid
+    samples: Samples, rows: exact.Grid, labels: exact.Grid
 ) -> tuple[IntArray, IntArray]:
     p = samples.dimension
     gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)
@@ -117,7 +114,7 @@ def _integer_sums(
         # product of floats is exact in whatever order it sums.
         for first in range(0, targets.size, 1024):
             block = slice(first, first + 1024)
-            whole = discrete.round_to_grid(
+            whole = exact.round_to_grid(
                 features[block], norm=rows.unit * rows.resolution, resolution=rows.resolution
             ).astype(np.float64)
             with np.errstate(over="ignore"):
@@ -171,12 +168,12 @@ def sound_full_batch_dpgd(
     sample_size: float | None = None,
     start: ArrayLike | None = None,
 ) -> Release[FloatArray]:
-    r"""The algorithm of `full_batch_dpgd` with sums of integers and discrete Gaussian noise.
+    r"""The algorithm of `full_batch_dpgd` with sums of integers and rounded exact normal noise.
 
     .. math::
         \theta_t = \theta_{t-1} - \frac{\eta g}n\Big(\sum_{i=1}^n \Big[\tfrac1g
         \mathrm{CLIP}_\gamma\big(-\mathbf x_i(y_i - \mathbf x_i^\top\theta_{t-1})\big)\Big]
-        + z_t\Big), \qquad z_t \sim N_{\mathbb Z}(0, s^2)^p
+        + [s\,\xi_t]\Big), \qquad \xi_t \sim N(0, I_p)
 
     where [·] rounds to whole numbers and g = γ / 2²⁰.
 
@@ -199,14 +196,14 @@ def sound_full_batch_dpgd(
     Guarantee
     ---------
     The iterates together are ρ-zCDP under the budget's relation, in the arithmetic of the machine:
-    each of the T noisy integer sums costs at most ρ/T by the proof in `privreg.noise.discrete`, and
+    each of the T noisy integer sums costs at most ρ/T by the proof in `privreg.noise.exact`, and
     θ_t is computed from them and n alone: the same noisy sums give the same iterates, bit for bit,
     whatever number of rows the table has. A row's gradient is computed from that row and the
     released iterate, in an order of summation that no other row changes.
 
     Source
     ------
-    brown2024, Algorithm 1; Canonne, Kamath and Steinke (2020) for the noise.
+    brown2024, Algorithm 1; Karney (2016) for the noise.
     """
     clip_norm, step_size = require_scales(clip_norm=clip_norm, step_size=step_size)
     steps = require_count("steps", steps)
@@ -215,10 +212,10 @@ def sound_full_batch_dpgd(
     p = samples.dimension
     n = shared_sample_size(sample_size, records=samples.sample_size, neighbours=budget.neighbours)
     theta = initial_point(start, p)
-    lattice = discrete.grid(clip_norm, dimension=p)
-    square = discrete.square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours)
+    lattice = exact.grid(clip_norm, dimension=p)
+    square = exact.square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours)
     # T gradients as one integer vector: its squared sensitivity is the sum of theirs.
-    std = discrete.integer_noise_std(square_sensitivity=steps * square, rho=budget.rho)
+    std = exact.integer_noise_std(square_sensitivity=steps * square, rho=budget.rho)
     iterates = np.empty((steps, p))
     for step in range(steps):
         total: IntArray = np.zeros(p, dtype=object)
@@ -226,10 +223,10 @@ def sound_full_batch_dpgd(
             part = np.zeros(p, dtype=np.int64)
             _add_clipped_gradients(features, labels, theta, *lattice, part)
             total = total + part
-        noisy = discrete.add_integer_noise(discrete.limited(total), std=std)
+        noisy = exact.add_integer_noise(exact.limited(total), std=std)
         theta = theta + (step_size * lattice.unit / n) * noisy
         iterates[step] = theta
-    return Release(iterates, budget, discrete.ASSUMPTIONS)
+    return Release(iterates, budget, exact.ASSUMPTIONS)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -246,7 +243,7 @@ def _add_clipped_gradients(
     direction = np.empty(p)
     rounded = np.empty(p, dtype=np.int64)
     for i in range(rows):
-        length = discrete.unit_vector(features[i], direction)
+        length = exact.unit_vector(features[i], direction)
         if length == 0.0:
             continue
         # One row at a time and in this order: a matrix product may round a row's residual in a way
@@ -256,5 +253,5 @@ def _add_clipped_gradients(
             residual -= features[i, j] * theta[j]
         if residual < 0.0:
             direction *= -1.0
-        discrete.round_vector(direction, length * abs(residual), unit, resolution, reach, rounded)
+        exact.round_vector(direction, length * abs(residual), unit, resolution, reach, rounded)
         total += rounded

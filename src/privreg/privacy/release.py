@@ -43,7 +43,7 @@ class Secret:
     ---------
     The stream starts from 256 secret bits. The generator that stretches them is fast but
     not cryptographic: guarantees that rest on it assume an observer who does not invert it.
-    `privreg.noise.discrete` draws from a cryptographic one instead.
+    `privreg.noise.exact` draws from a cryptographic one instead.
     """
 
     @property

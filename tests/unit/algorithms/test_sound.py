@@ -12,10 +12,8 @@ from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.algorithms.sound import _add_clipped_gradients, sound_full_batch_dpgd
 from privreg.auditing import audit, neighbouring_tables
-from privreg.noise import discrete
+from privreg.noise import exact
 from privreg.privacy.budget import Budget
-
-pytest.importorskip("opendp")
 
 
 @pytest.fixture
@@ -47,7 +45,7 @@ def test_a_step_adds_the_clipped_mean_and_noise_of_the_right_scale(samples):
 
 
 def test_a_row_enters_the_same_whatever_rows_are_beside_it(samples):
-    lattice, theta = discrete.grid(1.5, dimension=4), np.array([0.1, 2.0, -1.0, 0.3])
+    lattice, theta = exact.grid(1.5, dimension=4), np.array([0.1, 2.0, -1.0, 0.3])
     together, apart = np.zeros((2, 4), dtype=np.int64)
     _add_clipped_gradients(samples.features, samples.labels, theta, *lattice, together)
     for row, label in zip(samples.features, samples.labels, strict=True):
@@ -59,7 +57,7 @@ def test_rounded_gradients_are_within_half_a_unit_of_the_clipped_ones(rng):
     """Of both signs, clipped or not, with a row of zeros and one of length 1 in between."""
     features, labels = rng.standard_normal((30, 3)), 0.4 * rng.standard_normal(30)
     features[7], features[8] = 0.0, [0.0, -1.0, 0.0]
-    theta, lattice = np.array([0.3, -0.2, 0.1]), discrete.grid(0.5, dimension=3)
+    theta, lattice = np.array([0.3, -0.2, 0.1]), exact.grid(0.5, dimension=3)
     expected = features * (labels - features @ theta)[:, None]
     lengths = np.linalg.norm(expected, axis=1)
     assert 5 < np.sum(lengths > 0.5) < 25
@@ -69,10 +67,10 @@ def test_rounded_gradients_are_within_half_a_unit_of_the_clipped_ones(rng):
     whole = np.zeros(3, dtype=np.int64)
     _add_clipped_gradients(features, labels, theta, *lattice, whole)
     assert np.all(np.abs(whole - expected.sum(axis=0) / lattice.unit) <= 0.51 * 30)
-    for row, label, exact in zip(features, labels, expected, strict=True):
+    for row, label, wanted in zip(features, labels, expected, strict=True):
         alone = np.zeros(3, dtype=np.int64)
         _add_clipped_gradients(row[None], np.array([label]), theta, *lattice, alone)
-        assert np.all(np.abs(alone - exact / lattice.unit) <= 0.5 + 1e-6)
+        assert np.all(np.abs(alone - wanted / lattice.unit) <= 0.5 + 1e-6)
 
 
 @pytest.mark.parametrize("clip_norm", [1e-12, 0.5, 1e12])
@@ -111,7 +109,7 @@ def test_full_batch_audit(neighbours):
 @pytest.mark.parametrize("row", [[1e-170, 0.0], [5e-324, 5e-324], [1e308, -1e308]])
 @pytest.mark.parametrize("label", [0.0, -1e300, 1e308])
 def test_a_row_of_any_size_stays_within_reach(row, label):
-    lattice = discrete.grid(1.0, dimension=2)
+    lattice = exact.grid(1.0, dimension=2)
     for theta in ([0.0, 0.0], [1e200, 1e200], [1e200, -1e200]):
         total = np.zeros(2, dtype=np.int64)
         _add_clipped_gradients(np.array([row]), np.array([label]), np.array(theta), *lattice, total)
@@ -148,7 +146,7 @@ class OneChunk:
 def test_sums_are_exact_beyond_64_bits():
     """4 million rows at 2²¹ units of the largest row add up to 2⁶⁴."""
     samples = OneChunk(ArraySamples(np.ones((1 << 22, 1)), np.ones(1 << 22)))
-    lattice = discrete.grid(1.0, dimension=1, resolution=1 << 21)
+    lattice = exact.grid(1.0, dimension=1, resolution=1 << 21)
     gram, moment = adassp._integer_sums(samples, lattice, lattice)
     assert gram[0, 0] == moment[0] == 1 << 64
     assert adassp._eigenvalue_units(gram, 1 << 62) == 3
@@ -169,8 +167,8 @@ def test_singular_and_whole_eigenvalues(matrix, units):
 
 
 def test_statistics_move_by_their_sensitivities_and_no_more(rng):
-    lattice = discrete.grid(2.0, dimension=3, resolution=adassp.RESOLUTION)
-    labels = discrete.grid(1.0, dimension=1, resolution=adassp.RESOLUTION)
+    lattice = exact.grid(2.0, dimension=3, resolution=adassp.RESOLUTION)
+    labels = exact.grid(1.0, dimension=1, resolution=adassp.RESOLUTION)
     ordered = np.eye(3)[[0, 0, 1, 1, 2]] * 2
     moved = []
     for trial in range(40):
@@ -201,11 +199,11 @@ def without_noise(monkeypatch):
     """Integers as they are, and the noise that they should have had."""
     stds = []
 
-    def exact(sums, *, std):
+    def unnoised(sums, *, std):
         stds.append(std)
         return np.array(sums)
 
-    monkeypatch.setattr(adassp.discrete, "add_integer_noise", exact)
+    monkeypatch.setattr(adassp.exact, "add_integer_noise", unnoised)
     return stds
 
 
@@ -215,8 +213,8 @@ def test_each_statistic_of_adassp_costs_a_third(samples, without_noise, neighbou
     """Of Gaussian noise s a shift Δ costs Δ² / 2s²; Δ as neighbours attain it, rounding added."""
     budget = Budget.zcdp(0.3, neighbours=neighbours)
     adassp.sound_adassp(samples, bounds=bounds, budget=budget)
-    rows = discrete.grid(bounds.feature_norm, dimension=4, resolution=adassp.RESOLUTION)
-    labels = discrete.grid(bounds.label, dimension=1, resolution=adassp.RESOLUTION)
+    rows = exact.grid(bounds.feature_norm, dimension=4, resolution=adassp.RESOLUTION)
+    labels = exact.grid(bounds.label, dimension=1, resolution=adassp.RESOLUTION)
     unit = rows.reach**2 // 1024
     replace = neighbours == "replace-one"
     shifts = (
@@ -245,7 +243,7 @@ def test_adassp_is_ridge_regression_on_its_statistics(samples, without_noise):
         size = adassp.RESOLUTION / bounds.feature_norm
         gram = samples.features.T @ samples.features * size**2
         eigen_std, gram_std, _ = without_noise
-        unit = discrete.grid(10.0, dimension=p, resolution=adassp.RESOLUTION).reach ** 2 // units
+        unit = exact.grid(10.0, dimension=p, resolution=adassp.RESOLUTION).reach ** 2 // units
         below = np.linalg.eigvalsh(gram)[0] / unit - eigen_std * np.sqrt(-2 * np.log(failure))
         edge = gram_std * np.sqrt(p * np.log(2 * p**2 / failure))
         ridge = max(0.0, edge - max(0.0, unit * below))
@@ -261,12 +259,11 @@ def test_integer_sums_are_exact_over_chunks_and_blocks(rng):
     """More rows than a block and than a chunk; a label beyond its bound counts as the bound."""
     features, labels = rng.standard_normal((2500, 2)), 3 * rng.standard_normal(2500)
     lattices = [
-        discrete.grid(norm, dimension=d, resolution=adassp.RESOLUTION)
-        for norm, d in ((5, 2), (2, 1))
+        exact.grid(norm, dimension=d, resolution=adassp.RESOLUTION) for norm, d in ((5, 2), (2, 1))
     ]
     samples = ArraySamples(features, labels)
     gram, moment = adassp._integer_sums(samples, *lattices)
-    rows = discrete.round_to_grid(features, norm=5.0, resolution=adassp.RESOLUTION).astype(object)
+    rows = exact.round_to_grid(features, norm=5.0, resolution=adassp.RESOLUTION).astype(object)
     targets = np.rint(np.clip(labels, -2, 2) / lattices[1].unit).astype(int).astype(object)
     assert_array_equal(gram, rows.T @ rows)
     assert_array_equal(moment, rows.T @ targets)

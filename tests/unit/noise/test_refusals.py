@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.noise import discrete, optimal, streams, toeplitz
+from privreg.noise import exact, optimal, streams, toeplitz
 from privreg.noise.covariance import (
     DiagonalCovariance,
     PublicCovariance,
@@ -45,12 +45,12 @@ THREE = identity_covariance(3)
         (THREE.inverse_norms, [[[1.0, 2.0]]], {}, "rows must have shape"),
         (THREE.root_multiply, [[1.0]], {}, "normals must have shape"),
         (THREE.trace, [[1.0, 1.0, -1.0]], {}, "eigenvalues must be at least 0"),
-        (discrete.grid, [np.inf], {"dimension": 2}, "norm"),
-        (discrete.grid, [1.0], {"dimension": 2, "resolution": 1 << 31}, "resolution"),
-        (discrete.limited, [[0.5]], {}, "sums"),
-        (discrete.integer_noise_std, [], {"square_sensitivity": 4, "rho": np.inf}, "rho"),
-        (discrete.integer_noise_std, [], {"square_sensitivity": 10**30, "rho": 1e-9}, "rho"),
-        (discrete.square_sum_sensitivity, [7], {"neighbours": "other"}, "neighbours"),
+        (exact.grid, [np.inf], {"dimension": 2}, "norm"),
+        (exact.grid, [1.0], {"dimension": 2, "resolution": 1 << 31}, "resolution"),
+        (exact.limited, [[0.5]], {}, "sums"),
+        (exact.integer_noise_std, [], {"square_sensitivity": 4, "rho": np.inf}, "rho"),
+        (exact.integer_noise_std, [], {"square_sensitivity": 10**30, "rho": 1e-9}, "rho"),
+        (exact.square_sum_sensitivity, [7], {"neighbours": "other"}, "neighbours"),
     ],
 )
 def test_arguments_out_of_range_are_named(call, arguments, given, message):

@@ -8,7 +8,7 @@ from mpmath import mp
 from numpy.testing import assert_allclose
 
 from privreg.noise import sensitivity, toeplitz
-from privreg.noise.discrete import grid, integer_noise_std
+from privreg.noise.exact import grid, integer_noise_std
 
 from ..magnitudes import magnitude, near
 

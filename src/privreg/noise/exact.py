@@ -1,0 +1,379 @@
+r"""Gaussian mechanism on sums that is private as computed, not only in real arithmetic.
+
+A guarantee for real numbers does not survive floating point: the last bits of a sum depend on every
+record, and the sum plus noise takes values for one data set that it cannot take for its neighbour
+(Mironov, 2012). Here the sum and its noise are integers.
+
+Proof. Let C be the bound on a record's vector, g = C / `resolution` the grid's unit and
+
+.. math:: K = \mathtt{resolution} + \lceil\sqrt p / 2\rceil + 1
+
+the reach. (1) Record i enters as an integer vector k_i that is computed from record i and public
+values alone, by whatever rounding; a record of zeros enters as 0. The code compares the integers
+:math:`\sum_j k_{ij}^2` and K², and where the first is larger it puts k_i = 0. So
+:math:`\|k_i\| \le K` holds as computed. (In real arithmetic the nearest grid point to a vector of
+length C lies within :math:`\mathtt{resolution} + \sqrt p/2`, so this happens to no record.)
+(2) The sum :math:`S = \sum_i k_i` is exact, in integers of any size, for any number of records.
+Neighbours therefore move S by an integer vector of length at most Δ = 2K (replace-one) or K
+(add-remove, zero-out). Entries of S beyond ±2⁶² are set to it, which moves no two vectors further
+apart. (3) The released [S + s ξ] = S + [s ξ] with exact normal ξ, rounded to whole numbers, is a
+function of S + s ξ: the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. (4) s is
+the least whole number with :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic, and
+`rounded_normals` is exact for it. (5) Everything after, saturation at the ends of the 64-bit range
+and the product with g included, is post-processing.
+
+The noise is made of the operating system's secure bits; there is no seed to set. What the proof
+does not cover is time: the sampler and the sum take a little longer for some values than for
+others.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain
+from math import ceil, isqrt, sqrt
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.checks import FloatArray, require_number, require_scale
+from privreg.privacy import release
+from privreg.privacy.budget import Neighbours
+
+IntArray = NDArray[Any]
+RESOLUTION = 1 << 20
+LARGEST_SUM = 1 << 62
+LARGEST_STD = 1 << 53
+WORD, HALF, ENDS = 64, np.uint64(1 << 63), np.iinfo(np.int64)
+# Outcomes of a trial of which 64 digits are known.
+FALSE, TRUE, UNDECIDED = 0, 1, 2
+ASSUMPTIONS = (release.TIMES, release.PUBLIC_SIZE)
+
+
+class Grid(NamedTuple):
+    """Grid for vectors of at most `resolution` units and a `reach` of K units once rounded."""
+
+    unit: float
+    resolution: int
+    reach: int
+
+
+def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
+    """Grid on which vectors of norm at most C are rounded, with `resolution` units in C.
+
+    Rounding adds √p / 2 + 2 of them to the sensitivity.
+    """
+    norm = require_scale("norm", norm)
+    reach = resolution + ceil(sqrt(dimension) / 2) + 1
+    # Squares of norms are summed in 64 bits.
+    if dimension * (reach + 1) ** 2 >= LARGEST_SUM:
+        raise ValueError(f"resolution must be smaller for dimension {dimension}, got {resolution}")
+    return Grid(norm / resolution, resolution, reach)
+
+
+def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTION) -> IntArray:
+    """Nearest grid points of finite rows, those longer than the norm shortened to it, in units.
+
+    Guarantee
+    ---------
+    No point is further from 0 than the grid's reach, and each depends on its own row alone.
+    """
+    rows = np.ascontiguousarray(vectors, dtype=np.float64)
+    return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
+
+
+def integer_noise_std(*, square_sensitivity: int, rho: float) -> int:
+    r"""Least whole noise scale s with :math:`\Delta^2 / 2s^2 \le \rho`, decided exactly from Δ².
+
+    From 2⁵³ on no scale is exact: a ValueError.
+    """
+    budget = Fraction(require_number("rho", rho, above=0))
+    ratio = Fraction(square_sensitivity) / (2 * budget)
+    least = -(-ratio.numerator // ratio.denominator)
+    std = isqrt(least - 1) + 1
+    if std >= LARGEST_STD:
+        raise ValueError(f"rho must be larger at this resolution, got {rho}: s would be {std}")
+    return std
+
+
+def add_integer_noise(sums: NDArray[np.int64], *, std: int) -> IntArray:
+    """Integers of at most 2⁶² in size plus `rounded_normals`, saturated at the ends of 64 bits."""
+    noise = rounded_normals(sums.shape, std=std)
+    with np.errstate(over="ignore"):
+        noisy = sums + noise
+    # What has another sign than both terms went beyond an end.
+    beyond = ((sums ^ noisy) & (noise ^ noisy)) < 0
+    return np.where(beyond, np.where(sums > 0, ENDS.max, ENDS.min), noisy)
+
+
+def square_sum_sensitivity(
+    reach: int, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+) -> int:
+    """Exact square of `sum_sensitivity` for integer vectors of norm at most `reach`."""
+    return (4 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1) * reach**2
+
+
+def limited(sums: ArrayLike) -> NDArray[np.int64]:
+    """Python's integers with those beyond ±2⁶² set to it: no two get further apart."""
+    exact = np.asarray(sums, dtype=object)
+    if not all(type(entry) is int for entry in exact.flat):
+        raise ValueError("sums must be integers, got other entries")
+    return np.clip(exact, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+
+
+def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int64]:
+    r"""Independent exact normal deviates of a whole standard deviation, rounded, from secure bits.
+
+    .. math:: Z = [s\,\xi], \qquad \xi = \pm(k + x) \sim N(0, 1)
+
+    exactly, for s from 0 to 2⁵³: k and the digits of x in [0, 1) are found by comparing uniform
+    digits alone, about 17 words of 64 bits from the operating system. What their first 64 digits
+    leave undecided, a comparison of equal digits or a product s x near a half, takes more of them.
+
+    Source
+    ------
+    Karney (2016), Sampling exactly from the normal distribution, algorithm N.
+    """
+    drawn = np.empty(shape, dtype=np.int64)
+    flat, words, done = drawn.reshape(-1), np.zeros(0, dtype=np.uint64), 0
+    while done < flat.size:
+        fresh = secrets.token_bytes(8 * (20 * (flat.size - done) + 100))
+        words = np.append(words, np.frombuffer(fresh, dtype=np.uint64))
+        count, used, undecided = _draw(words, std, flat[done:])
+        words, done = words[used:], done + count
+        if undecided:
+            rest = iter(words.tolist())
+            flat[done] = _draw_slowly(chain(rest, iter(_secure_word, None)), std)
+            words, done = np.array([*rest], dtype=np.uint64), done + 1
+    return drawn
+
+
+def _secure_word() -> int:
+    return secrets.randbits(WORD)
+
+
+class _Uniform:
+    """A uniform number in [0, 1) whose digits are drawn as they are needed."""
+
+    def __init__(self, words: Iterator[int], width: int) -> None:
+        self.words, self.width, self.value, self.bits = words, width, next(words), width
+
+    def to(self, bits: int) -> int:
+        """Its first digits, at least so many; later calls never give fewer."""
+        while self.bits < bits:
+            self.value = self.value << self.width | next(self.words)
+            self.bits += self.width
+        return self.value
+
+    def below(self, other: _Uniform) -> bool:
+        """Whether it is less than another one."""
+        bits = max(self.bits, other.bits)
+        while self.to(bits) == other.to(bits):
+            bits += self.width
+        return self.value < other.value
+
+
+def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
+    """One draw as `_draw` makes it of the same words, with as many digits as it takes."""
+
+    def uniform() -> _Uniform:
+        return _Uniform(words, width)
+
+    def half() -> bool:
+        u = uniform()
+        if u.value >> (width - 1):
+            return True
+        while True:
+            v = uniform()
+            if not v.below(u):
+                return False
+            u = uniform()
+            if not u.below(v):
+                return True
+
+    def kept(k: int, x: _Uniform) -> bool:
+        y, even = x, True
+        while True:
+            z = uniform()
+            if not z.below(y):
+                return even
+            r = uniform()
+            while 0 <= (gap := _gap(k, x, r)) < 2 * k + 2:
+                x.to(x.bits + width)
+            if gap < 0:
+                return even
+            y, even = z, not even
+
+    while True:
+        k = 0
+        while half():
+            k += 1
+        if not all(half() for _ in range(k * (k - 1))):
+            continue
+        x = uniform()
+        if not all(kept(k, x) for _ in range(k + 1)):
+            continue
+        sign = 1 - 2 * (next(words) >> (width - 1))
+        while True:
+            one, product = 1 << x.bits, std * x.value
+            if std <= one // 2 and not one // 2 - std < product % one < one // 2:
+                return int(sign * (std * k + (product + one // 2 >> x.bits)))
+            x.to(x.bits + width)
+
+
+def _gap(k: int, x: _Uniform, r: _Uniform) -> int:
+    """Digits of 2k + x - r(2k + 2): decided where negative, or at least 2k + 2."""
+    bits = max(x.bits, r.bits)
+    return (2 * k << bits) + x.to(bits) - r.to(bits) * (2 * k + 2)
+
+
+@nb.njit(cache=True, nogil=True)
+def _draw(words: NDArray[np.uint64], std: int, drawn: NDArray[np.int64]) -> tuple[int, int, bool]:
+    """Write draws until the words end or leave one undecided: their number, words used, whether."""
+    at = np.zeros(1, dtype=np.int64)
+    for i in range(drawn.size):
+        start = at[0]
+        decided, value = _one(words, at, np.uint64(std))
+        if at[0] > words.size:
+            return i, start, False
+        if not decided:
+            return i, start, True
+        drawn[i] = value
+    return drawn.size, at[0], False
+
+
+@nb.njit(cache=True, nogil=True)
+def _one(words: NDArray[np.uint64], at: NDArray[np.int64], std: np.uint64) -> tuple[bool, int]:
+    """One draw, and whether 64 digits decide it."""
+    while True:
+        k = 0
+        trial = _half(words, at)
+        while trial == TRUE:
+            k += 1
+            trial = _half(words, at)
+        if trial == FALSE:
+            trial = TRUE
+            for _ in range(k * (k - 1)):
+                if trial == TRUE:
+                    trial = _half(words, at)
+            if trial == FALSE:
+                continue
+        x = _take(words, at)
+        for _ in range(k + 1):
+            if trial == TRUE:
+                trial = _kept(k, x, words, at)
+        if trial == FALSE:
+            continue
+        sign = 1 if _take(words, at) < HALF else -1
+        high, low = _product(std, x)
+        if trial != TRUE or (low < HALF and low + std > HALF):
+            return False, 0
+        return True, sign * (np.int64(std) * k + np.int64(high) + (1 if low >= HALF else 0))
+
+
+@nb.njit(cache=True, nogil=True)
+def _take(words: NDArray[np.uint64], at: NDArray[np.int64]) -> np.uint64:
+    """The next word; past the end zeros, of which two that are compared end the draw."""
+    at[0] += 1
+    return words[at[0] - 1] if at[0] <= words.size else np.uint64(0)
+
+
+@nb.njit(cache=True, nogil=True)
+def _half(words: NDArray[np.uint64], at: NDArray[np.int64]) -> int:
+    """True with probability exp(-1/2)."""
+    u = _take(words, at)
+    if u >= HALF:
+        return TRUE
+    while True:
+        v = _take(words, at)
+        if v >= u:
+            return FALSE if v > u else UNDECIDED
+        u = _take(words, at)
+        if u >= v:
+            return TRUE if u > v else UNDECIDED
+
+
+@nb.njit(cache=True, nogil=True)
+def _kept(k: int, x: np.uint64, words: NDArray[np.uint64], at: NDArray[np.int64]) -> int:
+    """True with probability exp(-x(2k + x)/(2k + 2))."""
+    y, even, both = x, True, np.uint64(2 * k + 2)
+    while True:
+        z = _take(words, at)
+        if z == y:
+            return UNDECIDED
+        if z > y:
+            return TRUE if even else FALSE
+        high, low = _product(both, _take(words, at))
+        # Digits of 2k + x - r(2k + 2), as in `_gap`: what they hold beyond 64 bits, and below.
+        ahead = 2 * k - np.int64(high) - (1 if low > x else 0)
+        if ahead == 0 and x - low < both:
+            return UNDECIDED
+        if ahead < 0:
+            return TRUE if even else FALSE
+        y, even = z, not even
+
+
+@nb.njit(cache=True, nogil=True)
+def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """High and low words of a product."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
+    low = (a & mask) * (b >> half) + (middle & mask)
+    return (a >> half) * (b >> half) + (middle >> half) + (low >> half), a * b
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _round_rows(rows: FloatArray, unit: float, resolution: int, reach: int) -> IntArray:
+    n, p = rows.shape
+    rounded = np.zeros((n, p), dtype=np.int64)
+    vector = np.empty(p)
+    for i in range(n):
+        length = unit_vector(rows[i], vector)
+        if length > 0.0:
+            round_vector(vector, length, unit, resolution, reach, rounded[i])
+    return rounded
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def unit_vector(row: FloatArray, out: FloatArray) -> float:
+    """Write the direction of a finite row into `out` and return its length, which may be `inf`."""
+    largest = 0.0
+    for j in range(row.size):
+        largest = max(largest, abs(row[j]))
+    if largest == 0.0:
+        return 0.0
+    square = 0.0
+    for j in range(row.size):
+        out[j] = row[j] / largest
+        square += out[j] * out[j]
+    root = np.sqrt(square)
+    for j in range(row.size):
+        out[j] /= root
+    return largest * root
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def round_vector(
+    direction: FloatArray, length: float, unit: float, resolution: int, reach: int, out: IntArray
+) -> None:
+    """Write direction × length in units of the grid into `out`, zeros if that is beyond reach.
+
+    A length of more than `resolution` units is shortened to it.
+    """
+    units = min(length / unit, float(resolution))
+    square = 0
+    within = True
+    for j in range(direction.size):
+        value = np.rint(direction[j] * units)
+        # Written so that NaN is outside.
+        if not abs(value) <= reach:
+            within = False
+            value = 0.0
+        out[j] = np.int64(value)
+        square += out[j] * out[j]
+    if not within or square > reach * reach:
+        out[:] = 0
