@@ -213,13 +213,13 @@ class _HuberDescent(Descent):
             share = settings.moment_share / 2
             cap = self.white_cap(share)
             total = self.at().curvature_sum(clip_norm=clip_norm, cap=cap)
-            release = shares.semidefinite if self.records.groups is None else shares.vector
+            release = shares.semidefinite if self.records.groups is None else shares.matrix
             curvature = release(MOMENTS, share, total, cap**2, n)
             newton = newton_matrix(curvature, slope)
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            total = self.gradient_sum(clip_norm)
+            total = self.at().gradient_sum(clip_norm=clip_norm)
             self.step(size * newton, shares.vector("final steps", share, total, clip_norm, n))
         if settings.moment_share > 0:
             total = self.at().second_moment_sum(clip_norm=clip_norm)
@@ -237,8 +237,8 @@ class _HuberDescent(Descent):
             gram_weight=last.weight,
             curvature=curvature,
             second_moment=second,
-            mean_curvature=shares.number(MEANS, share, mean_curvature / p, cap**2 / p, n),
-            mean_square=shares.number(MEANS, share, mean_square / p, clip_norm**2 / p, n),
+            mean_curvature=shares.number(MEANS, share, mean_curvature, cap**2 / p, n),
+            mean_square=shares.number(MEANS, share, mean_square, clip_norm**2 / p, n),
             symmetric=self.records.groups is None,
             **self.released(),
         )

@@ -377,7 +377,7 @@ class _LeastSquaresDescent(Descent):
         tail = ProductTail(edges, noisy, n)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
-            sensitivity=shares.moves * np.sqrt(p), rho=settings.final_share * shares.budget.rho
+            sensitivity=np.sqrt(shares.moves * p), rho=settings.final_share * shares.budget.rho
         )
         clip_norm = float(tail.best_width(noise=float(noise) / n) * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
@@ -410,8 +410,8 @@ class _LeastSquaresDescent(Descent):
             second_moment=shares.semidefinite(
                 "second moment for intervals", settings.moment_share, second, bound, n
             ),
-            mean_curvature=shares.number(means, half, trace / p, short_cap**2 / p, n),
-            mean_square=shares.number(means, half, squares / p, bound / p, n),
+            mean_curvature=shares.number(means, half, trace, short_cap**2 / p, n),
+            mean_square=shares.number(means, half, squares, bound / p, n),
             **self.released(settings.warm_up_steps),
         )
 

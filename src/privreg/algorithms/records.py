@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -27,6 +28,15 @@ from privreg.checks import (
     require_fields,
     require_scale,
     require_unmasked,
+)
+from privreg.noise.exact import (
+    UNITS,
+    coarser,
+    power_of_two,
+    squared_lengths,
+    truncated,
+    truncated_sum,
+    whole_numbers,
 )
 
 # Scalars that are names like Python's own; a date's own value would be a number.
@@ -78,6 +88,9 @@ Sums = FloatArray | Callable[[slice], FloatArray]
 NUMBERS_PER_BLOCK, BLOCKED_BYTES = 1 << 16, 1 << 27
 # Chunks of rows whose weights are computed together, in a cache: fewer and longer vectors.
 CHUNKS_AT_ONCE = 8
+# Rows whose products, each record's part at most 2⁴⁰, add up below 2⁵³ in doubles, below 2⁶² in
+# whole numbers.
+EXACT_ROWS, WHOLE_ROWS = 1 << 13, 1 << 22
 # Whitened rows beyond so many bytes are computed again in every pass.
 KEPT_BYTES = 1 << 28
 
@@ -178,14 +191,21 @@ class Records(Rebuilt):
         map W the part is given the white rows first, and with parameters θ residuals for labels; of
         data sets in memory those of the last θ are kept, and those of the last W up to 256 MB.
         Samples that come in parts are read and summed by several threads, or by the executor that
-        they name; the parts' sums are added in order.
+        they name. Parts are whole numbers, of at most 2⁴⁰ for each record, and the sum is exact.
         """
+        if whitening is not None:
+            whitening = coarser(whitening, _product_unit(np.abs(whitening).sum(axis=0).max()))
+        if parameters is not None:
+            # Residuals are multiples of a unit below which no label is.
+            least = power_of_two(self.label_bound) / power_of_two(self.feature_norm)
+            unit = _product_unit(max(np.abs(parameters).sum(), least))
+            parameters = coarser(parameters, unit)
         task = partial(self._sum, part, shape, whitening, parameters)
         # Samples of others are read in one thread: their rows are checked as they come.
         each_part = getattr(self.samples, "each_part", None)
         if self.held or each_part is None:
             return task()
-        return np.asarray(sum(each_part(task, threads=self.threads), start=np.zeros(shape)))
+        return sum(each_part(task, threads=self.threads), start=np.zeros(shape, dtype=object))
 
     def _sum(
         self,
@@ -199,10 +219,10 @@ class Records(Rebuilt):
         if held is not None and whitening is not None:
             kept = self._kept(held.features, whitening)
             if held.features.nbytes <= BLOCKED_BYTES:
-                most = max(most, NUMBERS_PER_BLOCK // len(whitening))
+                most = max(most, min(EXACT_ROWS, NUMBERS_PER_BLOCK // len(whitening)))
         if held is not None and parameters is not None:
             self._keep_residuals(parameters, most)
-        result, first, white = np.zeros(shape), 0, None
+        result, some, first, white = np.zeros(shape, object), np.zeros(shape, np.int64), 0, None
         for chunk, starts in self.chunks(CHUNKS_AT_ONCE * most, given):
             features, labels = chunk.features, chunk.labels
             told: tuple[WhiteRows, ...] = ()
@@ -219,15 +239,27 @@ class Records(Rebuilt):
             if parameters is not None and held is not None:
                 labels = self._left[1][block]
             elif parameters is not None:
-                labels = labels - features @ parameters.astype(features.dtype, copy=False)
+                labels = self._residuals(features, labels, parameters)
+            if first // WHOLE_ROWS < block.stop // WHOLE_ROWS:
+                result, some = result + some, np.zeros_like(some)
             first, found = block.stop, part(*told, features, labels, starts)
-            step = most if held is not None and starts is None else len(labels) or 1
+            step = most if held is not None else EXACT_ROWS
+            step = step if starts is None else len(labels) or 1
             each = [slice(begin, begin + step) for begin in range(0, len(labels), step)]
             for own in map(found, each) if callable(found) else [found]:
-                result += own
+                some += own.astype(np.int64)
         if whitening is not None and kept is not None:
             object.__setattr__(self, "_white", (whitening.copy(), kept))
-        return result
+        return np.asarray(result + some)
+
+    def _residuals(
+        self, features: FloatArray, labels: FloatArray, parameters: FloatArray
+    ) -> FloatArray:
+        """y - xᵀθ, exactly where the sizes of |x_j θ_j| add up to at most 2³² label bounds."""
+        size = np.abs(parameters).sum() * power_of_two(self.feature_norm)
+        if size > 2.0**30 * self.label_bound:
+            labels = coarser(labels, power_of_two(size) * 2.0**-51)
+        return labels - features @ parameters
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
         """All rows Wᵀx, or None of too many; where `_white` is None the memory for them."""
@@ -248,7 +280,8 @@ class Records(Rebuilt):
     def _keep_residuals(self, parameters: FloatArray, most: int) -> None:
         """Residuals of all rows, in chunks of so many, for this pass and the next."""
         if not np.array_equal(self._left[0], parameters):
-            found = [each.labels - each.features @ parameters for each, _ in self.chunks(most)]
+            chunks = (each for each, _ in self.chunks(most))
+            found = [self._residuals(each.features, each.labels, parameters) for each in chunks]
             left = np.concatenate([np.zeros(0), *found])
             object.__setattr__(self, "_left", (parameters.copy(), left))
 
@@ -265,11 +298,11 @@ class Records(Rebuilt):
                 lowered = labels[long] / largest * (self.feature_norm / length)
             features, labels = features.copy(), labels.copy()
             features[long], labels[long] = shortened, lowered
-        elif np.max(np.abs(labels), initial=0.0) <= self.label_bound:
-            return chunk
+        features = coarser(features, _unit(self.feature_norm))
+        labels = np.clip(labels, -self.label_bound, self.label_bound)
         norms = np.minimum(chunk.norms, self.feature_norm)
-        clipped = np.clip(labels, -self.label_bound, self.label_bound)
-        return chunk._replace(features=features, labels=clipped, norms=norms)
+        labels = coarser(labels, _unit(self.label_bound))
+        return chunk._replace(features=features, labels=labels, norms=norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +329,16 @@ def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
     return groups
 
 
+def _unit(bound: float) -> float:
+    """Unit of rows or labels of this bound, which hold at most 2²⁰ of it."""
+    return power_of_two(bound) / UNITS
+
+
+def _product_unit(size: float) -> float:
+    """Unit of a matrix whose columns have absolute sums of this size: rows times them are exact."""
+    return power_of_two(float(size) or 1.0) * 2.0**-31
+
+
 def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
     return type(rows)(*[each[which] for each in rows])
 
@@ -313,19 +356,18 @@ class WhiteRows(NamedTuple):
 
 
 def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
-    """Rows Wᵀx in the precision of the features, in `out` where its shape and precision are theirs.
+    """Rows Wᵀx, in `out` where its shape is theirs.
 
     A pass over a file whose every block asked for memory of its own would wait for the system.
     At an identity, with which every whitening starts, they are the features themselves.
     """
-    if out is None or (out.rows.shape, out.rows.dtype) != (features.shape, features.dtype):
-        rows = np.empty(features.shape, features.dtype)
-        out = WhiteRows(rows, *np.empty((2, len(rows)), rows.dtype))
+    if out is None or out.rows.shape != features.shape:
+        out = WhiteRows(np.empty(features.shape), *np.empty((2, len(features))))
     if _is_identity(whitening):
         out = out._replace(rows=features)
     else:
-        np.matmul(features, whitening.astype(features.dtype, copy=False), out=out.rows)
-    np.einsum("ij,ij->i", out.rows, out.rows, out=out.squares)
+        np.matmul(features, whitening, out=out.rows)
+    squared_lengths(out.rows, out.squares)
     np.sqrt(out.squares, out=out.norms)
     return out
 
@@ -343,10 +385,13 @@ def row_sum(records: Records) -> FloatArray:
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
         if records.weighted:
             features = features * np.clip(features[:, :1], 0, 1)
-        if starts is None:
-            return lambda rows: np.add.reduce(features[rows], dtype=np.float64)
-        sizes = np.diff(starts, append=len(labels))
-        return np.sum(np.add.reduceat(features, starts, axis=0) / sizes[:, None], axis=0)
+        if starts is not None:
+            sizes = np.diff(starts, append=len(labels))
+            features = np.add.reduceat(features, starts, axis=0) / sizes[:, None]
+        squares, bound = np.empty(len(features)), records.feature_norm
+        squared_lengths(features, squares)
+        factors = bound / np.maximum(np.sqrt(squares), bound)
+        return truncated_sum(features, factors, bound)
 
     return records.total(part, (records.samples.dimension,))
 
@@ -371,9 +416,7 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
     """
 
     def part(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> Sums:
-        weights = _trace_weights(white, starts, cap)
-        roots = None if np.min(weights, initial=1.0) == 1 else np.sqrt(weights)
-        return partial(_gram, white.rows, roots)
+        return partial(_gram, white.rows, np.sqrt(_trace_weights(white, starts, cap)), cap, starts)
 
     return records.total(part, whitening.shape, whitening)
 
@@ -401,41 +444,6 @@ class Point(NamedTuple):
         """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""
         return self._total(lambda found: found.sum_clipped(clip_norm), self.parameters.shape)
 
-    def histogram_and_sums(
-        self, edges: FloatArray, *, clip_norms: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        r"""`gradient_length_histogram`, and `gradient_sum` (clips, p) at each clip it may lead to.
-
-        .. math::
-            \sum_i g_i\min(1, \gamma/\ell_i)
-            = \sum_{\ell_i \le \gamma} g_i + \gamma \sum_{\ell_i > \gamma} g_i/\ell_i
-
-        with both sums from those between neighbouring clips, which increase. Each sum is that of
-        `gradient_sum` but for the order of its terms, and bounded as there.
-        """
-        # Rows that are in memory, and with them persons, never come here: most need no SciPy.
-        from scipy.sparse import csc_array
-
-        p, size = len(self.parameters), len(clip_norms) + 1
-
-        def part(found: RecordGradients) -> FloatArray:
-            weights = found.residuals * found.leverage
-            # Below the first clip nothing is clipped.
-            clipped = weights / np.maximum(found.lengths, clip_norms[0])
-            place = np.searchsorted(clip_norms, found.lengths)
-            terms = np.column_stack([weights, clipped]).ravel()
-            places = np.column_stack([place, place + size]).ravel()
-            ends = np.arange(0, 2 * len(place) + 1, 2)
-            by_place = csc_array((terms, places, ends), shape=(2 * size, len(place)))
-            return np.concatenate([found.histogram(edges), np.ravel(by_place @ found.vectors)])
-
-        bins = len(edges) + 1
-        total = self._total(part, (bins + 2 * size * p,))
-        whole, clipped = total[bins:].reshape(2, size, p)
-        below = np.cumsum(whole, axis=0)[:-1]
-        above = np.cumsum(clipped[::-1], axis=0)[-2::-1]
-        return total[:bins], below + clip_norms[:, None] * above
-
     def curvature_sum(self, *, clip_norm: float, cap: float) -> FloatArray:
         r"""Sum over records of the derivative of their clipped gradient, shrunk as in `gram_sum`.
 
@@ -452,14 +460,16 @@ class Point(NamedTuple):
             weights = _trace_weights(white, starts, cap)
             if starts is None:
                 weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
-                return partial(_gram, white.rows, np.sqrt(weights))
+                return partial(_gram, white.rows, np.sqrt(weights), cap, starts)
             # No matrix of a row or a person is formed: only products with the directions are.
-            factors = _clip_factor(found.lengths, clip_norm)
-            directions = found.directions(clip_norm)
-            rows = white.rows * np.sqrt(weights * _by_row(factors, white, starts))[:, None]
-            along = np.einsum("ij,ij->i", white.rows, _by_row(directions, white, starts))
-            taken = np.add.reduceat(white.rows * (weights * along)[:, None], starts, axis=0)
-            return rows.T @ rows - (directions * factors[:, None]).T @ taken
+            factors = _by_row(_clip_factor(found.lengths, clip_norm), white, starts)
+            rows = truncated(white.rows, np.sqrt(weights * factors), cap, starts)
+            clipped = found.lengths > clip_norm
+            directions = truncated(found.vectors, clipped / found.lengths.clip(clip_norm), 1.0)
+            # Whole numbers d and M d, exact in 64 bits since no sum of theirs is beyond 2⁶⁰.
+            along = np.sum(rows * _by_row(directions, white, starts), axis=1).astype(np.int64)
+            taken = np.add.reduceat(rows.astype(np.int64) * along[:, None], starts, axis=0)
+            return rows.T @ rows - directions.T @ np.asarray(taken // UNITS, dtype=np.float64)
 
         return self._total(part, self.whitening.shape)
 
@@ -486,17 +496,16 @@ class Point(NamedTuple):
                     squares = squares * rows / white.rows.shape[1]
                     if white.roots is not None:
                         squares = squares * white.roots**2
-            both = np.stack([kept, squares])
-            return lambda rows: np.sum(both[:, rows], axis=1, dtype=float)
+            return _sums(kept, cap**2, squares, clip_norm**2)
 
         curvature, square = self._total(part, (2,))
-        return float(curvature), float(square)
+        return curvature, square
 
     def second_moment_sum(self, *, clip_norm: float) -> FloatArray:
         """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
 
         def part(found: RecordGradients) -> Sums:
-            return partial(_gram, found.vectors, found.clipped_weights(clip_norm))
+            return partial(_gram, found.vectors, found.clipped_weights(clip_norm), clip_norm, None)
 
         return self._total(part, self.whitening.shape)
 
@@ -513,6 +522,8 @@ class Point(NamedTuple):
         at most C.
         """
 
+        cap: Any = self.cap
+
         def part(found: RecordGradients) -> Sums:
             white, starts = found.white, found.starts
             kept = _by_row(found.lengths <= clip_norm, white, starts)
@@ -521,9 +532,8 @@ class Point(NamedTuple):
             clipped = found.sum_clipped(clip_norm)
 
             def sums(rows: slice) -> FloatArray:
-                first = second = _gram(white.rows, short, rows)
-                if not np.array_equal(short[rows], long[rows]):
-                    second = _gram(white.rows, long, rows)
+                first = _gram(white.rows, short, short_cap, starts, rows)
+                second = _gram(white.rows, long, cap, starts, rows)
                 return np.append([first, second], clipped(rows))
 
             return sums
@@ -541,15 +551,18 @@ class Point(NamedTuple):
         """
 
         def part(found: RecordGradients) -> Sums:
-            gram = partial(_gram, found.vectors, found.clipped_weights(clip_norm))
+            vectors, weights = found.vectors, found.clipped_weights(clip_norm)
             # A record's trace is the smaller of its summed squares and the cap's.
             traces = np.minimum(found.norms, short_cap) ** 2 * (found.lengths <= clip_norm)
-            both = np.stack([traces, np.minimum(found.lengths, clip_norm) ** 2])
-            return lambda rows: np.append(gram(rows), np.sum(both[:, rows], axis=1, dtype=float))
+            squares = np.minimum(found.lengths, clip_norm) ** 2
+            both = _sums(traces, short_cap**2, squares, clip_norm**2)
+            return lambda rows: np.append(
+                _gram(vectors, weights, clip_norm, None, rows), both(rows)
+            )
 
         p = len(self.parameters)
         found = self._total(part, (p * p + 2,))
-        return found[:-2].reshape(p, p), float(found[-2]), float(found[-1])
+        return found[:-2].reshape(p, p), found[-2], found[-1]
 
     def _total(self, part: Callable[[RecordGradients], Sums], shape: tuple[int, ...]) -> FloatArray:
         """Sum over chunks of what `part` gives for the gradients of their records."""
@@ -574,7 +587,9 @@ class Point(NamedTuple):
             lengths = leverage * norms * np.abs(residuals)
         else:
             vectors = np.add.reduceat(white.rows * (leverage * residuals)[:, None], starts, axis=0)
-            lengths = row_norms(vectors)
+            lengths = np.empty(len(vectors))
+            squared_lengths(vectors, lengths)
+            np.sqrt(lengths, out=lengths)
         return RecordGradients(white, residuals, leverage, norms, lengths, vectors, starts)
 
 
@@ -602,7 +617,7 @@ class RecordGradients:
     def sum_clipped(self, clip_norm: float) -> Callable[[slice], FloatArray]:
         """Sum of gradients clipped to this length, (p,), over a slice of the records."""
         weights, vectors = self.clipped_weights(clip_norm), self.vectors
-        return lambda rows: np.asarray(weights[rows] @ vectors[rows], dtype=np.float64)
+        return lambda rows: truncated_sum(vectors[rows], weights[rows], clip_norm)
 
     def clipped_weights(self, clip_norm: float) -> Rows:
         """Multipliers of the vectors that clip gradients to this length."""
@@ -615,17 +630,39 @@ class RecordGradients:
         return self.vectors * (clipped / np.where(clipped, self.lengths, 1.0))[:, None]
 
 
+def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
+    """Sums over a slice of numbers, each in units of 2⁻²⁰ of the bound that follows it."""
+    pairs = zip(values_and_bounds[::2], values_and_bounds[1::2], strict=True)
+    whole = np.stack([whole_numbers(values, bound) for values, bound in pairs])
+    return lambda rows: np.sum(whole[:, rows], axis=1)
+
+
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
-    """Number of values in each bin, its upper edge included; (len(edges) + 1,) counts."""
-    # To sort values that are in the cache is quicker than a search for each.
-    reached = np.searchsorted(np.sort(values), edges, side="right")
-    return np.diff(np.concatenate([[0], reached, [len(values)]])).astype(np.float64)
+    """Number of values, none negative, by bins, upper edges included; (len(edges) + 1,) counts."""
+    counts = np.zeros(len(edges) + 1)
+    _count(values, edges, counts)
+    return counts
 
 
-def _gram(vectors: Rows, weights: Rows | None, rows: slice) -> FloatArray:
-    """Sum (p, p) of the outer products of weighted vectors over a slice."""
-    found = vectors[rows] if weights is None else vectors[rows] * weights[rows, None]
-    return np.asarray(found.T @ found, dtype=np.float64)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _count(values: Rows, edges: FloatArray, counts: FloatArray) -> None:
+    last = len(edges)
+    inverse = (last - 1) / np.log(edges[-1] / edges[0]) if last > 1 else 0.0
+    for value in values:
+        # A guess that is right on a geometric grid, and then comparisons.
+        place = np.log(value / edges[0]) * inverse if value > edges[0] else 0.0
+        k = int(place) if place < last else last
+        while k > 0 and value <= edges[k - 1]:
+            k -= 1
+        while k < last and not value <= edges[k]:
+            k += 1
+        counts[k] += 1
+
+
+def _gram(vectors: Rows, factors: Rows, bound: float, starts: Starts, rows: slice) -> FloatArray:
+    """Sum (p, p) of the outer products of weighted vectors over a slice, in 2⁻⁴⁰ bound²."""
+    found = truncated(vectors[rows], factors[rows], bound, starts)
+    return np.asarray(found.T @ found)
 
 
 def _trace_weights(white: WhiteRows, starts: Starts, cap: float) -> Rows:

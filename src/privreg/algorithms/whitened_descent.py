@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache, partial
-from math import inf, sqrt
+from math import isqrt, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,14 +28,14 @@ from privreg.checks import (
     require_number,
     require_rng,
 )
+from privreg.noise.exact import UNITS, integer_noise_std, rounded_normals
 from privreg.privacy.budget import (
     Budget,
-    gaussian_noise_std,
     gram_sensitivity,
     shared_sample_size,
     sum_sensitivity,
 )
-from privreg.privacy.release import SECRET_STREAM, Release
+from privreg.privacy.release import Release
 from privreg.theory.huber_descent import (
     inverse_root,
     noise_edge,
@@ -69,7 +70,7 @@ def require_budget(budget: Budget) -> Budget:
     return budget
 
 
-def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
+def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None) -> Release[float]:
     """A number of records under any of the relations, at least 1 so that sums can be divided by it.
 
     Guarantee
@@ -77,17 +78,18 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
     ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
     the number is the same for both, and under zero-out as well unless blanks are left out of it.
     """
-    std = float(gaussian_noise_std(sensitivity=1.0, rho=require_budget(budget).rho))
-    noise = std * float(require_rng("rng", rng).standard_normal())
-    return Release(max(1.0, count + noise), budget, (SECRET_STREAM,))
+    found = SplitBudget(budget, rng).number("number of records", 1.0, count * UNITS, 1.0, 1.0)
+    return Release(max(1.0, float(found.value)), budget, ())
 
 
 @dataclass
 class SplitBudget(Uncopied):
     """Gaussian mechanisms that share one budget, and a list of what was spent on what.
 
-    The methods take what the share is spent on, the share, a sum over records, the largest norm of
-    a record's part of it, and the number that the sum is divided by.
+    The methods take what the share is spent on, the share, a sum over records in whole numbers, the
+    largest norm of a record's part of it, and the number that the sum is divided by. That norm is
+    2²⁰ units of a vector or a number, 2⁴⁰ of a matrix. Without a generator noise is exact and comes
+    from the operating system's secure bits (`privreg.noise.exact`).
 
     Guarantee
     ---------
@@ -96,51 +98,67 @@ class SplitBudget(Uncopied):
     """
 
     budget: Budget
-    rng: np.random.Generator
+    rng: np.random.Generator | None
     spent: dict[str, float] = field(init=False, default_factory=dict)
-    # Sensitivity over the terms' bound: of a sum of vectors (2 or 1, by the relation), and of a sum
-    # of semi-definite matrices or counts (√2 or 1).
-    moves: float = field(init=False)
-    turns: float = field(init=False)
+    # Squared sensitivity over the terms' bound: of a sum of vectors (4 or 1, by the relation), and
+    # of a sum of semi-definite matrices or counts (2 or 1).
+    moves: int = field(init=False)
+    turns: int = field(init=False)
 
     def __post_init__(self) -> None:
         require_budget(self.budget)
-        require_rng("rng", self.rng)
-        self.moves = float(sum_sensitivity(1.0, neighbours=self.budget.neighbours))
-        self.turns = float(gram_sensitivity(1.0, neighbours=self.budget.neighbours))
+        if self.rng is not None:
+            require_rng("rng", self.rng)
+        relation = self.budget.neighbours
+        self.moves = round(float(sum_sensitivity(1.0, neighbours=relation)) ** 2)
+        self.turns = round(float(gram_sensitivity(1.0, neighbours=relation)) ** 2)
 
-    def noise_std(self, what: str, share: float, sensitivity: float) -> float:
-        """Noise Δ/√(2ρ) that a share of ρ buys, which is spent: `gaussian_noise_std`, but quick."""
-        if not (0 < share <= 1 and 0 <= sensitivity < inf):
-            raise ValueError(
-                f"share must be in (0, 1] and sensitivity finite, got {share:g} and {sensitivity:g}"
-            )
+    def noise_std(self, what: str, share: float, square: int) -> int:
+        """Least whole noise s with Δ² ≤ 2ρs² that a share of ρ buys, which is spent."""
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be in (0, 1], got {share:g}")
         self.spent[what] = self.spent.get(what, 0.0) + share
-        return float(sensitivity / (sqrt(2.0) * sqrt(share * self.budget.rho)))
+        rho = Fraction(share) * Fraction(self.budget.rho)
+        return integer_noise_std(square_sensitivity=square, rho=rho)
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:
         return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
 
-    def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
-        std = self.noise_std(what, share, self.turns)
-        return NoisyValue(counts + std * self.rng.standard_normal(counts.shape), std)
+    def histogram(self, what: str, share: float, counts: Any) -> NoisyValue:
+        return self._noisy(what, share, np.asarray(counts) * UNITS, self.turns * UNITS**2, 1.0)
 
     def semidefinite(
-        self, what: str, share: float, total: FloatArray, bound: float, n: float
+        self, what: str, share: float, total: Any, bound: float, n: float
     ) -> NoisyValue:
-        std = self.noise_std(what, share, self.turns * bound) / n
-        noise = symmetric_noise(len(total), noise_std=std, rng=self.rng)
-        return NoisyValue((total + total.T) / (2 * n) + noise, std)
+        # Entries off the diagonal count twice in the Frobenius norm.
+        std, size = self.noise_std(what, share, self.turns * UNITS**4), len(total)
+        if self.rng is None:
+            rest = isqrt((std * std + 1) // 2 - 1) + 1
+            noise = np.triu(rounded_normals((size, size), std=rest), 1)
+            noise = noise + noise.T + np.diag(rounded_normals(size, std=std))
+        else:
+            noise = np.rint(symmetric_noise(size, noise_std=float(std), rng=self.rng))
+        unit = bound / UNITS**2 / n
+        return NoisyValue(unit * (total + noise).astype(np.float64), unit * std)
 
-    def vector(
-        self, what: str, share: float, total: FloatArray, bound: float, n: float
-    ) -> NoisyValue:
-        std = self.noise_std(what, share, self.moves * bound) / n
-        return NoisyValue(total / n + std * self.rng.standard_normal(total.shape), std)
+    def vector(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
+        return self._noisy(what, share, total, self.moves * UNITS**2, bound / n)
 
-    def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
-        std = self.noise_std(what, share, bound) / n
-        return NoisyValue(np.asarray(total / n + std * self.rng.standard_normal()), std)
+    def number(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
+        return self._noisy(what, share, np.asarray(total), UNITS**2, bound / n)
+
+    def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
+        """Of a matrix that is not symmetric, a row of which may have been rounded by a unit."""
+        reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
+        return self._noisy(what, share, total, self.moves * reach**2, bound / UNITS / n)
+
+    def _noisy(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
+        std, unit = self.noise_std(what, share, square), size / UNITS
+        if self.rng is None:
+            noise = rounded_normals(total.shape, std=std)
+        else:
+            noise = np.rint(std * self.rng.standard_normal(total.shape))
+        return NoisyValue(unit * np.asarray(total + noise, dtype=np.float64), unit * std)
 
 
 # Least curvature along a direction, over the mean, that steps take it to have, and deviations of
@@ -253,11 +271,6 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
     return sqrt(min(max(affordable, 1.2 * dimension + 3), most))
 
 
-def scale_candidates(edges: FloatArray) -> FloatArray:
-    """All that `residual_scale` can find on a grid, increasing; edges as there."""
-    return np.asarray(edges[-1] * _normal_masses(tuple((edges / edges[-1]).tolist()))[0])
-
-
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:
     r"""Scale of the normal law whose bin probabilities are nearest to a noisy histogram.
 
@@ -317,11 +330,7 @@ EXCURSION = 1.25
 # Scale over the label bound where noise hides it, as if bounds held four deviations of the label,
 # and deviations of its noise by which a mean weight is told from 0 and from 1: conventions.
 UNSEEN_SCALE, DEVIATIONS = 0.25, 5.0
-ASSUMPTIONS = (
-    "feature_norm, label_bound and the settings are chosen without looking at the data",
-    "the guarantee assumes exact real arithmetic; computations are in floating point",
-    SECRET_STREAM,
-)
+ASSUMPTIONS = ("feature_norm, label_bound and the settings are chosen without looking at the data",)
 
 
 class StartSettings:
@@ -424,8 +433,6 @@ class Descent:
         self.iterates: list[FloatArray] = []
         self.matrices: list[FloatArray] = []
         self.noise_stds: list[float] = []
-        # Sums of gradients (clips, p) at an iterate, of every clip that a scale may ask for.
-        self._at: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def whiten(self) -> Whitening:
         """W from rounds of a private second moment, each in the last one's coordinates."""
@@ -465,7 +472,7 @@ class Descent:
         scale = initial = min(self._scale() or UNSEEN_SCALE * most, most)
         for _ in range(settings.warm_up_steps):
             clip_norm = self.clip_norm(scale)
-            total = self.gradient_sum(clip_norm)
+            total = self.at().gradient_sum(clip_norm=clip_norm)
             gradient = self.shares.vector("warm-up steps", share, total, clip_norm, self.n)
             self.step(1.0 / slope * np.eye(self.p), gradient)
             found = self._scale()
@@ -510,25 +517,10 @@ class Descent:
         """γ at a residual scale."""
         return float(self.settings.clip_width * scale * np.sqrt(self.p))
 
-    def gradient_sum(self, clip_norm: float) -> FloatArray:
-        """Clipped gradients at the last iterate, (p,), from the pass of its scale if that knows."""
-        if self._at is not None and self._at[0] is self.theta:
-            (place,) = np.nonzero(self._at[1] == clip_norm)
-            if place.size:
-                return np.asarray(self._at[2][place[0]])
-        return self.at().gradient_sum(clip_norm=clip_norm)
-
     def _scale(self) -> float | None:
         """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
-        if self.records.held:
-            counts = self.at().gradient_length_histogram(edges)
-        else:
-            # To read rows takes longer than to sum them for every clip that the next step may have.
-            scales = scale_candidates(edges)
-            clips = np.array([self.clip_norm(scale) for scale in scales])
-            counts, sums = self.at().histogram_and_sums(edges, clip_norms=clips)
-            self._at = self.theta, clips, sums
+        counts = self.at().gradient_length_histogram(edges)
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         noisy = self.shares.histogram("residual scales", share, counts)
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.n):

@@ -46,6 +46,7 @@ from privreg.estimators.columns import (
     is_text,
     value_type,
 )
+from privreg.noise.exact import whole_numbers
 from privreg.privacy.budget import Budget, Neighbours, gaussian_noise_std
 from privreg.privacy.release import SECRET_STREAM, Release
 
@@ -814,5 +815,5 @@ def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray
         place = (np.clip(labels[present] / root, -1, 1) + 1) / 2
         predicted = (np.clip(rows[present] @ parameters / root, -1, 1) + 1) / 2
         parts = (np.ones_like(place), place, place**2, (place - predicted) ** 2)
-        total += [np.sum(root**2 * part) for part in parts]
+        total += [np.sum(whole_numbers(root**2 * part, 1.0)) for part in parts]
     return total

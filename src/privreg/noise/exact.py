@@ -33,7 +33,7 @@ import secrets
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
-from math import ceil, isqrt, sqrt
+from math import ceil, isqrt, log2, sqrt
 from typing import Any, NamedTuple
 
 import numba as nb
@@ -45,7 +45,7 @@ from privreg.privacy import release
 from privreg.privacy.budget import Neighbours
 
 IntArray = NDArray[Any]
-RESOLUTION = 1 << 20
+RESOLUTION = UNITS = 1 << 20
 LARGEST_SUM = 1 << 62
 LARGEST_STD = 1 << 53
 WORD, HALF, ENDS = 64, np.uint64(1 << 63), np.iinfo(np.int64)
@@ -75,6 +75,95 @@ def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
     return Grid(norm / resolution, resolution, reach)
 
 
+def coarser(values: FloatArray, unit: float) -> FloatArray:
+    """Nearest multiples of a power of two, in the order of the values in memory."""
+    found = np.empty_like(values)
+    _coarsen(values.ravel("K"), 1 / unit, unit, found.ravel("K"))
+    return found
+
+
+def power_of_two(size: float) -> float:
+    """Least power of two that is at least so large."""
+    return 2.0 ** ceil(log2(size))
+
+
+def truncated(
+    rows: FloatArray, factors: FloatArray, bound: float, starts: IntArray | None = None
+) -> FloatArray:
+    r"""Rows times factors in units of 2⁻²⁰ of a bound, each entry cut off towards 0; (n, p).
+
+    Guarantee
+    ---------
+    The squares of a record's entries, whole numbers, add up to at most 2⁴⁰, whatever the rows and
+    factors are: a record with more, or with a number that is not finite, is put to 0. Rounding
+    towards 0 puts no record to 0 whose length is at most the bound. A record is a row, or the rows
+    from one of `starts` to the next; its entries depend on its rows and factors alone.
+    """
+    ends = np.arange(len(rows) + 1) if starts is None else np.append(starts, len(rows))
+    whole = np.empty(rows.shape)
+    _truncate(np.ascontiguousarray(rows), factors, UNITS / bound, ends, whole)
+    return whole
+
+
+def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
+    """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
+    total = np.zeros(rows.shape[1])
+    _add_truncated(np.ascontiguousarray(rows), factors, UNITS / bound, total)
+    return total
+
+
+def whole_numbers(values: FloatArray, bound: float) -> FloatArray:
+    """Numbers from 0 to a bound in units of 2⁻²⁰ of it, whole numbers from 0 to 2²⁰."""
+    return np.clip(np.rint(np.nan_to_num(values * (UNITS / bound))), 0, UNITS)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _truncate(
+    rows: FloatArray, factors: FloatArray, scale: float, ends: IntArray, whole: FloatArray
+) -> None:
+    for record in range(len(ends) - 1):
+        square = 0.0
+        for i in range(ends[record], ends[record + 1]):
+            factor = factors[i] * scale
+            for j in range(rows.shape[1]):
+                entry = np.trunc(rows[i, j] * factor)
+                whole[i, j] = entry
+                square += entry * entry
+        # Sums of squares up to 2⁵³ are exact, and larger ones stay larger. False of NaN.
+        if not square <= UNITS * UNITS:
+            whole[ends[record] : ends[record + 1]] = 0.0
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _add_truncated(rows: FloatArray, factors: FloatArray, scale: float, total: FloatArray) -> None:
+    p = rows.shape[1]
+    entries = np.empty(p)
+    for i in range(len(rows)):
+        factor, square = factors[i] * scale, 0.0
+        for j in range(p):
+            entries[j] = np.trunc(rows[i, j] * factor)
+            square += entries[j] * entries[j]
+        if square <= UNITS * UNITS:
+            for j in range(p):
+                total[j] += entries[j]
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _coarsen(values: FloatArray, inverse: float, unit: float, found: FloatArray) -> None:
+    for i in range(values.size):
+        found[i] = np.rint(values[i] * inverse) * unit
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def squared_lengths(rows: FloatArray, squares: FloatArray) -> None:
+    """Sums of squares of rows in the order of the columns, whatever rows are beside them."""
+    for i in range(len(rows)):
+        square = 0.0
+        for j in range(rows.shape[1]):
+            square += rows[i, j] * rows[i, j]
+        squares[i] = square
+
+
 def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTION) -> IntArray:
     """Nearest grid points of finite rows, those longer than the norm shortened to it, in units.
 
@@ -86,18 +175,12 @@ def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTI
     return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
 
 
-def integer_noise_std(*, square_sensitivity: int, rho: float) -> int:
-    r"""Least whole noise scale s with :math:`\Delta^2 / 2s^2 \le \rho`, decided exactly from Δ².
-
-    From 2⁵³ on no scale is exact: a ValueError.
-    """
-    budget = Fraction(require_number("rho", rho, above=0))
+def integer_noise_std(*, square_sensitivity: int, rho: float | Fraction) -> int:
+    r"""Least whole noise scale s with :math:`\Delta^2 / 2s^2 \le \rho`, decided exactly from Δ²."""
+    budget = rho if isinstance(rho, Fraction) else Fraction(require_number("rho", rho, above=0))
     ratio = Fraction(square_sensitivity) / (2 * budget)
     least = -(-ratio.numerator // ratio.denominator)
-    std = isqrt(least - 1) + 1
-    if std >= LARGEST_STD:
-        raise ValueError(f"rho must be larger at this resolution, got {rho}: s would be {std}")
-    return std
+    return isqrt(least - 1) + 1
 
 
 def add_integer_noise(sums: NDArray[np.int64], *, std: int) -> IntArray:
@@ -138,6 +221,10 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
     ------
     Karney (2016), Sampling exactly from the normal distribution, algorithm N.
     """
+    if std > LARGEST_STD:
+        endless = iter(_secure_word, None)
+        slow = [_draw_slowly(endless, std) for _ in range(int(np.prod(shape)))]
+        return np.array(slow, dtype=object).reshape(shape)
     drawn = np.empty(shape, dtype=np.int64)
     flat, words, done = drawn.reshape(-1), np.zeros(0, dtype=np.uint64), 0
     while done < flat.size:
@@ -272,7 +359,8 @@ def _one(words: NDArray[np.uint64], at: NDArray[np.int64], std: np.uint64) -> tu
         high, low = _product(std, x)
         if trial != TRUE or (low < HALF and low + std > HALF):
             return False, 0
-        return True, sign * (np.int64(std) * k + np.int64(high) + (1 if low >= HALF else 0))
+        size = np.int64(std) * k + np.int64(high) + (1 if low >= HALF else 0)
+        return True, sign * size  # type: ignore[return-value]
 
 
 @nb.njit(cache=True, nogil=True)
