@@ -41,7 +41,7 @@ def huber_descent(
     label_bound: float,
     budget: Budget,
     settings: HuberSettings,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     groups: ArrayLike | Persons | None = None,
     sample_size: float | None = None,
     intercept: bool = False,

@@ -210,7 +210,7 @@ def least_squares_descent(
     label_bound: float,
     budget: Budget,
     settings: LeastSquaresSettings,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     groups: ArrayLike | Persons | None = None,
     sample_size: float | None = None,
     intercept: bool = False,

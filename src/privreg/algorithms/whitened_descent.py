@@ -35,7 +35,7 @@ from privreg.privacy.budget import (
     shared_sample_size,
     sum_sensitivity,
 )
-from privreg.privacy.release import Release
+from privreg.privacy.release import TIMES, TRUSTED, Release
 from privreg.theory.huber_descent import (
     inverse_root,
     noise_edge,
@@ -124,8 +124,12 @@ class SplitBudget(Uncopied):
     def spending(self) -> tuple[tuple[str, Budget], ...]:
         return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
 
-    def histogram(self, what: str, share: float, counts: Any) -> NoisyValue:
-        return self._noisy(what, share, np.asarray(counts) * UNITS, self.turns * UNITS**2, 1.0)
+    def histogram(
+        self, what: str, share: float, counts: Any, square: int | None = None
+    ) -> NoisyValue:
+        """Counts of squared sensitivity `square`, by default that of a record in one of them."""
+        square = (self.turns if square is None else square) * UNITS**2
+        return self._noisy(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
     def semidefinite(
         self, what: str, share: float, total: Any, bound: float, n: float
@@ -330,7 +334,11 @@ EXCURSION = 1.25
 # Scale over the label bound where noise hides it, as if bounds held four deviations of the label,
 # and deviations of its noise by which a mean weight is told from 0 and from 1: conventions.
 UNSEEN_SCALE, DEVIATIONS = 0.25, 5.0
-ASSUMPTIONS = ("feature_norm, label_bound and the settings are chosen without looking at the data",)
+ASSUMPTIONS = (
+    "feature_norm, label_bound and the settings are chosen without looking at the data",
+    TIMES,
+    TRUSTED,
+)
 
 
 class StartSettings:

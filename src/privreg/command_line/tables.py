@@ -518,13 +518,13 @@ def score(options: argparse.Namespace) -> None:
 
     from privreg.estimators.columns import Frame, Numbers, declared, table_columns
     from privreg.estimators.tables import SHARES, TableSamples, private_score
-    from privreg.privacy.release import SECRET, SECRET_STREAM
+    from privreg.privacy.release import TIMES, TRUSTED
 
     record = Record(options)
     budget = budget_of(options).gaussian()
     label, bounds, weight, fitted = _read_fit(options.fit)
     spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
-    privacy = PrivacyStatement(budget, "row", spent, (SECRET_STREAM,))
+    privacy = PrivacyStatement(budget, "row", spent, (TIMES, TRUSTED))
 
     class Counted(TableSamples):
         """Reserves the budget between what is refused and noise, and between rows and noise."""
@@ -556,7 +556,7 @@ def score(options: argparse.Namespace) -> None:
                 Counted(table, columns, label, frame, weight=weighing),
                 estimates if len(listed) > len(names) else [*estimates, 0.0],
                 budget=budget,
-                rng=SECRET.generator(),
+                rng=None,
                 threads=options.threads,
             )
         privacy = replace(privacy, assumptions=found.assumptions)

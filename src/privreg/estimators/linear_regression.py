@@ -413,10 +413,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         seeded, unit = isinstance(source, Seeded), "row" if persons is None else "person"
         if self.odometer is not None:
             spending = (("fit", budget),)
-            self.odometer.add(
-                PrivacyStatement(budget, unit, spending, source.assumptions, seeded, gaussian)
-            )
-        rng, count = source.generator(), float(records)
+            self.odometer.add(PrivacyStatement(budget, unit, spending, (), seeded, gaussian))
+        rng, count = None if source.is_secret else source.generator(), float(records)
         spent: dict[str, Release[Any]] = {}
         self.quality_ = None
         with _counted(budget, seeded=seeded):
@@ -438,7 +436,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 intercept=frame.intercept,
                 threads=threads,
             )
-            noise = Ongoing(rng, source)
+            noise = source if rng is None else Ongoing(rng, source)
             release = self.settings_.run(samples, left, declared=known, noise=noise)
         fit: Any = release.value
         own = (WEIGHTS,) if getattr(samples, "weighted", False) else ()
@@ -447,7 +445,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             with_secret_noise=budget,
             unit=unit,
             spending=(*((what, each.budget) for what, each in spent.items()), *fit.spending),
-            assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts, *source.assumptions))),
+            assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts))),
             seeded=seeded,
             gaussian_dp=self.settings_.gaussian_dp,
         )

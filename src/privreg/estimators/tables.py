@@ -47,8 +47,8 @@ from privreg.estimators.columns import (
     value_type,
 )
 from privreg.noise.exact import whole_numbers
-from privreg.privacy.budget import Budget, Neighbours, gaussian_noise_std
-from privreg.privacy.release import SECRET_STREAM, Release
+from privreg.privacy.budget import Budget, Neighbours
+from privreg.privacy.release import TIMES, TRUSTED, Release
 
 # Bytes that are read at once, and those of the longest line.
 BLOCK = 4 * 2**20
@@ -691,7 +691,7 @@ def private_quality(
     *,
     sample_size: float,
     budget: Budget,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
 ) -> Release[TableQuality]:
     r"""Shares of incomplete and clipped records, each column's, by the Gaussian mechanism.
 
@@ -710,9 +710,9 @@ def private_quality(
     so that two records, or one and none, differ by at most Δ = √m under every relation.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
-    sensitivity = float(np.sqrt(np.sum(1 + np.array(list(columns.values())) * twice)))
-    std = float(gaussian_noise_std(sensitivity=sensitivity, rho=budget.rho))
-    shares = (counts + std * rng.standard_normal(counts.shape)) / sample_size
+    square = int(np.sum(1 + np.array(list(columns.values())) * twice))
+    noisy = SplitBudget(budget, rng).histogram("shares", 1.0, counts, square)
+    shares, std = noisy.value / sample_size, noisy.noise_std
     *incomplete, clipped = (dict(zip(columns, each, strict=True)) for each in shares.T.tolist())
     kept = {name: share for name, share in clipped.items() if columns[name]}
     found = TableQuality(incomplete[0] if incomplete else {}, kept, std / sample_size)
@@ -740,7 +740,7 @@ def private_score(
     coefficients: ArrayLike,
     *,
     budget: Budget,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     threads: int = 2,
 ) -> Release[TableScore]:
     r"""Mean squared error and R² of a linear prediction, by four Gaussian mechanisms.
@@ -782,7 +782,7 @@ def private_score(
     sums = [float(each.value) for each in noisy]
     score = score_of(sums, [each.noise_std for each in noisy], width=width)
     weights = (WEIGHTS,) if samples.weighted else ()
-    return Release(score, budget, (CLIPPED, *weights, ABSENT, SECRET_STREAM))
+    return Release(score, budget, (CLIPPED, *weights, ABSENT, TIMES, TRUSTED))
 
 
 def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> TableScore:

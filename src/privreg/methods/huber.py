@@ -346,6 +346,7 @@ class WhitenedDescent(Method):
     takes_weights: ClassVar[bool] = True
     has_intervals: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = True
     _descent: ClassVar[Callable[..., Release[Any]]]
     _intervals: ClassVar[Callable[..., CoefficientIntervals]]
     _law: ClassVar[Callable[..., LastIterateLaw]]
@@ -389,10 +390,10 @@ class WhitenedDescent(Method):
 
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
-    ) -> Callable[[np.random.Generator], Any]:
+    ) -> Callable[[Any], Any]:
         bounds = declared.require_bounds(self.name)
 
-        def fit(rng: np.random.Generator) -> Any:
+        def fit(rng: np.random.Generator | None) -> Any:
             return self._descent(
                 samples,
                 feature_norm=bounds.feature_norm,

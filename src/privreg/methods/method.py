@@ -187,6 +187,9 @@ class Method(ABC):
         Whether a run of budget ρ is known to be √(2ρ)-Gaussian-DP as well.
     supposes : str
         Assumption about errors that makes its coefficients those of least squares, if any.
+    is_exact : bool
+        Whether it releases exact sums with exact noise, which need no generator, where noise is
+        secret; its guarantee then holds for the arithmetic of the machine.
     assumptions : tuple of str
         Assumptions of its guarantee, besides the source of the noise.
     """
@@ -197,6 +200,7 @@ class Method(ABC):
     takes_weights: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
     gaussian_dp: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = False
     supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"
     assumptions: ClassVar[tuple[str, ...]] = release.BESIDES_THE_STREAM
 
@@ -228,6 +232,8 @@ class Method(ABC):
             raise ValueError("budget must be finite for a release, got an infinite one")
         source = require_source("noise", noise)
         fit = self._prepare(samples, budget, declared)
+        if self.is_exact and source.is_secret:
+            return Release(fit(None), budget, self.assumptions)
         return Release(fit(source.generator()), budget, (*self.assumptions, *source.assumptions))
 
     def simulate(
@@ -397,8 +403,11 @@ class Method(ABC):
     @abstractmethod
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
-    ) -> Callable[[np.random.Generator], Fitted]:
-        """A run but for its noise: a function of a generator that returns a `Fit` or the like."""
+    ) -> Callable[[Any], Fitted]:
+        """A run but for its noise: a function of a generator that returns a `Fit` or the like.
+
+        Of an exact method it may be None, for exact noise.
+        """
 
     @classmethod
     @abstractmethod

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf, isinf, prod
 from types import NoneType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from privreg.checks import Computed, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
+TRUSTED = "the memory of the process and the workers that it asks are trusted"
 PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
 REAL_NUMBERS = "sums and noise are exact real numbers, not rounded to floating point"
 SECRET_STREAM = "the generator's stream stays secret, and nothing else is drawn from it"
@@ -46,6 +47,8 @@ class Secret:
     `privreg.noise.exact` draws from a cryptographic one instead.
     """
 
+    is_secret: ClassVar[bool] = True
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         return ("the observer cannot predict the generator SFC64 from its output",)
@@ -66,6 +69,7 @@ class Seeded:
     """
 
     seed: int
+    is_secret: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", require_count("seed", self.seed, least=0, most=inf))
@@ -90,6 +94,10 @@ class Ongoing:
 
     rng: np.random.Generator
     source: Secret | Seeded
+
+    @property
+    def is_secret(self) -> bool:
+        return self.source.is_secret
 
     @property
     def assumptions(self) -> tuple[str, ...]:
