@@ -469,7 +469,7 @@ class Point(NamedTuple):
             # Whole numbers d and M d, exact in 64 bits since no sum of theirs is beyond 2⁶⁰.
             along = np.sum(rows * _by_row(directions, white, starts), axis=1).astype(np.int64)
             taken = np.add.reduceat(rows.astype(np.int64) * along[:, None], starts, axis=0)
-            return rows.T @ rows - directions.T @ np.asarray(taken // UNITS, dtype=np.float64)
+            return rows.T @ rows - directions.T @ (taken // UNITS**2).astype(np.float64)
 
         return self._total(part, self.whitening.shape)
 
