@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,44 +29,50 @@ class Transcript:
 
     given: Sequence[Any] = ()
     exact: list[Any] = field(default_factory=list)
-    noise: list[float] = field(default_factory=list)
+    noise: list[Any] = field(default_factory=list)
     noisy: list[Any] = field(default_factory=list)
 
-    def take(self, exact: Any, noise: float, noisy: Any) -> Any:
+    def take(self, exact: Any, noise: float | Exact, noisy: Any) -> Any:
         place = len(self.exact)
         self.exact.append(np.array(exact, dtype=object))
-        self.noise.append(float(noise))
+        self.noise.append(noise)
         self.noisy.append(self.given[place] if place < len(self.given) else noisy)
         return self.noisy[-1]
 
 
 class Watched(SplitBudget):
-    """A split budget whose releases are written down."""
+    """A split budget whose sums, whole numbers, are written down with what they may move by."""
 
     def __init__(self, budget: Budget, rng: np.random.Generator, transcript: Transcript) -> None:
         super().__init__(budget, rng)
-        self.transcript = transcript
+        self.transcript, self.square = transcript, 0
 
-    def _per_share(self, found: NoisyValue, share: float) -> float:
-        """The noise that the same change would have at a budget of RHO for it alone."""
-        return found.noise_std * float(np.sqrt(share * self.budget.rho / RHO))
-
-    def histogram(self, what: str, share: float, counts: Any) -> NoisyValue:
-        found = super().histogram(what, share, counts)
-        return self.transcript.take(counts, self._per_share(found, share), found)
+    def noise_std(self, what: str, share: float, square: int) -> int:
+        self.square = square
+        return super().noise_std(what, share, square)
 
     def semidefinite(self, what: str, share: float, total: Any, bound: float, n: float) -> Any:
+        np.testing.assert_array_equal(total, total.T)
         found = super().semidefinite(what, share, total, bound, n)
-        exact = (total + total.T) / (2 * n)
-        return self.transcript.take(exact, self._per_share(found, share), found)
+        return self.transcript.take(total, Exact(self.square), found)
 
-    def vector(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        found = super().vector(what, share, total, bound, n)
-        return self.transcript.take(total / n, self._per_share(found, share), found)
+    def _noisy(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
+        found = super()._noisy(what, share, total, square, size)
+        return self.transcript.take(total, Exact(square), found)
 
-    def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
-        found = super().number(what, share, total, bound, n)
-        return self.transcript.take(total / n, self._per_share(found, share), found)
+
+class Exact(NamedTuple):
+    """A declared squared sensitivity, a whole number, of a sum of whole numbers."""
+
+    square: int
+
+    def moved(self, one: Any, other: Any) -> float:
+        """How far two sums are apart, over what is declared: above 1 where the integers say so."""
+        apart = [int(a) - int(b) for a, b in zip(one.flat, other.flat, strict=True)]
+        assert all(each == int(each) for each in [*one.flat, *other.flat]), "no whole number"
+        square = sum(each**2 for each in apart)
+        ratio = float(np.sqrt(square / self.square))
+        return min(ratio, 1.0) if square <= self.square else max(ratio, float(np.nextafter(1, 2)))
 
 
 def compared(
@@ -84,7 +90,9 @@ def compared(
     for one, other in zip(numbers(released), numbers(same), strict=True):
         np.testing.assert_array_equal(one, other, err_msg="more than the noisy values is released")
     return [
-        float(np.sqrt(float(np.sum((one - other) ** 2)) / (2 * rho / parts)) / noise)
+        noise.moved(one, other)
+        if isinstance(noise, Exact)
+        else float(np.sqrt(float(np.sum((one - other) ** 2)) / (2 * rho / parts)) / noise)
         for one, other, noise in zip(first.exact, second.exact, first.noise, strict=True)
     ]
 

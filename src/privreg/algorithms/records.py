@@ -19,7 +19,6 @@ from privreg.algorithms.samples import (
     WeightedChunk,
     WeightedSamples,
     as_samples,
-    row_norms,
 )
 from privreg.checks import (
     Immutable,
@@ -31,7 +30,7 @@ from privreg.checks import (
 )
 from privreg.noise.exact import (
     UNITS,
-    coarser,
+    exact_factor,
     power_of_two,
     squared_lengths,
     truncated,
@@ -194,12 +193,9 @@ class Records(Rebuilt):
         they name. Parts are whole numbers, of at most 2⁴⁰ for each record, and the sum is exact.
         """
         if whitening is not None:
-            whitening = coarser(whitening, _product_unit(np.abs(whitening).sum(axis=0).max()))
+            whitening = exact_factor(whitening)
         if parameters is not None:
-            # Residuals are multiples of a unit below which no label is.
-            least = power_of_two(self.label_bound) / power_of_two(self.feature_norm)
-            unit = _product_unit(max(np.abs(parameters).sum(), least))
-            parameters = coarser(parameters, unit)
+            parameters = exact_factor(parameters)
         task = partial(self._sum, part, shape, whitening, parameters)
         # Samples of others are read in one thread: their rows are checked as they come.
         each_part = getattr(self.samples, "each_part", None)
@@ -239,7 +235,7 @@ class Records(Rebuilt):
             if parameters is not None and held is not None:
                 labels = self._left[1][block]
             elif parameters is not None:
-                labels = self._residuals(features, labels, parameters)
+                labels = labels - features @ parameters
             if first // WHOLE_ROWS < block.stop // WHOLE_ROWS:
                 result, some = result + some, np.zeros_like(some)
             first, found = block.stop, part(*told, features, labels, starts)
@@ -252,15 +248,6 @@ class Records(Rebuilt):
             object.__setattr__(self, "_white", (whitening.copy(), kept))
         return np.asarray(result + some)
 
-    def _residuals(
-        self, features: FloatArray, labels: FloatArray, parameters: FloatArray
-    ) -> FloatArray:
-        """y - xᵀθ, exactly where the sizes of |x_j θ_j| add up to at most 2³² label bounds."""
-        size = np.abs(parameters).sum() * power_of_two(self.feature_norm)
-        if size > 2.0**30 * self.label_bound:
-            labels = coarser(labels, power_of_two(size) * 2.0**-51)
-        return labels - features @ parameters
-
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
         """All rows Wᵀx, or None of too many; where `_white` is None the memory for them."""
         last = self._white
@@ -271,38 +258,21 @@ class Records(Rebuilt):
         if features.nbytes > KEPT_BYTES or _is_identity(whitening):
             return None
         rows = np.empty(features.shape) if last is None else last[1].rows
-        found = WhiteRows(rows, *np.empty((2, len(rows))))
-        if self._starts is not None:
-            # Products with blocks of any number of rows may round otherwise.
-            object.__setattr__(self, "_white", (whitening, white_rows(features, whitening, found)))
-        return found
+        return WhiteRows(rows, *np.empty((2, len(rows))))
 
     def _keep_residuals(self, parameters: FloatArray, most: int) -> None:
         """Residuals of all rows, in chunks of so many, for this pass and the next."""
         if not np.array_equal(self._left[0], parameters):
             chunks = (each for each, _ in self.chunks(most))
-            found = [self._residuals(each.features, each.labels, parameters) for each in chunks]
+            found = [each.labels - each.features @ parameters for each in chunks]
             left = np.concatenate([np.zeros(0), *found])
             object.__setattr__(self, "_left", (parameters.copy(), left))
 
     def _bounded(self, chunk: Chunk | WeightedChunk) -> Chunk | WeightedChunk:
-        long = chunk.norms > self.feature_norm
-        features, labels = chunk.features, chunk.labels
-        if np.any(long):
-            with np.errstate(over="ignore", under="ignore"):
-                # In two steps, since the norm of a finite row can be infinite.
-                largest = np.max(np.abs(features[long]), axis=1)
-                relative = features[long] / largest[:, None]
-                length = row_norms(relative)
-                shortened = relative * (self.feature_norm / length)[:, None]
-                lowered = labels[long] / largest * (self.feature_norm / length)
-            features, labels = features.copy(), labels.copy()
-            features[long], labels[long] = shortened, lowered
-        features = coarser(features, _unit(self.feature_norm))
-        labels = np.clip(labels, -self.label_bound, self.label_bound)
-        norms = np.minimum(chunk.norms, self.feature_norm)
-        labels = coarser(labels, _unit(self.label_bound))
-        return chunk._replace(features=features, labels=labels, norms=norms)
+        features, labels = np.empty(chunk.features.shape), np.empty(chunk.labels.shape)
+        bounds = self.feature_norm, self.label_bound
+        _bound_rows(chunk.features, chunk.labels, *bounds, *map(_unit, bounds), features, labels)
+        return chunk._replace(features=features, labels=labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,9 +304,38 @@ def _unit(bound: float) -> float:
     return power_of_two(bound) / UNITS
 
 
-def _product_unit(size: float) -> float:
-    """Unit of a matrix whose columns have absolute sums of this size: rows times them are exact."""
-    return power_of_two(float(size) or 1.0) * 2.0**-31
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _bound_rows(
+    rows: Rows,
+    labels: Rows,
+    norm: float,
+    bound: float,
+    unit: float,
+    label_unit: float,
+    features: Rows,
+    targets: Rows,
+) -> None:
+    """Write rows and labels within their bounds as whole multiples of units, powers of two."""
+    p, inverse, of_labels = rows.shape[1], 1 / unit, 1 / label_unit
+    for i in range(len(rows)):
+        square, largest, label = 0.0, 0.0, labels[i]
+        for j in range(p):
+            square += rows[i, j] * rows[i, j]
+        if square <= norm * norm:
+            for j in range(p):
+                features[i, j] = np.rint(rows[i, j] * inverse) * unit
+        else:
+            # In two steps, since the norm of a finite row can be infinite.
+            for j in range(p):
+                largest = max(largest, abs(rows[i, j]))
+            square = 0.0
+            for j in range(p):
+                square += (rows[i, j] / largest) ** 2
+            factor = norm / np.sqrt(square)
+            for j in range(p):
+                features[i, j] = np.rint(rows[i, j] / largest * factor * inverse) * unit
+            label = label / largest * factor
+        targets[i] = np.rint(min(max(label, -bound), bound) * of_labels) * label_unit
 
 
 def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:

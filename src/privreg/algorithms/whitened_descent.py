@@ -58,8 +58,8 @@ class NoisyValue:
     noise_std: float
 
 
-# A share of a budget may be smaller than any budget.
-LEAST_RHO = 1e-20
+# A share of a budget may be smaller than any budget; shares, rounded, may add up to more than 1.
+LEAST_RHO, SLACK = 1e-20, 1 - Fraction(1, 1 << 40)
 
 
 def require_budget(budget: Budget) -> Budget:
@@ -118,7 +118,7 @@ class SplitBudget(Uncopied):
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
         self.spent[what] = self.spent.get(what, 0.0) + share
-        rho = Fraction(share) * Fraction(self.budget.rho)
+        rho = Fraction(share) * Fraction(self.budget.rho) * SLACK
         return integer_noise_std(square_sensitivity=square, rho=rho)
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:

@@ -46,7 +46,7 @@ from privreg.estimators.columns import (
     is_text,
     value_type,
 )
-from privreg.noise.exact import whole_numbers
+from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import TIMES, TRUSTED, Release
 
@@ -772,8 +772,8 @@ def private_score(
         most=MOST,
     )
     shares = SplitBudget(budget, rng)
-    found = samples.each_part(partial(record_sums, parameters), threads=threads)
-    total = np.sum([np.zeros(len(SHARES)), *found], axis=0)
+    found = samples.each_part(partial(record_sums, exact_factor(parameters)), threads=threads)
+    total = sum(found, start=np.zeros(len(SHARES), dtype=np.int64))
     noisy = [
         shares.number(what, share, part, 1.0, 1.0)
         for (what, share), part in zip(SHARES.items(), total, strict=True)
@@ -807,13 +807,14 @@ def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray
     The first feature is the root of a record's weight over the bound, 1 without weights and 0 for
     an incomplete record; it multiplies the other features and the label, in [-1, 1] up to rounding.
     """
-    total = np.zeros(len(SHARES))
+    total = np.zeros(len(SHARES), dtype=np.int64)
     for rows, labels, *_ in chunks:
         present = rows[:, 0] > 0
-        root = rows[present, 0].astype(np.float64)
+        root = rows[present, 0]
         # Clipped again: where bounds are narrow beside their size the frame's rounding leaves them.
         place = (np.clip(labels[present] / root, -1, 1) + 1) / 2
-        predicted = (np.clip(rows[present] @ parameters / root, -1, 1) + 1) / 2
+        fitted = np.rint(rows[present] / root[:, None] * UNITS) / UNITS @ parameters
+        predicted = (np.clip(fitted, -1, 1) + 1) / 2
         parts = (np.ones_like(place), place, place**2, (place - predicted) ** 2)
-        total += [np.sum(whole_numbers(root**2 * part, 1.0)) for part in parts]
+        total += [int(np.sum(whole_numbers(root**2 * part, 1.0))) for part in parts]
     return total

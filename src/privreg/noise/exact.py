@@ -75,16 +75,19 @@ def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
     return Grid(norm / resolution, resolution, reach)
 
 
-def coarser(values: FloatArray, unit: float) -> FloatArray:
-    """Nearest multiples of a power of two, in the order of the values in memory."""
-    found = np.empty_like(values)
-    _coarsen(values.ravel("K"), 1 / unit, unit, found.ravel("K"))
-    return found
-
-
 def power_of_two(size: float) -> float:
     """Least power of two that is at least so large."""
     return 2.0 ** ceil(log2(size))
+
+
+def exact_factor(released: FloatArray) -> FloatArray:
+    """Released numbers, rounded so that rows times them are exact in any order of summation.
+
+    Rows are multiples of a power of two of which an entry has at most 2²⁰; of a number's column the
+    rounded absolute values add up to at most 2³² units.
+    """
+    unit = power_of_two(float(np.abs(released).sum(axis=0).max()) or 1.0) * 2.0**-31
+    return np.asarray(np.rint(released / unit) * unit)
 
 
 def truncated(
@@ -146,12 +149,6 @@ def _add_truncated(rows: FloatArray, factors: FloatArray, scale: float, total: F
         if square <= UNITS * UNITS:
             for j in range(p):
                 total[j] += entries[j]
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _coarsen(values: FloatArray, inverse: float, unit: float, found: FloatArray) -> None:
-    for i in range(values.size):
-        found[i] = np.rint(values[i] * inverse) * unit
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
