@@ -21,27 +21,43 @@ from privreg.algorithms.whitened_descent import (
     white_cap,
     whiten,
 )
+from privreg.noise.exact import UNITS
 from privreg.privacy.budget import Budget, Neighbours
 
 CLIP, CAP = 0.7, 1.9
+
+
+def coarse(values):
+    """Multiples of 2⁻¹², which no grid of these tests changes."""
+    return np.rint(4096 * values) / 4096
 
 
 @pytest.fixture
 def table(rng):
     features = np.column_stack([np.ones(300), rng.standard_normal((300, 3))])
     labels = features @ [0.3, 1.0, -1.0, 0.5] + rng.standard_normal(300)
-    return ArraySamples(features, labels)
+    return ArraySamples(coarse(features), coarse(labels))
 
 
 @pytest.fixture
 def whitening(rng):
-    return np.eye(4) + 0.2 * rng.standard_normal((4, 4))
+    return coarse(np.eye(4) + 0.2 * rng.standard_normal((4, 4)))
 
 
 def records_of(samples, groups=None, common_width=False):
     return Records(
-        samples, feature_norm=1e3, label_bound=1e3, groups=groups, common_width=common_width
+        samples, feature_norm=16.0, label_bound=16.0, groups=groups, common_width=common_width
     )
+
+
+def real(total, bound):
+    """A sum of vectors, or of matrices, in the units of its records' bound."""
+    return np.asarray(total, dtype=float) * (bound / UNITS) ** np.ndim(total)
+
+
+def within(bound, records=300):
+    """Less than a unit for each record in an entry of a vector; in one of a matrix two factors."""
+    return {"rtol": 1e-11, "atol": 2.1 * records * bound / UNITS}
 
 
 def fit(samples, budget, settings=None, rng=None, **more):
@@ -76,7 +92,7 @@ def gradients(samples, theta, whitening):
 
 
 def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
-    theta, groups = rng.standard_normal(4) / 2, rng.integers(0, 120, 300)
+    theta, groups = coarse(rng.standard_normal(4) / 2), rng.integers(0, 120, 300)
     whole = gradients(table, theta, whitening)
     by_person = np.array([whole[groups == k].sum(axis=0) for k in np.unique(groups)])
     for found, records in ((whole, records_of(table)), (by_person, records_of(table, groups))):
@@ -84,12 +100,14 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
         clipped = found * np.minimum(1, CLIP / lengths)[:, None]
         arguments = (records, theta, whitening)
         assert_allclose(
-            Point(*arguments).gradient_sum(clip_norm=CLIP), clipped.sum(axis=0), rtol=1e-12
+            real(Point(*arguments).gradient_sum(clip_norm=CLIP), CLIP),
+            clipped.sum(axis=0),
+            **within(CLIP / 2),
         )
         assert_allclose(
-            Point(*arguments).second_moment_sum(clip_norm=CLIP),
+            real(Point(*arguments).second_moment_sum(clip_norm=CLIP), CLIP),
             clipped.T @ clipped,
-            atol=1e-11,
+            **within(CLIP**2),
         )
         counts = Point(*arguments).gradient_length_histogram(np.array([0.1, 1.0]))
         assert_array_equal(counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0])
@@ -99,20 +117,24 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
     assert_array_equal(counts, np.histogram(lengths, [0, 1.5, 2.5, np.inf])[0])
     shorter = white * np.minimum(1, CAP / lengths)[:, None]
     gram = record_sums.gram_sum(records, whitening, cap=CAP)
-    assert_allclose(gram, shorter.T @ shorter, atol=1e-11)
+    assert_allclose(real(gram, CAP), shorter.T @ shorter, **within(CAP**2))
 
 
 def test_one_width_for_all_rows_shortens_long_ones(table, whitening, rng):
-    theta = rng.standard_normal(4) / 2
+    theta = coarse(rng.standard_normal(4) / 2)
     white, residuals = table.features @ whitening, table.labels - table.features @ theta
     shorter = white * np.minimum(1, 2 / np.linalg.norm(white, axis=1))[:, None]
     expected = shorter * np.clip(residuals, -CLIP / 2, CLIP / 2)[:, None]
     arguments = (records_of(table, common_width=True), theta, whitening)
     assert_allclose(
-        Point(*arguments).gradient_sum(clip_norm=CLIP), expected.sum(axis=0), rtol=1e-12
+        real(Point(*arguments).gradient_sum(clip_norm=CLIP), CLIP),
+        expected.sum(axis=0),
+        **within(CLIP / 2),
     )
     assert_allclose(
-        Point(*arguments).second_moment_sum(clip_norm=CLIP), expected.T @ expected, atol=1e-11
+        real(Point(*arguments).second_moment_sum(clip_norm=CLIP), CLIP),
+        expected.T @ expected,
+        **within(CLIP**2),
     )
     counts = Point(*arguments).gradient_length_histogram(np.array([0.1, 1.0]))
     assert_array_equal(counts, np.histogram(np.abs(residuals), [0, 0.1, 1.0, np.inf])[0])
@@ -135,22 +157,36 @@ def test_skewed_errors_leave_slopes_alone_at_one_width(rng, common_width):
 def test_curvature_is_the_derivative_of_the_clipped_gradient(table, whitening, rng, kind):
     """Central differences; no record crosses its clip within the step, but for measure zero."""
     groups = rng.integers(0, 120, 300) if kind == "persons" else None
-    records = records_of(table, groups, common_width=kind == "one width")
-    theta, step = rng.standard_normal(4) / 2, 1e-6
-    found = Point(records, theta, whitening).curvature_sum(clip_norm=CLIP, cap=1e6)
+    theta, step = coarse(rng.standard_normal(4) / 2), 1e-6
+    names = np.arange(300) if groups is None else groups
+
+    def gradient_sum(theta):
+        whole = gradients(table, theta, whitening)
+        if kind == "one width":
+            lengths = np.linalg.norm(table.features @ whitening, axis=1)
+            whole *= np.minimum(1, 2 / lengths)[:, None]
+            widths = np.abs(table.labels - table.features @ theta) * 2
+        else:
+            whole = np.array([whole[names == k].sum(axis=0) for k in np.unique(names)])
+            widths = np.linalg.norm(whole, axis=1)
+        return np.sum(whole * np.minimum(1, CLIP / widths)[:, None], axis=0)
+
+    point = Point(records_of(table, groups, common_width=kind == "one width"), theta, whitening)
+    total = real(point.gradient_sum(clip_norm=CLIP), CLIP)
+    assert_allclose(total, gradient_sum(theta), **within(CLIP / 2))
+    # Of a matrix as large as any of these, whose units are coarse.
+    found = real(point.curvature_sum(clip_norm=CLIP, cap=64.0), 64.0)
     columns = [
-        (
-            Point(records, theta - shift, whitening).gradient_sum(clip_norm=CLIP)
-            - Point(records, theta + shift, whitening).gradient_sum(clip_norm=CLIP)
-        )
-        / (2 * step)
+        (gradient_sum(theta - shift) - gradient_sum(theta + shift)) / (2 * step)
         for shift in step * whitening.T
     ]
-    assert_allclose(found, np.array(columns).T, atol=1e-4)
-    traces = Point(records, theta, whitening).traces(clip_norm=CLIP, cap=CAP)
-    capped = Point(records, theta, whitening).curvature_sum(clip_norm=CLIP, cap=CAP)
-    square = Point(records, theta, whitening).second_moment_sum(clip_norm=CLIP)
-    assert traces == pytest.approx((np.trace(capped), np.trace(square)), rel=1e-10)
+    assert_allclose(found, np.array(columns).T, atol=2.1 * 64 * np.sqrt(300 * 300 * 10) / UNITS)
+    curvature, square = point.traces(clip_norm=CLIP, cap=CAP)
+    capped = real(point.curvature_sum(clip_norm=CLIP, cap=CAP), CAP)
+    second = real(point.second_moment_sum(clip_norm=CLIP), CLIP)
+    near = {"rel": 1e-10, "abs": 4 * 2.1 * 300 / UNITS}
+    assert curvature / UNITS == pytest.approx(np.trace(capped) / CAP**2, **near)
+    assert square / UNITS == pytest.approx(np.trace(second) / CLIP**2, **near)
 
 
 ROWS = [0.0, 5e-324, 1e-160, 1.0, -3.0, 1e8, 1e300, -1e308]
@@ -171,26 +207,25 @@ def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows, common
         )
         assert records.count == 1
         arguments = (records, rng.standard_normal(4), whitening)
-        slack = 1 + 1e-12
         gradient = Point(*arguments).gradient_sum(clip_norm=CLIP)
-        assert np.linalg.norm(gradient) <= CLIP * slack
+        assert sum(gradient**2) <= UNITS**2
         square = Point(*arguments).second_moment_sum(clip_norm=CLIP)
-        assert np.linalg.norm(square) <= CLIP**2 * slack
+        assert np.sum(square**2) <= UNITS**4
         gram = record_sums.gram_sum(records, whitening, cap=CAP)
-        assert np.linalg.norm(gram) <= CAP**2 * slack
-        assert np.linalg.eigvalsh(gram)[0] >= -1e-12
+        assert np.sum(gram**2) <= UNITS**4
+        assert np.linalg.eigvalsh(gram.astype(float))[0] >= -1e-12 * UNITS**2
         curvature = Point(*arguments).curvature_sum(clip_norm=CLIP, cap=CAP)
-        assert np.linalg.norm(curvature) <= CAP**2 * slack
+        # A person's is rounded once more, by a unit in each entry of a row of four.
+        assert np.sum(curvature**2) <= (UNITS**2 + (3 * UNITS if rows > 1 else 0)) ** 2
         traces = Point(*arguments).traces(clip_norm=CLIP, cap=CAP)
-        assert -1e-12 <= traces[0] <= CAP**2 * slack
-        assert 0 <= traces[1] <= CLIP**2 * slack
-        assert np.linalg.norm(record_sums.row_sum(records)) <= 5.0 * slack
+        assert 0 <= min(traces) <= max(traces) <= UNITS
+        assert sum(record_sums.row_sum(records) ** 2) <= UNITS**2
         for counts in (
             record_sums.length_histogram(records, whitening, np.array([1.0, 2.0])),
             Point(*arguments).gradient_length_histogram(np.array([1.0, 2.0])),
         ):
             assert sorted(counts) in ([0, 0, 0], [0, 0, 1])
-            assert np.sum(counts) == 1 or not np.any(np.abs(features) >= 1e-150)
+            assert np.sum(counts) == 1 or not np.any(np.abs(features) >= 4 / UNITS)
 
 
 def test_with_a_large_budget_the_fit_is_the_huber_minimiser(rng):
@@ -245,7 +280,8 @@ def public_fit(samples, rho, settings=SETTINGS, **more):
 
 
 def gaussian(sensitivity, rho, n=N):
-    return sensitivity / np.sqrt(2 * rho) / n
+    """Noise up to a unit, of which the bound has 2²⁰ and the sensitivity no fewer."""
+    return pytest.approx(sensitivity / np.sqrt(2 * rho) / n, rel=1e-9 + np.sqrt(2 * rho) / UNITS)
 
 
 def test_shares_are_spent_on_what_they_are_for(shifted):
@@ -275,26 +311,26 @@ def test_each_release_has_the_noise_of_its_share(shifted, groups, sample_size):
     assert found.symmetric == (groups is None)
     share = SETTINGS.gram_shares[-1]
     cap = white_cap(P, sample_size=n, rho=share * rho)
-    assert found.gram.noise_std == pytest.approx(gaussian(2**0.5 * cap**2, share * rho, n))
+    assert found.gram.noise_std == gaussian(2**0.5 * cap**2, share * rho, n)
     cap = white_cap(P, sample_size=n, rho=0.05 * rho)
-    factor = np.sqrt(2) if groups is None else 2.0
+    # A person's matrix has been rounded by a unit of a vector in each of its entries.
+    factor = np.sqrt(2) if groups is None else 2.0 * (1 + 3 / UNITS)
     expected = gaussian(factor * cap**2, 0.05 * rho, n)
-    assert found.curvature.noise_std == pytest.approx(expected)
+    assert found.curvature.noise_std == expected
     expected = gaussian(np.sqrt(2) * gamma**2, 0.05 * rho, n)
-    assert found.second_moment.noise_std == pytest.approx(expected)
-    assert found.mean_square.noise_std == pytest.approx(gaussian(gamma**2 / P, 0.01 * rho, n))
-    assert_allclose(
-        found.gradient_noise_stds[4:], gaussian(2 * gamma, SETTINGS.final_share / 3 * rho, n)
-    )
+    assert found.second_moment.noise_std == expected
+    assert found.mean_square.noise_std == gaussian(gamma**2 / P, 0.01 * rho, n)
+    last = gaussian(2 * gamma, SETTINGS.final_share / 3 * rho, n)
+    assert all(each == last for each in found.gradient_noise_stds[4:])
     first = 2 * 1.3 * found.initial_scale * np.sqrt(P)
-    assert found.gradient_noise_stds[0] == pytest.approx(gaussian(first, 0.025 * rho, n))
+    assert found.gradient_noise_stds[0] == gaussian(first, 0.025 * rho, n)
 
 
 @pytest.mark.parametrize(("rho", "bound"), [(2.0, 1.5), (18.0, 3.6), (800.0, 20.0)])
 def test_mean_curvature_is_bounded_by_what_its_noise_affords(shifted, rho, bound):
     """A bound R²/p in [1.5, 20] of which the noise is 0.02: 0.02 · 300 · √(2 · 0.01 · 18) = 3.6."""
     found = public_fit(shifted, rho)
-    assert found.mean_curvature.noise_std == pytest.approx(gaussian(bound, 0.01 * rho))
+    assert found.mean_curvature.noise_std == gaussian(bound, 0.01 * rho)
 
 
 def test_the_moments_are_those_at_the_iterates(shifted):
@@ -309,12 +345,21 @@ def test_the_moments_are_those_at_the_iterates(shifted):
         exact = getattr(Point(records, theta, found.whitening), name)(
             clip_norm=found.clip_norm, **bound
         )
-        assert_allclose(released.value, exact / N, atol=6 * released.noise_std)
+        bound = bound.get("cap", found.clip_norm)
+        # Among 300 records an entry is rounded by up to two units each.
+        rounded = 2.1 * bound**2 / UNITS
+        assert_allclose(
+            released.value, real(exact, bound) / N, atol=6 * released.noise_std + rounded
+        )
     exact = Point(records, found.parameters, found.whitening).traces(
         clip_norm=found.clip_norm, cap=80.0**0.5
     )
-    for released, trace in zip((found.mean_curvature, found.mean_square), exact, strict=True):
-        assert float(released.value) == pytest.approx(trace / N / P, abs=6 * released.noise_std)
+    for released, trace, bound in (
+        (found.mean_curvature, exact[0], 80.0),
+        (found.mean_square, exact[1], found.clip_norm**2),
+    ):
+        expected = trace * bound / UNITS / N / P
+        assert float(released.value) == pytest.approx(expected, abs=6 * released.noise_std)
 
 
 @pytest.mark.parametrize("moment_share", [0.0, 0.1])
@@ -331,7 +376,7 @@ def test_steps_are_those_of_newton(shifted, moment_share):
     for k in (4, 5, 6):
         before, after = found.iterates[k - 1], found.iterates[k]
         gradient = Point(records, before, found.whitening).gradient_sum(clip_norm=found.clip_norm)
-        step = found.whitening @ found.step_matrices[k] @ gradient / N
+        step = found.whitening @ found.step_matrices[k] @ real(gradient, found.clip_norm) / N
         assert_allclose(after - before, step, atol=1e-6)
     assert_array_equal(found.parameters, found.iterates[6])
 
@@ -375,8 +420,8 @@ def test_a_scale_that_grows_by_a_quarter_takes_its_step_back(shifted, monkeypatc
     found = steps_with_scales(monkeypatch, shifted, [2.0, 2.49, 2.49 * 1.26, None, 1.0])
     assert [not np.any(matrix) for matrix in found.step_matrices] == [0, 1, 1, 0, 0, 0, 0]
     assert (found.initial_scale, found.residual_scale) == (2.0, 1.0)
-    unit = gaussian(2 * 1.3 * np.sqrt(P), 0.025 * 1e4)
-    assert_allclose(found.gradient_noise_stds[:4] / unit, [2.0, 2.49, 2.49, 2.49])
+    for noise, scale in zip(found.gradient_noise_stds, [2.0, 2.49, 2.49, 2.49], strict=False):
+        assert noise == gaussian(2 * 1.3 * np.sqrt(P) * scale, 0.025 * 1e4)
     assert np.array_equal(found.iterates[0], found.iterates[1])
     assert np.array_equal(found.iterates[0], found.iterates[2])
     assert not np.array_equal(found.iterates[2], found.iterates[3])

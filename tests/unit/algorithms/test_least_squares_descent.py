@@ -23,6 +23,7 @@ from privreg.algorithms.least_squares_descent import (
 from privreg.algorithms.records import Point, Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import NoisyValue, raised, shrunk_curvature
+from privreg.noise.exact import UNITS
 from privreg.privacy.budget import Budget
 from privreg.theory.huber_descent import bias_aware_quantile
 
@@ -100,10 +101,16 @@ def test_a_larger_budget_shortens_fewer_rows_and_ends_at_least_squares(rng):
 @pytest.mark.parametrize("clip_norm", [0.05, 0.6, 1e3])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
-    features, labels = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    """An entry of a vector is rounded by less than a unit a record, one of a matrix by two."""
+
+    def coarse(shape):
+        # Multiples of 2⁻¹², which the grids leave alone.
+        return np.rint(4096 * rng.standard_normal(shape)) / 4096
+
+    features, labels = coarse((60, 3)), coarse(60)
     groups = rng.integers(0, 12, 60) if grouped else np.arange(60)
-    theta, cap, short = rng.standard_normal(3), 1.9, 1.1
-    whitening = np.eye(3) + 0.2 * rng.standard_normal((3, 3))
+    theta, cap, short = coarse(3), 1.9, 1.1
+    whitening = np.eye(3) + coarse((3, 3)) / 4
     gradient, second, curvatures = np.zeros(3), np.zeros((3, 3)), np.zeros((2, 3, 3))
     traces, lengths = np.zeros(2), []
     for person in np.unique(groups):
@@ -121,16 +128,26 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
             for place, most in enumerate((short, cap)):
                 curvatures[place] += min(1, most**2 / whole) * rows.T @ rows
             traces[0] += min(short**2, whole)
-    records = Records(ArraySamples(features, labels), 1e3, 1e3, groups if grouped else None)
+    records = Records(ArraySamples(features, labels), 8.0, 8.0, groups if grouped else None)
     at = Point(records, theta, whitening, cap)
-    close = {"rtol": 1e-10, "atol": 1e-12}
-    assert_allclose(at.gradient_sum(clip_norm=clip_norm), gradient, **close)
+
+    def close(total, expected, bound):
+        found = np.asarray(total, dtype=float)
+        unit = bound / UNITS ** max(1, found.ndim)
+        units = np.abs(found - expected / unit)
+        # Rows of a person are rounded one by one.
+        assert np.max(units) <= 60 * (2 * UNITS + 1 if found.ndim == 2 else 1.1)
+
+    total = at.gradient_sum(clip_norm=clip_norm)
+    close(total, gradient, clip_norm)
     first = at.first_sums(clip_norm=clip_norm, short_cap=short)
-    assert_allclose(first[:2], curvatures, **close)
-    assert_allclose(first[2], gradient, **close)
+    assert_array_equal(first[2], total)
+    for total, expected, bound in zip(first[:2], curvatures, (short, cap), strict=True):
+        close(total, expected, bound**2)
     last = at.last_sums(clip_norm=clip_norm, short_cap=short)
-    assert_allclose(last[0], second, **close)
-    assert_allclose(last[1:], traces, **close)
+    close(last[0], second, clip_norm**2)
+    for total, expected, bound in zip(last[1:], traces, (short, clip_norm), strict=True):
+        close(total, expected, bound**2)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
     counts = at.gradient_length_histogram(edges)
     assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))

@@ -1,10 +1,14 @@
 """Sums that share a budget, the noise that a share buys, and what is made of noisy matrices."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
+from privreg.algorithms import whitened_descent
 from privreg.algorithms.whitened_descent import (
+    SLACK,
     NoisyValue,
     SplitBudget,
     newton_matrix,
@@ -12,17 +16,26 @@ from privreg.algorithms.whitened_descent import (
     shrunk_curvature,
     whiten,
 )
+from privreg.noise.exact import UNITS, integer_noise_std
 from privreg.privacy.budget import Budget
 
 N, BOUND, SHARE, RHO = 20.0, 3.0, 0.25, 0.5
-SENSITIVITIES = {
+# A record's part of a sum, in whole numbers, how often its square may be moved by, and a unit.
+RELEASES = {
     # Under replacement and under one record more or less; a count moves by 1 in two bins or one.
-    "histogram": (np.sqrt(2), 1.0),
+    "histogram": (UNITS, (2, 1), 1 / UNITS),
     # Two squares of vectors differ by √2 bounds at most, being semidefinite; vectors by two.
-    "semidefinite": (np.sqrt(2) * BOUND / N, BOUND / N),
-    "vector": (2 * BOUND / N, BOUND / N),
+    "semidefinite": (UNITS**2, (2, 1), BOUND / UNITS**2 / N),
+    "vector": (UNITS, (4, 1), BOUND / UNITS / N),
     # Between 0 and the bound.
-    "number": (BOUND / N, BOUND / N),
+    "number": (UNITS, (1, 1), BOUND / UNITS / N),
+    # With a rounding of a unit in each entry of three rows.
+    "matrix": (UNITS**2 + 2 * UNITS, (4, 1), BOUND / UNITS**2 / N),
+}
+TOTALS = {
+    "semidefinite": np.array([[4, -7, 1], [-7, 9, 0], [1, 0, 1 << 45]], dtype=object),
+    "matrix": np.array([[4, -7, 1], [2, 9, 0], [1, 0, 1 << 45]], dtype=object),
+    "number": np.array(7, dtype=object),
 }
 
 
@@ -30,24 +43,55 @@ def generator() -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(1))
 
 
-@pytest.mark.parametrize("name", list(SENSITIVITIES))
+def released(name: str, shares: SplitBudget) -> tuple[NoisyValue, np.ndarray, float, int]:
+    """What is released of a sum, the sum in units, a unit, and the squared sensitivity."""
+    total = TOTALS.get(name, np.array([0, 5, -3, 1 << 40], dtype=object))
+    reach, moves, unit = RELEASES[name]
+    more = () if name == "histogram" else (BOUND, N)
+    found = getattr(shares, name)("it", SHARE, total, *more)
+    square = moves[shares.budget.neighbours.value != "replace-one"] * reach**2
+    whole = np.asarray(total * (UNITS if name == "histogram" else 1), dtype=object)
+    return found, whole, unit, square
+
+
+@pytest.mark.parametrize("name", list(RELEASES))
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_a_share_buys_noise_of_its_sensitivity(name: str, neighbours: str) -> None:
-    shares = SplitBudget(Budget.zcdp(RHO, neighbours=neighbours), generator())
-    exact = {"semidefinite": np.arange(9.0).reshape(3, 3), "number": np.array(7.0)}.get(
-        name, np.arange(4.0)
-    )
-    more, mean = (BOUND, N), (exact + exact.T) / (2 * N)
-    if name == "histogram":
-        more, mean = (), exact
-    found = getattr(shares, name)("it", SHARE, exact, *more)
-    sensitivity = SENSITIVITIES[name][neighbours != "replace-one"]
-    assert found.noise_std == pytest.approx(sensitivity / np.sqrt(2 * SHARE * RHO), rel=1e-12)
-    normals = generator().standard_normal(exact.shape)
+    """The least whole noise that the share pays for, less a billionth for the rounding of shares."""
+    budget = Budget.zcdp(RHO, neighbours=neighbours)
+    found, total, unit, square = released(name, SplitBudget(budget, generator()))
+    std = round(found.noise_std / unit)
+    assert found.noise_std == unit * std
+    rho = Fraction(SHARE) * Fraction(RHO)
+    assert square <= 2 * rho * std**2
+    assert square > 2 * rho * (1 - Fraction(1, 10**9)) * (std - 1) ** 2
+    normals = generator().standard_normal(total.shape)
     if name == "semidefinite":
         # Isotropic in the Frobenius norm.
         normals = (normals + normals.T) / 2
-    assert_allclose((found.value - mean) / found.noise_std, normals, atol=1e-12)
+    whole = np.asarray(total + np.rint(std * normals), dtype=float)
+    assert_array_equal(found.value, unit * whole)
+
+
+@pytest.mark.parametrize("name", list(RELEASES))
+def test_secret_noise_is_exact_and_no_less(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every number has noise of the share's, or off a symmetric diagonal at least 1/√2 of it."""
+    drawn: list[int] = []
+
+    def drawer(shape: tuple[int, ...], *, std: int) -> np.ndarray:
+        drawn.extend([std] * int(np.prod(shape)))
+        return np.full(shape, std)
+
+    monkeypatch.setattr(whitened_descent, "rounded_normals", drawer)
+    found, total, unit, _ = released(name, SplitBudget(Budget.zcdp(RHO), None))
+    std = round(found.noise_std / unit)
+    expected = np.full(total.shape, std)
+    if name == "semidefinite":
+        least = min(drawn)
+        assert 2 * (least - 1) ** 2 < std**2 <= 2 * least**2
+        expected = np.where(np.eye(3) > 0, std, least)
+    assert len(drawn) >= total.size
+    assert_array_equal(found.value, unit * np.asarray(total + expected, dtype=float))
 
 
 def test_shares_add_up_under_their_names() -> None:
@@ -69,8 +113,10 @@ def test_shares_add_up_under_their_names() -> None:
 def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
     for rho in (0.5, 0.02):
         found = private_count(500, budget=Budget.zcdp(rho), rng=generator())
-        noise = generator().standard_normal() / np.sqrt(2 * rho)
-        assert found.value == pytest.approx(500 + noise, rel=1e-12)
+        std = integer_noise_std(square_sensitivity=UNITS**2, rho=Fraction(rho) * SLACK)
+        assert std == pytest.approx(UNITS / np.sqrt(2 * rho), abs=1)
+        noise = np.rint(std * generator().standard_normal())
+        assert found.value == (500 * UNITS + noise) / UNITS
         assert found.budget == Budget.zcdp(rho)
     rng = generator()
     counts = [private_count(1, budget=Budget.zcdp(1e-3), rng=rng).value for _ in range(40)]
@@ -81,15 +127,16 @@ def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
 def test_ranges_are_those_that_are_said() -> None:
     for rho in (1e-12, 1e12):
         found = SplitBudget(Budget.zcdp(rho), generator()).number("it", 1.0, 0.5, 0.5, 0.5)
-        assert found.noise_std == pytest.approx(1 / np.sqrt(2 * rho))
+        # Up to a whole number of units.
+        assert found.noise_std == pytest.approx(1 / np.sqrt(2 * rho), abs=1 / UNITS)
     for rho in (1e13, np.inf):
         with pytest.raises(ValueError, match="budget must be finite"):
             SplitBudget(Budget(rho), generator())
     shares = SplitBudget(Budget.zcdp(RHO), generator())
     assert shares.number("it", 1e-12, 0.0, 0.0, 1.0).noise_std == 0
-    for share, bound in ((0.0, 1), (1.5, 1), (np.nan, 1), (SHARE, -1e-9), (SHARE, np.inf)):
+    for share in (0.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="share must be in"):
-            shares.number("it", share, 0.0, bound, 1.0)
+            shares.number("it", share, 0.0, 1.0, 1.0)
 
 
 TURN = np.linalg.qr(np.random.default_rng(1).standard_normal((2, 2)))[0]
