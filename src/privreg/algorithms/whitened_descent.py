@@ -35,7 +35,7 @@ from privreg.privacy.budget import (
     shared_sample_size,
     sum_sensitivity,
 )
-from privreg.privacy.release import TIMES, TRUSTED, Release
+from privreg.privacy.release import SECRET_STREAM, TIMES, TRUSTED, Release
 from privreg.theory.huber_descent import (
     inverse_root,
     noise_edge,
@@ -78,8 +78,9 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
     ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
     the number is the same for both, and under zero-out as well unless blanks are left out of it.
     """
-    found = SplitBudget(budget, rng).number("number of records", 1.0, count * UNITS, 1.0, 1.0)
-    return Release(max(1.0, float(found.value)), budget, ())
+    shares = SplitBudget(budget, rng)
+    found = shares.number("number of records", 1.0, count * UNITS, 1.0, 1.0)
+    return Release(max(1.0, float(found.value)), budget, shares.assumptions)
 
 
 @dataclass
@@ -112,6 +113,11 @@ class SplitBudget(Uncopied):
         relation = self.budget.neighbours
         self.moves = round(float(sum_sensitivity(1.0, neighbours=relation)) ** 2)
         self.turns = round(float(gram_sensitivity(1.0, neighbours=relation)) ** 2)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumptions about the machine and the noise."""
+        return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
         """Least whole noise s with Δ² ≤ 2ρs² that a share of ρ buys, which is spent."""

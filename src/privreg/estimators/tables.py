@@ -48,7 +48,7 @@ from privreg.estimators.columns import (
 )
 from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.privacy.release import TIMES, TRUSTED, Release
+from privreg.privacy.release import Release
 
 # Bytes that are read at once, and those of the longest line.
 BLOCK = 4 * 2**20
@@ -782,7 +782,7 @@ def private_score(
     sums = [float(each.value) for each in noisy]
     score = score_of(sums, [each.noise_std for each in noisy], width=width)
     weights = (WEIGHTS,) if samples.weighted else ()
-    return Release(score, budget, (CLIPPED, *weights, ABSENT, TIMES, TRUSTED))
+    return Release(score, budget, (CLIPPED, *weights, ABSENT, *shares.assumptions))
 
 
 def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> TableScore:

@@ -225,7 +225,8 @@ def test_rows_of_others_are_answered_as_those_of_arrays():
                 yield Chunk(reused, self.labels[first : first + 8], np.zeros(8))
 
     rows = [chunk.features for chunk, _ in Records(Buffered(), 9.0, 9.0).chunks()]
-    assert_array_equal(np.concatenate(rows), own.features)
+    held = [chunk.features for chunk, _ in Records(own, 9.0, 9.0).chunks()]
+    assert_array_equal(np.concatenate(rows), np.concatenate(held))
 
 
 SCREENED = {"step_size": 0.1, "gradient_noise_std": 0.01, "steps": 3}

@@ -25,6 +25,7 @@ from privreg.estimators.tables import (
     record_sums,
     score_of,
 )
+from privreg.noise.exact import UNITS
 from privreg.privacy.budget import Neighbours
 
 BOUNDS = {"size": (0, 250), "place": {"categories": ["town", "coast"]}}
@@ -102,16 +103,15 @@ def test_a_record_adds_to_no_sum_more_than_its_weight(rng):
         label = rng.choice([[-1.0], [1.0], label])
         parameters = rng.standard_normal(3) * 10.0 ** rng.integers(-3, 12)
         sums = record_sums(parameters, [Chunk(row, label, label)])
-        assert np.all((sums >= 0) & (sums <= 1))
+        assert np.all((sums >= 0) & (sums <= UNITS))
         largest = np.maximum(largest, sums)
         assert not np.any(record_sums(parameters, [Chunk(0 * row, 0 * label, label)]))
-        for kind in (np.float32, np.float64):
-            root = kind(np.sqrt(rng.choice([1e-30, 1e-9, 1.0, rng.uniform()])))
-            mine = [(root * np.clip(each, -1, 1)).astype(kind) for each in (row, *[label] * 3)]
-            sums = record_sums(parameters, [WeightedChunk(*mine)])
-            assert np.all((sums >= 0) & (sums <= float(root) ** 2))
+        root = np.sqrt(rng.choice([1e-30, 1e-9, 1.0, rng.uniform()]))
+        mine = [root * np.clip(each, -1, 1) for each in (row, *[label] * 3)]
+        sums = record_sums(parameters, [WeightedChunk(*mine)])
+        assert np.all((sums >= 0) & (sums <= np.rint(UNITS * root**2)))
     # The bounds are met.
-    np.testing.assert_array_equal(largest, 1)
+    np.testing.assert_array_equal(largest, UNITS)
 
 
 @pytest.mark.parametrize("relation", Neighbours)
@@ -132,7 +132,9 @@ def test_the_loss_is_that_of_the_budget_for_the_worst_neighbours_and_no_more(
     stds = score.value.records_noise * np.sqrt(shares[0] / shares)
     top = Chunk(np.array([[1.0, 0.0, 0.0]]), np.array([1.0]), np.ones(1))
     apart = record_sums(np.array([-5.0, 0.0, 0.0]), [top])
-    assert np.sum((apart / stds) ** 2) / 2 == pytest.approx(budget.rho)
+    assert apart.tolist() == [UNITS] * 4
+    # Noise is rounded up to whole units, each sum's by itself.
+    assert np.sum((1 / stds) ** 2) / 2 == pytest.approx(budget.rho, rel=4 / UNITS)
     for _ in range(100):
         parameters = 3 * rng.standard_normal(3)
         rows = np.column_stack([rng.integers(0, 2, 2), rng.uniform(-1, 1, (2, 2))])
@@ -140,7 +142,7 @@ def test_the_loss_is_that_of_the_budget_for_the_worst_neighbours_and_no_more(
             record_sums(parameters, [Chunk(row[None] * row[0], rng.uniform(-1, 1, 1), np.ones(1))])
             for row in rows
         )
-        assert np.sum(((first - second) / stds) ** 2) / 2 <= budget.rho * (1 + 1e-12)
+        assert np.all(np.abs(first - second) <= UNITS)
 
 
 def test_stated_noise_is_the_noise(samples, rng):

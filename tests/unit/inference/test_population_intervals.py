@@ -19,6 +19,7 @@ from privreg.inference.population_intervals import (
     population_intervals,
     shrunk_moments,
 )
+from privreg.noise.exact import UNITS
 from privreg.privacy.budget import Budget
 from privreg.theory.huber_descent import privacy_covariance, sandwich
 
@@ -249,7 +250,8 @@ def minimiser(samples, fit):
     """Zero of the clipped gradient of a fit, by whitened descent without noise."""
     records, theta = Records(samples, 6.0, 10.0, common_width=True), fit.parameters
     for _ in range(150):
-        gradient = Point(records, theta, fit.whitening).gradient_sum(clip_norm=fit.clip_norm)
+        total = Point(records, theta, fit.whitening).gradient_sum(clip_norm=fit.clip_norm)
+        gradient = fit.clip_norm / UNITS * total.astype(float)
         theta = theta + fit.whitening @ gradient / samples.sample_size
     assert np.linalg.norm(gradient) < 1e-4 * fit.clip_norm * samples.sample_size
     return theta
