@@ -1,6 +1,8 @@
 """Records: bounded rows, rows of persons together, whitened rows kept between passes, counts."""
 
+from fractions import Fraction
 from itertools import pairwise
+from operator import mul
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from privreg.algorithms.records import (
     require_groups,
     white_rows,
 )
-from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
+from privreg.algorithms.samples import ArraySamples, Chunk, WeightedSamples, row_norms
 from privreg.noise.exact import UNITS, exact_factor
 
 ROWS = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1e300, 1e300]])
@@ -86,7 +88,7 @@ def test_rows_and_labels_are_whole_multiples_of_units(rng, bound):
         assert_array_equal(found, np.rint(given / unit) * unit)
     alone = [
         Records(ArraySamples(*each), bound, bound)
-        for each in zip(features[:, None], labels[:, None])
+        for each in zip(features[:, None], labels[:, None], strict=True)
     ]
     for k in (0, 7):
         assert_array_equal(next(alone[k].chunks())[0].features, rows[[k]])
@@ -195,13 +197,16 @@ def sums(held, whitening, theta):
     ]
 
 
-@pytest.mark.parametrize("kept_bytes", [0, 1 << 27])
+@pytest.mark.parametrize(("kept_bytes", "block"), [(0, 1024), (1 << 27, 1024), (1 << 27, 77)])
 @pytest.mark.parametrize("common_width", [False, True])
 def test_sums_over_kept_rows_are_those_of_a_stream(
-    samples, rng, monkeypatch, kept_bytes, common_width
+    samples, rng, monkeypatch, kept_bytes, block, common_width
 ):
     """To the last digit, whatever blocks rows come in."""
     monkeypatch.setattr(records, "KEPT_BYTES", kept_bytes)
+    if block == 77:
+        for name in ("ROWS_PER_CHUNK", "EXACT_ROWS", "WHOLE_ROWS"):
+            monkeypatch.setattr(records, name, block)
     held = Records(samples, 9.0, 9.0, common_width=common_width)
     stream = Records(
         Streamed(samples.features, samples.labels, 700), 9.0, 9.0, common_width=common_width
@@ -213,6 +218,88 @@ def test_sums_over_kept_rows_are_those_of_a_stream(
             sums(held, whitening, theta), sums(stream, whitening, theta), strict=True
         ):
             assert_array_equal(found, expected)
+
+
+# Squares of what a record adds to each of `sums`, at most.
+REACHES = [1, *[UNITS**4] * 2, 1, UNITS**2, UNITS**4, 2 * UNITS**2, UNITS**4, 1, UNITS**2]
+REACHES += [*[UNITS**4] * 2, UNITS**2, UNITS**4, UNITS**2, UNITS**2]
+
+
+def edges_of(rng, rows, p, bound):
+    """Rows at the bound or beside it, along an axis, at ties of the grid, huge, tiny, and zeros."""
+    unit = 2.0 ** np.ceil(np.log2(bound)) / UNITS
+    axis = bound * np.eye(p)[rng.integers(0, p, rows)]
+    equal = bound / np.sqrt(p) * rng.choice([-1.0, 1.0], (rows, p))
+    near = [bound, np.nextafter(bound, 9), unit / 2, 1.5 * unit, -2.5 * unit, 5e-324, -1.7e308, 0.0]
+    drawn = rng.standard_normal((rows, p))
+    sphere = bound * drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    kinds = [axis, -axis, equal, rng.choice(near, (rows, p)), drawn, sphere, 0 * drawn]
+    return kinds[rng.integers(len(kinds))]
+
+
+@pytest.mark.parametrize("kind", ["rows", "one width", "persons", "weights"])
+def test_a_record_adds_what_it_adds_alone_and_no_more_than_is_said(rng, kind):
+    """To the last unit; so two records are no further apart than the noise is for."""
+    persons, largest = kind == "persons", np.zeros(len(REACHES))
+
+    def added(table, whitening, theta):
+        features, labels, roots, groups = table
+        roots = roots if kind == "weights" else np.ones(len(roots))
+        given = features * roots[:, None], labels * roots
+        table = WeightedSamples(*given, roots) if kind == "weights" else ArraySamples(*given)
+        options = {"common_width": kind != "rows", "groups": groups if persons else None}
+        return [
+            np.asarray(each).ravel()
+            for each in sums(Records(table, 3.0, 2.0, **options), whitening, theta)
+        ]
+
+    for _ in range(25):
+        p = int(rng.choice([1, 2, 9]))
+
+        def drawn(rows, who, p=p):
+            labels = rng.choice([0.0, 0.0, 2.0, -2.0, 1e300, rng.uniform(-2, 2)], rows)
+            roots = np.sqrt(rng.choice([0.0, 1e-30, 0.3, 1.0], rows))
+            return edges_of(rng, rows, p, 3.0), labels, roots, np.full(rows, who)
+
+        whitening = (np.eye(p) + 0.3 * rng.standard_normal((p, p))) * rng.choice([0.5, 1.0, 9.0])
+        at = whitening, rng.choice([0.0, 0.0, 0.7, 1e4]) * rng.choice([-1.0, 1.0], p)
+        own, other, rest = (drawn(int(rng.integers(1, 4)) if persons else 1, k) for k in (0, 0, 1))
+        whole = added([np.concatenate(pair) for pair in zip(own, rest, strict=True)], *at)
+        alone, others, left = added(own, *at), added(other, *at), added(rest, *at)
+        for k, reach in enumerate(REACHES):
+            assert_array_equal(whole[k], alone[k] + left[k])
+            # A person's curvature is rounded by a unit of a vector in each entry of a row.
+            more = 2 * (int(np.sqrt(p)) + 1) * UNITS**3 * 1.01 if persons and k == 5 else 0
+            largest[k] = max(largest[k], np.sum(alone[k] ** 2) / reach)
+            assert np.sum(alone[k] ** 2) <= reach + more
+            apart = np.sum((alone[k] - others[k]) ** 2)
+            vector = len(alone[k]) == p and reach == UNITS**2
+            assert apart <= (4 if vector else 2) * (reach + more)
+    # Reached by some record; no row is long enough for the second cap of a Gram matrix.
+    assert np.min(np.delete(largest, 2)) > (0.05 if kind == "weights" else 0.45)
+
+
+def test_white_rows_and_residuals_are_exact(rng):
+    """As rational numbers, up to one rounding of the residual, and of any size."""
+    features, labels = rng.standard_normal((40, 16)), rng.standard_normal(40)
+    whitening, theta = 1e9 * rng.standard_normal((16, 16)), 1e-5 * rng.standard_normal(16)
+    held = Records(ArraySamples(features, labels), 9.0, 9.0)
+    (((rows, targets, _), _),) = held.chunks()
+    matrix, slopes = exact_factor(whitening), exact_factor(theta)
+    assert_allclose(matrix, whitening, rtol=0, atol=1e-8 * 1e9)
+    assert_allclose(slopes, theta, rtol=0, atol=1e-8 * 1e-5)
+
+    def part(white, features, residuals, starts):
+        for row, target, found, left in zip(rows, targets, white.rows, residuals, strict=True):
+            listed = [Fraction(each) for each in row]
+            for number, column in zip(found, matrix.T, strict=True):
+                assert number == sum(map(mul, listed, map(Fraction, column)))
+            fitted = sum(map(mul, listed, map(Fraction, slopes)))
+            assert left == target - float(fitted)
+            assert float(fitted) == fitted
+        return np.zeros(1)
+
+    held.total(part, (1,), whitening, theta)
 
 
 def test_a_map_that_is_changed_in_place_is_another_one(samples, rng):

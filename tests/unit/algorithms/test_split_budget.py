@@ -57,7 +57,7 @@ def released(name: str, shares: SplitBudget) -> tuple[NoisyValue, np.ndarray, fl
 @pytest.mark.parametrize("name", list(RELEASES))
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_a_share_buys_noise_of_its_sensitivity(name: str, neighbours: str) -> None:
-    """The least whole noise that the share pays for, less a billionth for the rounding of shares."""
+    """The least whole noise that the share pays for, but for a billionth."""
     budget = Budget.zcdp(RHO, neighbours=neighbours)
     found, total, unit, square = released(name, SplitBudget(budget, generator()))
     std = round(found.noise_std / unit)

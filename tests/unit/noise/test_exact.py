@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import stats
 
 from privreg.noise import exact
@@ -38,6 +39,50 @@ def test_rows_within_the_norm_move_by_half_a_unit_and_longer_ones_keep_their_dir
     assert 0.4 * unit < np.max(np.abs(rounded - expected)) <= 0.5 * unit * (1 + 1e-6)
     huge = exact.round_to_grid([[1e308, -1e308]], norm=1.0)
     assert huge[0, 0] == -huge[0, 1] == round((1 << 20) / np.sqrt(2))
+
+
+@pytest.mark.parametrize("starts", [None, [0, 1, 4, 9]])
+def test_no_record_is_longer_than_its_bound_whatever_multiplies_it(rng, starts):
+    """Factors that shorten too little put the record to 0, and so does what is not finite."""
+    rows = np.concatenate([HOSTILE, 2 * np.eye(3), rng.standard_cauchy((200, 3))])
+    ends = None if starts is None else np.array(starts)
+    for power in (-300, -6, 0, 6, 300):
+        for factors in (10.0**power * rng.uniform(0, 2, len(rows)), np.full(len(rows), np.inf)):
+            whole = exact.truncated(rows, factors, 2.0, ends)
+            squares = np.sum(whole**2, axis=1)
+            if ends is not None:
+                squares = np.add.reduceat(squares, ends)
+            assert np.all(squares <= exact.UNITS**2)
+            assert_array_equal(whole, np.trunc(whole))
+            if starts is None:
+                assert_array_equal(exact.truncated_sum(rows, factors, 2.0), np.sum(whole, axis=0))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 9, 16, 60])
+def test_rounding_puts_no_record_within_its_bound_to_zero(rng, p):
+    """Along an axis, with equal entries, and anywhere on the sphere; entries never grow."""
+    drawn = rng.standard_normal((300, p))
+    rows = np.concatenate([np.eye(p), np.ones((1, p)), drawn])
+    lengths = np.linalg.norm(rows, axis=1)
+    whole = exact.truncated(rows, 7.0 / lengths, 7.0)
+    assert np.all(np.sum(whole**2, axis=1) > (exact.UNITS - 2 * p) ** 2)
+    entries = exact.UNITS * np.abs(rows) / lengths[:, None]
+    assert np.all((np.abs(whole) > entries - 1.001) & (np.abs(whole) <= entries * (1 + 1e-15)))
+    # A ten-thousandth more is too long.
+    assert np.all(exact.truncated(rows, 7.0007 / lengths, 7.0) == 0)
+
+
+def test_numbers_stay_between_zero_and_their_bound():
+    given = np.array([-1.0, 0.0, 0.5, 3.0, 3.1, np.inf, np.nan, 5e-324])
+    expected = exact.UNITS * np.array([0, 0, 1 / 6, 1, 1, 1, 0, 0])
+    assert_array_equal(exact.whole_numbers(given, 3.0), np.rint(expected))
+
+
+def test_noise_of_any_size_is_drawn():
+    std = 10**30
+    drawn = exact.rounded_normals(2000, std=std)
+    assert all(type(each) is int for each in drawn)
+    assert 0.9 < np.std((drawn / std).astype(float)) < 1.1
 
 
 def test_sensitivity_is_twice_or_once_the_reach():
