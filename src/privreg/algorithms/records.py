@@ -270,8 +270,9 @@ class Records(Rebuilt):
 
     def _bounded(self, chunk: Chunk | WeightedChunk) -> Chunk | WeightedChunk:
         features, labels = np.empty(chunk.features.shape), np.empty(chunk.labels.shape)
-        bounds = self.feature_norm, self.label_bound
-        _bound_rows(chunk.features, chunk.labels, *bounds, *map(_unit, bounds), features, labels)
+        norm, bound = self.feature_norm, self.label_bound
+        units = _unit(norm), _unit(bound)
+        _bound_rows(chunk.features, chunk.labels, norm, bound, *units, features, labels)
         return chunk._replace(features=features, labels=labels)
 
 

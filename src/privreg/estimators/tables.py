@@ -801,8 +801,8 @@ def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> 
     return TableScore(mse * width**2, mse_noise * width**2, r2, r2_noise, records, noise[0])
 
 
-def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray:
-    """Sums N, S_1, S_2, E over the complete records of some chunks, without noise; (4,).
+def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
+    """Sums N, S_1, S_2, E over the complete records of some chunks, in 2⁻²⁰, without noise; (4,).
 
     The first feature is the root of a record's weight over the bound, 1 without weights and 0 for
     an incomplete record; it multiplies the other features and the label, in [-1, 1] up to rounding.

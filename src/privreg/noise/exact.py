@@ -2,25 +2,34 @@ r"""Gaussian mechanism on sums that is private as computed, not only in real ari
 
 A guarantee for real numbers does not survive floating point: the last bits of a sum depend on every
 record, and the sum plus noise takes values for one data set that it cannot take for its neighbour
-(Mironov, 2012). Here the sum and its noise are integers.
+(Mironov, 2012). Here a sum and its noise are whole numbers, of which a record's bound has K = 2²⁰.
 
-Proof. Let C be the bound on a record's vector, g = C / `resolution` the grid's unit and
+Proof. (1) A record, one row or all rows of a person, weighted or not, enters as whole numbers k
+that are computed from that record, from declarations and from earlier releases alone, by whatever
+rounding; a record of zeros enters as 0. Rows and labels are rounded to multiples of powers of two
+first, and released maps W and iterates θ by `exact_factor`: the products Wᵀx and xᵀθ are exact in
+double precision, in any order of summation, whatever block, thread or processor they are taken in.
+(2) The code compares the integers :math:`\sum_j k_j^2` of a record and K², and where the first is
+larger it puts k = 0 (`truncated`); a number is cut to 0, ..., K. So its part of a sum of vectors
+has norm at most K as computed, and its part :math:`M = \sum k k^\top` of a sum of matrices is
+semi-definite with trace, and so Frobenius norm, at most K².
+(3) The sum S is exact: products of blocks below 2⁵³ in double precision, blocks below 2⁶² in 64
+bits, and the rest in integers of any size. No bit of it depends on how records are read.
+(4) Under add-remove and zero-out neighbours differ by one part, under replace-one by two. The
+squared sensitivity Δ² is a whole number: K² or 4K² of vectors, K⁴ or 2K⁴ of semi-definite matrices
+since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 of counts, and K² of numbers. A person's
+derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is rounded by a unit in each
+entry of a row: (K² + (√p + 1) K)², or four times that.
+(5) The released [S + s ξ] = S + [s ξ], ξ exact normal deviates, is a function of S + s ξ, the
+Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
+:math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Numbers above a symmetric matrix's
+diagonal count twice in the norm, and have noise of the least whole t with 2t² ≥ s².
+(6) Everything after, products with units, rounding of W and θ and saturation at the ends of 64 bits
+included, is post-processing; adaptive releases add up.
 
-.. math:: K = \mathtt{resolution} + \lceil\sqrt p / 2\rceil + 1
-
-the reach. (1) Record i enters as an integer vector k_i that is computed from record i and public
-values alone, by whatever rounding; a record of zeros enters as 0. The code compares the integers
-:math:`\sum_j k_{ij}^2` and K², and where the first is larger it puts k_i = 0. So
-:math:`\|k_i\| \le K` holds as computed. (In real arithmetic the nearest grid point to a vector of
-length C lies within :math:`\mathtt{resolution} + \sqrt p/2`, so this happens to no record.)
-(2) The sum :math:`S = \sum_i k_i` is exact, in integers of any size, for any number of records.
-Neighbours therefore move S by an integer vector of length at most Δ = 2K (replace-one) or K
-(add-remove, zero-out). Entries of S beyond ±2⁶² are set to it, which moves no two vectors further
-apart. (3) The released [S + s ξ] = S + [s ξ] with exact normal ξ, rounded to whole numbers, is a
-function of S + s ξ: the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. (4) s is
-the least whole number with :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic, and
-`rounded_normals` is exact for it. (5) Everything after, saturation at the ends of the 64-bit range
-and the product with g included, is post-processing.
+On a `grid` rows are rounded to the nearest point instead, and K = resolution + ⌈√p / 2⌉ + 1: in
+real arithmetic no row of length C is further out, and the code compares with K² all the same. Sums
+beyond ±2⁶² are set to it, which moves no two further apart.
 
 The noise is made of the operating system's secure bits; there is no seed to set. What the proof
 does not cover is time: the sampler and the sum take a little longer for some values than for

@@ -42,9 +42,9 @@ class Secret:
 
     Guarantee
     ---------
-    The stream starts from 256 secret bits. The generator that stretches them is fast but
-    not cryptographic: guarantees that rest on it assume an observer who does not invert it.
-    `privreg.noise.exact` draws from a cryptographic one instead.
+    Methods that are exact take secure bits alone (`privreg.noise.exact`). A generator's stream
+    starts from 256 of them; what stretches them is fast but not cryptographic, and guarantees that
+    rest on it assume an observer who does not invert it.
     """
 
     is_secret: ClassVar[bool] = True
