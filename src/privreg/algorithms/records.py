@@ -486,7 +486,7 @@ class Point(NamedTuple):
             squares = np.minimum(found.lengths, clip_norm) ** 2
             if starts is not None:
                 directions = _by_row(found.directions(clip_norm), white, starts)
-                along = np.einsum("ij,ij->i", white.rows, directions)
+                along = np.sum(white.rows * directions, axis=1)
                 kept = kept - _by_record(weights * along**2, starts)
                 kept = kept * _clip_factor(found.lengths, clip_norm)
             else:

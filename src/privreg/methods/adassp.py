@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
+from privreg.algorithms.sound import sound_adassp
 from privreg.checks import require_number
 from privreg.methods.clipping import noise_moments
 from privreg.methods.method import Candidates, Declared, Fit, Method
@@ -61,6 +62,7 @@ class AdaSSP(Method):
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_weights: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = True
     ridge_failure: float = 0.05
 
     def __post_init__(self) -> None:
@@ -74,16 +76,17 @@ class AdaSSP(Method):
 
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
-    ) -> Callable[[np.random.Generator], Fit]:
+    ) -> Callable[[np.random.Generator | None], Fit]:
         bounds = declared.require_bounds(self.name)
-        sums = clipped_sums(samples, bounds=bounds)
+        options: Any = {"bounds": bounds, "budget": budget, "ridge_failure": self.ridge_failure}
         part = budget.share(1 / RELEASES)
         names = ("smallest eigenvalue", "Gram matrix", "moment")
 
-        def fit(rng: np.random.Generator) -> Fit:
-            estimate = adassp_zcdp(
-                sums, bounds=bounds, budget=budget, rng=rng, ridge_failure=self.ridge_failure
-            )
+        def fit(rng: np.random.Generator | None) -> Fit:
+            if rng is None:
+                estimate = sound_adassp(samples, **options).value
+            else:
+                estimate = adassp_zcdp(clipped_sums(samples, bounds=bounds), rng=rng, **options)
             return Fit(estimate[None], tuple((name, part) for name in names))
 
         return fit

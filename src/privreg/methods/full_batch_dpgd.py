@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
+from privreg.algorithms.sound import sound_full_batch_dpgd
 from privreg.checks import LEAST, MOST, require_count, require_scales
 from privreg.methods.clipping import (
     ClippedRows,
@@ -83,6 +84,7 @@ class FullBatchDPGD(Method):
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_weights: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = True
     steps: int
     step_size: float
     clip_norm: float
@@ -124,11 +126,16 @@ class FullBatchDPGD(Method):
 
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
-    ) -> Callable[[np.random.Generator], Fit]:
+    ) -> Callable[[np.random.Generator | None], Fit]:
         options = self._options(samples, budget, declared)
 
-        def fit(rng: np.random.Generator) -> Fit:
-            iterates = full_batch_dpgd(samples, **options, rng=rng).iterates[0]
+        def fit(rng: np.random.Generator | None) -> Fit:
+            if rng is None:
+                names = ("clip_norm", "step_size", "steps", "sample_size")
+                shared = {name: options[name] for name in names}
+                iterates = sound_full_batch_dpgd(samples, **shared, budget=budget).value
+            else:
+                iterates = full_batch_dpgd(samples, **options, rng=rng).iterates[0]
             return Fit(iterates, (("steps", budget),))
 
         return fit

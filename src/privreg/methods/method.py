@@ -233,7 +233,11 @@ class Method(ABC):
         source = require_source("noise", noise)
         fit = self._prepare(samples, budget, declared)
         if self.is_exact and source.is_secret:
-            return Release(fit(None), budget, self.assumptions)
+            said = (
+                release.TRUSTED if each == release.REAL_NUMBERS else each
+                for each in self.assumptions
+            )
+            return Release(fit(None), budget, tuple(said))
         return Release(fit(source.generator()), budget, (*self.assumptions, *source.assumptions))
 
     def simulate(

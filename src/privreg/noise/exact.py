@@ -18,8 +18,8 @@ bits, and the rest in integers of any size. No bit of it depends on how records 
 (4) Under add-remove and zero-out neighbours differ by one part, under replace-one by two. The
 squared sensitivity Δ² is a whole number: K² or 4K² of vectors, K⁴ or 2K⁴ of semi-definite matrices
 since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 of counts, and K² of numbers. A person's
-derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is rounded by a unit in each
-entry of a row: (K² + (√p + 1) K)², or four times that.
+derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is rounded by a unit in
+each entry of a row: (K² + (√p + 1) K)², or four times that.
 (5) The released [S + s ξ] = S + [s ξ], ξ exact normal deviates, is a function of S + s ξ, the
 Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
 :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Numbers above a symmetric matrix's

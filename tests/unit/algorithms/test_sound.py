@@ -1,5 +1,6 @@
 """Algorithms on integers: the plain ones' law, sensitivities that neighbours attain, audits."""
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -130,6 +131,35 @@ def test_pivots_decide_whatever_floating_point_proposes(rng, monkeypatch, p):
         assert isinstance(found, int)
     assert adassp._is_positive_definite(np.eye(3, dtype=np.int64), 0)
     assert not adassp._is_positive_definite(np.eye(3, dtype=np.int64), 1)
+
+
+def test_proofs_in_floating_point_agree_with_rational_pivots(rng):
+    """Of singular, scaled and tiny matrices, at shifts next to an eigenvalue and at one."""
+
+    def positive(gram, shift):
+        left = [
+            [Fraction(int(x)) - shift * (i == j) for j, x in enumerate(row)]
+            for i, row in enumerate(gram)
+        ]
+        while left and left[0][0] > 0:
+            first, *left = left
+            left = [
+                [x - row[0] / first[0] * y for x, y in zip(row[1:], first[1:], strict=True)]
+                for row in left
+            ]
+        return not left
+
+    found = []
+    for _ in range(300):
+        p, size = int(rng.integers(1, 5)), int(rng.choice([1, 3, 1 << 17]))
+        rows = rng.integers(-size, size + 1, (int(rng.integers(0, 7)), p)).astype(object)
+        gram = np.asarray(rows.T @ rows, dtype=object) * 10 ** int(rng.choice([0, 20]))
+        gram = gram + np.zeros((p, p), dtype=object)
+        near = max(0, int(np.linalg.eigvalsh(gram.astype(float))[0]))
+        for shift in (0, near, near + 1, max(0, near - 1), int(gram[0, 0])):
+            found.append(adassp._is_positive_definite(gram, shift))
+            assert found[-1] == positive(gram, shift)
+    assert 100 < sum(found) < 1400
 
 
 class OneChunk:
