@@ -204,6 +204,26 @@ def hopeless(fit: Fitted, records: float) -> list[str]:
     return found if seen else [*found, HOPELESS]
 
 
+def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
+    r"""Least share s of records that, left out or clipped, may move a slope by half its interval.
+
+    .. math::
+        f^	op(	heta' - 	heta) = a^	op rac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
+        a = M^{-1} f
+
+    θ solves Σ x r = 0 over all records and θ′ over all but those of T, a share s. M is the second
+    moment of the rows, W Wᵀ its inverse; rows lie in [-1, 1], and residuals within the label's
+    width of 2 where predictions are in bounds. A person is one row. Infinite without intervals.
+    """
+    if not hasattr(fit, "whitening"):
+        return inf
+    slopes = frame.functionals()[0][: len(frame.features)]
+    options: Any = {"functionals": slopes, "offset": np.zeros(len(slopes))}
+    half = settings.intervals(fit, level=0.95, target="population", **options).half_width
+    reach = 2 * np.abs(slopes @ fit.whitening @ fit.whitening.T).sum(axis=1)
+    return float(np.min(half / reach))
+
+
 def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
     """The default, or the best of a search along one share after another."""
     default = PrivateHuber.default(sample_size=n, dimension=p, budget=budget)

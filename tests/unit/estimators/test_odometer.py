@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import sqrt
@@ -20,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
 from privreg.command_line.main import main
 from privreg.command_line.tables import as_json, fit_as_json
+from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.privacy.budget import gaussian_epsilon
 
 BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4)}
@@ -174,7 +176,7 @@ def test_threads_share_an_odometer_and_processes_are_refused():
     assert repr(fresh) == "<Odometer: 0 fits, rho = 0>"
 
 
-CLONED = "clones of one estimator are fitted, as cross-validation"
+CLONED = "clones of one estimator, or one object, are fitted repeatedly, as cross-validation"
 
 
 def test_cross_validation_and_grids_warn():
@@ -190,12 +192,29 @@ def test_cross_validation_and_grids_warn():
         sent.fit(X, Y)
 
 
+@pytest.mark.filterwarnings("error:clones of one")
 def test_one_fit_does_not_warn():
     """Nor does one through a meta-estimator, which makes a clone of its own."""
     regression().fit(X, Y)
     TransformedTargetRegressor(regression(), func=np.copy, inverse_func=np.copy).fit(X, Y)
     cross_val_score(regression(random_state=1), X, Y, cv=2)
     cross_val_score(regression(odometer=Odometer(), unit="row"), X, Y, cv=2)
+    for settings in ({"random_state": 1}, {"odometer": Odometer(), "unit": "row"}):
+        regression(**settings).fit(X, Y).fit(X, Y)
+
+
+def test_a_second_fit_of_an_object_warns(monkeypatch):
+    """Also where the first failed after its budget was counted."""
+    model = regression()
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((5, 2), np.nan), np.ones(5))
+    with monkeypatch.context() as patch, warnings.catch_warnings(action="error"):
+        patch.setattr(PrivateLeastSquares, "_prepare", None)
+        with pytest.raises(TypeError, match="callable"):
+            model.fit(X, Y)
+    with pytest.warns(UserWarning, match=CLONED) as said:
+        model.fit(X, Y)
+    assert any("without groups, and privacy is that of rows" in str(each.message) for each in said)
 
 
 @pytest.fixture
