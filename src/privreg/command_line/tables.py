@@ -447,8 +447,6 @@ def fit(options: argparse.Namespace) -> None:
     record = Record(options)
     given = read_bounds(options.bounds)
     require_choice("--label", options.label, given)
-    if "categories" in given[options.label]:
-        raise ValueError(f"bounds of the label {options.label!r} must be [low, high]")
     model = PrivateLinearRegression(
         budget_of(options),
         feature_bounds={name: each for name, each in given.items() if name != options.label},

@@ -427,13 +427,13 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     if path.is_dir():
         found = [e for e in sorted(path.iterdir()) if e.is_dir() or not MARKER.fullmatch(e.name)]
         kinds = {_ending(each) == ".parquet" for each in found}
-        others = [
+        bad = [
             e.name for e in found if e.is_dir() or e.name[0] in "._" or _ending(e) not in ENDINGS
         ]
-        if not found or others or len(kinds) > 1:
+        if not found or bad or len(kinds) > 1:
             raise ValueError(
                 "table must be a folder of .parquet or of .csv files, not both and nothing else, "
-                f"got {str(path)!r}{f': move or rename {others[0]!r}' if others else ''}"
+                f"got {str(path)!r}{f': move or rename {bad[0]!r}' if bad else ''}"
             )
         stems = [each.name.lower().removesuffix(_ending(each)) for each in found]
         for stem in (each for each, count in Counter(stems).items() if count > 1):
@@ -449,8 +449,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 # Names that hold no records: what writers, systems and people leave, and hidden files of no table.
 MARKER = re.compile(
-    r"_SUCCESS|_(common_)?metadata|README(\.md|\.txt)?|\._.*|\.(?!.*\.(csv(\.gz)?|parquet)$).*",
-    re.I,
+    r"_SUCCESS|_(common_)?metadata|README(\.md)?|\._.*|\.(?!.*\.(csv|gz|parquet)$).*"
 )
 
 
@@ -573,8 +572,7 @@ class TableSamples:
             for whole, some in zip(held, (features, labels, *roots), strict=False):
                 whole[begin:end] = some
             begin = end
-        found = WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])
-        return found, self._whole(counts)
+        return (WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])), counts[:-1]
 
     def _parsed(self, counts: Counts) -> tuple[TableSamples, Counts]:
         pairs = [pair for column in self.columns for pair in column.bounds]
@@ -585,15 +583,15 @@ class TableSamples:
         )
         table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
         weight = columns[-1] if self.weighted else None
-        found = TableSamples(table, columns[:p], str(p), self.frame, weight=weight)
-        return found, self._whole(counts)
+        return TableSamples(table, columns[:p], str(p), self.frame, weight=weight), counts[:-1]
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
-        """Cells of rows, which are counted, up to the number that the table says."""
+        """Cells of all rows, of which there must be as many as the table says."""
         for cells in chain.from_iterable(part() for part in self._encoders()):
             counts += self._count(cells)
             if counts[-1, 0] <= self.sample_size:
                 yield cells
+        self._whole(counts)
 
     def _whole(self, counts: Counts) -> Counts:
         """Counts of the columns, if they are of all rows; how many there are may be private."""
