@@ -9,13 +9,14 @@ inside of a list, an array or an object; of data of records it names rows and co
 from __future__ import annotations
 
 import difflib
+import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
 from math import inf
 from types import EllipsisType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,10 +93,27 @@ class Computed(_OwnCopy):
             setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
 
 
-class Uncopied:
-    """A source of noise that goes on: a copy would draw the same noise a second time."""
+class OneProcess:
+    """An object whose noise, choice or count serves once: in the process that made it alone."""
 
-    __slots__ = ()
+    _process: int | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        object.__setattr__(made, "_process", os.getpid())
+        return made
+
+    def _require_process(self, remedy: str = "make a new one") -> None:
+        """An error in a fork, which has the same noise or the same choice to make."""
+        if self._process != os.getpid():
+            raise ValueError(
+                f"{_a(type(self))} must be used in the process that made it, got a copy out of a "
+                f"pickle or in another process: {remedy}"
+            )
+
+
+class Uncopied(OneProcess):
+    """A source of noise that goes on: a copy would draw the same noise a second time."""
 
     def __reduce__(self) -> NoReturn:
         kind = type(self).__name__

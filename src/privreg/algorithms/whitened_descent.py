@@ -111,6 +111,7 @@ class SplitBudget(Uncopied):
 
     def noise_std(self, what: str, share: float, sensitivity: float) -> float:
         """Noise Δ/√(2ρ) that a share of ρ buys, which is spent: `gaussian_noise_std`, but quick."""
+        self._require_process()
         if not (0 < share <= 1 and 0 <= sensitivity < inf):
             raise ValueError(
                 f"share must be in (0, 1] and sensitivity finite, got {share:g} and {sensitivity:g}"

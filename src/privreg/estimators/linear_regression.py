@@ -417,6 +417,16 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # A method that only adds Gaussian noise may spend more.
         budget = left = budget.gaussian() if gaussian else budget
         seeded, unit = isinstance(source, Seeded), "row" if persons is None else "person"
+        private_size = budget.neighbours is Neighbours.ADD_REMOVE
+        if private_size:
+            counting, left = left.share(COUNT_SHARE), left.share(1 - COUNT_SHARE)
+        if quality is not None:
+            looking, left = left.share(share), left.share(1 - share)
+        plan = partial(
+            foreseen, frame=frame, budget=left, target=self.target, settings=self.settings
+        )
+        # What public numbers decide may be refused before anything is spent.
+        planned = None if private_size else plan(records)
         if self.odometer is not None:
             spending = (("fit", budget),)
             self.odometer.add(
@@ -426,16 +436,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         spent: dict[str, Release[Any]] = {}
         self.quality_ = None
         with _counted(budget, seeded=seeded):
-            if budget.neighbours is Neighbours.ADD_REMOVE:
-                counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
-                count, left = counting.value, left.share(1 - COUNT_SHARE)
-                spent["number of records"] = counting
+            if private_size:
+                counted = private_count(records, budget=counting, rng=rng)
+                count, spent["number of records"] = counted.value, counted
             if quality is not None:
-                shares = quality(sample_size=count, budget=left.share(share), rng=rng)
-                self.quality_, left = shares.value, left.share(1 - share)
-                spent["incomplete and clipped records"] = shares
-            size = max(1, round(count))
-            self.outlook_, doubts = foreseen(size, frame, left, self.target, self.settings)
+                shares = quality(sample_size=count, budget=looking, rng=rng)
+                self.quality_, spent["incomplete and clipped records"] = shares.value, shares
+            self.outlook_, doubts = planned or plan(round(count))
             self.settings_ = self.outlook_.settings
             known = Declared(
                 Bounds(frame.feature_norm, 1.0),
@@ -494,7 +501,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         All settings are looked at before a row is or noise drawn.
         """
-        from privreg.algorithms.whitened_descent import require_budget
         from privreg.estimators.outlook import FIT_TARGETS
         from privreg.methods.method import Method
 
@@ -503,7 +509,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
                 f"delta, got {'neither' if self.budget is None else 'both'}"
             )
-        require_budget(self._budget())
+        # Of every share of which noise can be drawn.
+        require_scale("budget: rho", require_instance("budget", self._budget(), Budget).rho)
         require_flag("fit_intercept", self.fit_intercept)
         for name, value, choices in (
             ("release", self.release, ("last", "all")),

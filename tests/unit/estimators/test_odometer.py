@@ -112,6 +112,20 @@ def test_a_failed_fit_is_counted_and_a_refused_one_is_not():
     assert odometer.total.rho == 0.5
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_what_public_numbers_refuse_costs_nothing(monkeypatch, n):
+    """The prediction is a function of them: it fails before the fit is counted."""
+    odometer = Odometer()
+    monkeypatch.setattr("privreg.estimators.outlook.outlook", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        regression(odometer=odometer).fit(X[:n], Y[:n])
+    with pytest.raises(ValueError, match="budget: rho must be at least 1e-12"):
+        regression(Budget(1e-20), odometer=odometer).fit(X, Y)
+    assert odometer.left is None
+    with pytest.raises(ValueError, match="must have counted a fit"):
+        _ = odometer.total
+
+
 def test_what_cannot_be_added_is_refused():
     odometer = Odometer()
     odometer.add(regression().fit(X, Y))
@@ -124,9 +138,10 @@ def test_what_cannot_be_added_is_refused():
         seeded.fit(X, Y)
     with pytest.raises(ValueError, match="neighbours must be 'zero-out'"):
         Odometer(Budget.zcdp(1.0, neighbours="zero-out")).add(Release(0, BUDGET))
-    for other in (3, None, BUDGET):
-        with pytest.raises(ValueError, match="fit must be"):
+    for other in (3, None, BUDGET, "secret " * 50):
+        with pytest.raises(ValueError, match="fit must be") as refused:
             odometer.add(other)
+        assert len(str(refused.value)) < 150
     with pytest.raises(ValueError, match="limit: rho must be"):
         Odometer(Budget.zcdp(np.inf))
     assert odometer.total.rho == 0.5
@@ -253,6 +268,7 @@ def test_files_of_fits_add_up(files, capsys):
 
 SUMS = [[], [float("inf")], [1e308] * 2, [0.4], [0.5 + 1e-9]]
 CHANGES = [{"spent": [{"on": "all", "rho": rho} for rho in sums]} for sums in SUMS]
+CHANGES += [{"mu": mu} for mu in (0.0, 0.9, 1.1, "one")]
 CHANGES += [{"seeded": True}, {"unit": "cell"}, {"rho": None}, {"rho": -1}, {"rho": float("inf")}]
 
 
