@@ -208,7 +208,7 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
     r"""Least share s of records that, left out or clipped, may move a slope by half its interval.
 
     .. math::
-        f^	op(	heta' - 	heta) = a^	op rac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
+        f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
     θ solves Σ x r = 0 over all records and θ′ over all but those of T, a share s. M is the second
