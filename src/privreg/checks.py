@@ -378,13 +378,6 @@ def require_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def require_callable(name: str, value: T) -> T:
-    """An object that can be called."""
-    if not callable(value):
-        raise ValueError(f"{name} must be callable, got {short(value)}")
-    return value
-
-
 def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
     """Shape that arrays have together; the error names them and their shapes."""
     shapes = [np.shape(array) for array in arrays.values()]

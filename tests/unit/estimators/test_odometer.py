@@ -126,6 +126,16 @@ def test_what_public_numbers_refuse_costs_nothing(monkeypatch, n):
         _ = odometer.total
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("rho", [1e-12, 0.1, 1e12])
+def test_a_handful_of_rows_is_fitted(rho):
+    """Where nothing is clipped, the root that a prediction looks for lies at the bracket's end."""
+    for n, p in ((1, 1), (2, 1), (3, 2), (5, 3), (6, 4), (12, 5)):
+        for target in ("least_squares", "huber"):
+            rows = DRAWS.uniform(-1, 1, (n, p))
+            regression(Budget.zcdp(rho), target=target).fit(rows, rows.sum(axis=1))
+
+
 def test_what_cannot_be_added_is_refused():
     odometer = Odometer()
     odometer.add(regression().fit(X, Y))

@@ -45,6 +45,12 @@ THREE = identity_covariance(3)
         (THREE.inverse_norms, [[[1.0, 2.0]]], {}, "rows must have shape"),
         (THREE.root_multiply, [[1.0]], {}, "normals must have shape"),
         (THREE.trace, [[1.0, 1.0, -1.0]], {}, "eigenvalues must be at least 0"),
+        (
+            toeplitz.mean_estimation_optimal,
+            [9],
+            {"step_size": 0.0},
+            "step_size must be more than 0",
+        ),
         (discrete.grid, [np.inf], {"dimension": 2}, "norm"),
         (discrete.grid, [1.0], {"dimension": 2, "resolution": 1 << 31}, "resolution"),
         (discrete.limited, [[0.5]], {}, "sums"),
