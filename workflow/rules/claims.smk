@@ -107,7 +107,6 @@ rule page:
         templates=digest_of_folder(HERE / "src/reproduction/engine/templates"),
         drawings=lambda w: plan.described(*plan.keys(w.book)),
         coverage=lambda w: plan.coverage(*plan.keys(w.book)),
-        benchmarks=f"{ROOT}/benchmarks",
     message:
         "Page of the ledger"
     script:

@@ -62,7 +62,7 @@ class Experiment(Strict):
         return self
 
     def at(self, scale: Scale) -> Experiment:
-        """The experiment at a scale; what `quick` says wins over all else at the quick one."""
+        """The experiment at a scale; what `quick` says wins over the rest at the quick one."""
         if scale == "paper":
             return self
         trials = self.quick.trials or self.trials
@@ -173,8 +173,12 @@ def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -
     raw = merge(read_mapping(folder / "config.yaml"), overlay or {})
     listed = raw.pop("papers", None)
     if not isinstance(listed, list) or not listed or len({*map(str, listed)}) < len(listed):
-        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
+        remedy = "; changes of a paper stand below its own key, beside `papers`"
+        words = remedy if isinstance(listed, Mapping) else ""
+        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}{words}")
     files = [f"papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed]
+    for key in raw.keys() & {*known_papers(), STUDIES}:
+        raw[key] = _at_both_scales(raw[key])
     for file in (*files, "studies.yaml"):
         raw = merge(read_mapping(folder / file), raw)
     blocks = {key: validate(Paper, raw.get(key, {}), key) for key in (*listed, STUDIES)}
@@ -183,6 +187,17 @@ def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -
         choose(key, [*Config.model_fields, *known_papers()], "a key of config")
     shared[STUDIES] = blocks.pop(STUDIES)
     return validate(Config, shared | {"papers": blocks}, "config")
+
+
+def _at_both_scales(block: Any) -> Any:
+    """A user's changes of experiments, which win over what the files say of the quick scale."""
+    listed = block.get("experiments") if isinstance(block, Mapping) else None
+    changed = {}
+    for name, each in listed.items() if isinstance(listed, Mapping) else ():
+        if isinstance(each, Mapping):
+            own = {key: each[key] for key in Overlay.model_fields if key in each}
+            changed[name] = merge({"quick": own}, each)
+    return merge(block, {"experiments": changed}) if changed else block
 
 
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:

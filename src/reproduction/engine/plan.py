@@ -63,7 +63,9 @@ class Plan:
         self.items: dict[str, list[dict[str, Any]]] = {}
         for paper, block in self.config.blocks.items():
             for name, experiment in block.experiments.items():
-                self._add(paper, name, experiment.at(self.config.scale))
+                # What is wrong at the quick scale is refused at the other as well.
+                for scale in ("quick", self.config.scale):
+                    self._add(paper, name, experiment.at(scale))
             for kind in ("figures", "tables"):
                 for name, drawing in block.drawings(kind).items():
                     self._check_drawing(paper, kind, name, drawing)
@@ -313,16 +315,16 @@ class Plan:
             )
 
 
-def looked_for_in(dataset: str, folder: str) -> str:
-    """Where a job looks for a table: a change of it prepares the table anew.
+def looked_for_in(origin: str) -> str:
+    """Where a job looks for a table, given the path of what it tells: a change prepares it anew.
 
     A real table stays what it is in a shell that could not prepare it; a stand-in gives way to the
     real files.
     """
-    directory = os.environ.get("PRIVREG_DATA")
+    directory, dataset = os.environ.get("PRIVREG_DATA"), Path(origin).stem
     here = "PRIVREG_DATA" if directory and data.is_complete(dataset, directory) else "download"
     try:
-        known = json.loads(Path(folder, f"{dataset}.json").read_bytes())
+        known = json.loads(Path(origin).read_bytes())
         stays = here == "download" or not known["stand_in"]
         return str(known["looked_for_in"]) if stays else here
     except (OSError, ValueError, KeyError, TypeError):

@@ -182,7 +182,8 @@ def page(job: Job) -> None:
         drawings=job.params.drawings,
         images={(path.parent.name, path.stem): path.read_bytes() for path in images},
         coverage=job.params.coverage,
-        results=Path(job.params.benchmarks).parent,
+        # Below a module's prefix, too.
+        results=Path(job.output.page).parents[bool(job.wildcards.book)],
         made_by=_version(),
     )
     for address, text in pages:
