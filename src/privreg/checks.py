@@ -99,9 +99,9 @@ class OneProcess:
     _process: int | None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        made = super().__new__(cls)
-        object.__setattr__(made, "_process", os.getpid())
-        return made
+        new = super().__new__(cls)
+        object.__setattr__(new, "_process", os.getpid())
+        return new
 
     def _require_process(self, remedy: str = "make a new one") -> None:
         """An error in a fork, which has the same noise or the same choice to make."""

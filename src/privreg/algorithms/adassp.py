@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privreg.algorithms.samples import Samples, as_samples, made
+from privreg.algorithms.samples import Samples, as_samples, build
 from privreg.checks import (
     FloatArray,
     Immutable,
@@ -54,13 +54,13 @@ class ClippedSums(Immutable):
     moment: FloatArray
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(made, ClippedSums, **vars(self)), ()
+        return partial(build, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums with looser bounds stated, under which their sensitivities hold too."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
-        return made(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
+        return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
 class Sensitivities(NamedTuple):
@@ -99,7 +99,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
             rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
         gram += rows.T @ rows
         moment += rows.T @ labels.clip(-bounds.label, bounds.label)
-    return made(ClippedSums, bounds=bounds, gram=gram, moment=moment)
+    return build(ClippedSums, bounds=bounds, gram=gram, moment=moment)
 
 
 def require_bounds(bounds: Bounds) -> Bounds:

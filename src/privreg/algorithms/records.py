@@ -205,7 +205,7 @@ class Records(Rebuilt):
         result, first, white = np.zeros(shape), 0, None
         for chunk, starts in self.chunks(CHUNKS_AT_ONCE * most, given):
             features, labels = chunk.features, chunk.labels
-            told: tuple[WhiteRows, ...] = ()
+            extra: tuple[WhiteRows, ...] = ()
             block = slice(first, first + len(labels))
             if whitening is not None:
                 out = white if kept is None else WhiteRows(*(own[block] for own in kept[:3]))
@@ -215,12 +215,12 @@ class Records(Rebuilt):
                     own.flags.writeable = False
                 # Where the clip looks at the record's own residual.
                 known = None if self.clips_weighted else getattr(chunk, "roots", None)
-                told = (white._replace(roots=known),)
+                extra = (white._replace(roots=known),)
             if parameters is not None and held is not None:
                 labels = self._left[1][block]
             elif parameters is not None:
                 labels = labels - features @ parameters.astype(features.dtype, copy=False)
-            first, found = block.stop, part(*told, features, labels, starts)
+            first, found = block.stop, part(*extra, features, labels, starts)
             step = most if held is not None and starts is None else len(labels) or 1
             each = [slice(begin, begin + step) for begin in range(0, len(labels), step)]
             for own in map(found, each) if callable(found) else [found]:

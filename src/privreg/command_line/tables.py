@@ -176,10 +176,10 @@ def bounds(options: argparse.Namespace) -> str:
     schema = open_stated(options).schema
     label = require_column("--label", options.label, schema.names)
     # Where all are texts, as in CSV files, types say nothing.
-    told = any(each.type != "string" for each in schema)
-    if not told and any(map(NUMBER.fullmatch, schema.names)):
+    typed = any(each.type != "string" for each in schema)
+    if not typed and any(map(NUMBER.fullmatch, schema.names)):
         raise ValueError("table must have a header line of names, got numbers, as of a record")
-    lines = [_template(each.name, each.type, told=told) for each in schema if each.name != label]
+    lines = [_template(each.name, each.type, typed=typed) for each in schema if each.name != label]
     return "\n".join(
         [
             "# From public knowledge, never from a look at the table. Delete what is no feature.",
@@ -190,7 +190,7 @@ def bounds(options: argparse.Namespace) -> str:
     )
 
 
-def _template(name: str, kind: Any, *, told: bool) -> str:
+def _template(name: str, kind: Any, *, typed: bool) -> str:
     from pyarrow import types
 
     from privreg.estimators.columns import Numbers, value_type
@@ -199,13 +199,13 @@ def _template(name: str, kind: Any, *, told: bool) -> str:
     value, key = value_type(kind), _key(name)
     if types.is_boolean(value):
         return f"{key}: {{categories: [false, true]}}  # the first is compared with"
-    if told and value == "string":
+    if typed and value == "string":
         return f"{key}: {categories}  # all categories, or {RANGE} of texts that are numbers"
     try:
         Numbers(name, 0.0, 1.0).require_type(kind)
     except ValueError as error:
         return f"# {error}"
-    other = f", or {categories}" if types.is_integer(value) or not told else ""
+    other = f", or {categories}" if types.is_integer(value) or not typed else ""
     return f"{key}: {RANGE}  # the least and the greatest that it can be{other}"
 
 

@@ -401,7 +401,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Draw noise, after the odometer has counted the whole budget, and set attributes."""
         from privreg.algorithms.adassp import Bounds
         from privreg.algorithms.whitened_descent import private_count
-        from privreg.estimators.outlook import foreseen, harmful_share, hopeless
+        from privreg.estimators.outlook import forecast, harmful_share, hopeless
         from privreg.estimators.tables import WEIGHTS
         from privreg.methods.method import Declared
 
@@ -423,7 +423,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if quality is not None:
             looking, left = left.share(share), left.share(1 - share)
         plan = partial(
-            foreseen, frame=frame, budget=left, target=self.target, settings=self.settings
+            forecast, frame=frame, budget=left, target=self.target, settings=self.settings
         )
         # What public numbers decide may be refused before anything is spent.
         planned = None if private_size else plan(records)

@@ -136,7 +136,7 @@ def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget)
     return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 
-def foreseen(
+def forecast(
     sample_size: int, frame: Frame, budget: Budget, target: FitTarget, settings: Method | None
 ) -> tuple[Outlook, list[str]]:
     """Outlook of a fit in a frame, with its doubts."""

@@ -200,7 +200,7 @@ def touched(version: WrongVersion | WrongStatement) -> tuple[str, ...]:
     return tuple(dict.fromkeys(artifact.split("/")[1] for artifact in version.observes))
 
 
-def retold(
+def rebuild(
     version: WrongVersion | WrongStatement,
     paper: str,
     experiments: Mapping[str, Mapping[str, Any]],

@@ -203,18 +203,18 @@ def gate(job: Job) -> list[str]:
 
 def falsifier(job: Job) -> None:
     """Make a deliberate mistake, run what it touches and judge it; always succeeds."""
-    from reproduction.engine.falsify import retold, turned, uncaught, wrong_versions
+    from reproduction.engine.falsify import rebuild, turned, uncaught, wrong_versions
     from reproduction.engine.verdicts import judge
 
     paper = job.wildcards.paper
     version = wrong_versions(paper)[job.wildcards.version]
     held = _by_artifact(job.input.artifacts)
-    told = retold(version, paper, job.params.experiments, held)
+    rebuilt = rebuild(version, paper, job.params.experiments, held)
     book = _ledger(paper, job.input.ledgers)
-    only = book.reading(tuple(told))
+    only = book.reading(tuple(rebuilt))
     right, wrong = (
         judge(book, evidence, digests={}, scale="paper", only=only)
-        for evidence in (held, held | told)
+        for evidence in (held, held | rebuilt)
     )
     found = {
         "version": version.name,
@@ -317,7 +317,7 @@ def _version() -> str:
     here = ["--git-dir", str(SOURCE.parent / ".git"), "--work-tree", str(SOURCE.parent)]
     command = ["git", *here, "describe", "--always", "--dirty", "--exclude", "*"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return __version__
-    return f"{__version__}, commit {told}"
+    return f"{__version__}, commit {commit}"
