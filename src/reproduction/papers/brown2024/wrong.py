@@ -94,12 +94,7 @@ WRONG_VERSIONS = (
         says="Intervals take the normal law's quantile for Student's t.",
         runs={"coverage": ("intervals",)},
         patches=(Patch("privreg.inference.intervals:t_quantile", _normal_quantile),),
-        turns=(
-            "batch-means-simulated-coverage",
-            "checkpoints-simulated-coverage",
-            "independent-runs-simulated-coverage",
-            "batch-means-length",
-        ),
+        turns=("simulated-coverage", "batch-means-length"),
     ),
     WrongVersion(
         name="least-squares-for-the-clipped-minimiser",

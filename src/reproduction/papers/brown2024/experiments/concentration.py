@@ -139,6 +139,23 @@ def norms_of_contractions() -> dict[str, float]:
 
 
 @per(
+    rotation_error="error of rotating rows before or after (I - eta Sigma)^3, Lemma C.6",
+    shear_error="the same of a shear",
+)
+def rotated_rows() -> dict[str, float]:
+    shear = np.eye(3) + np.eye(3, k=1)
+
+    def moved(rows: np.ndarray) -> np.ndarray:
+        return rows @ np.linalg.matrix_power(np.eye(3) - 0.25 * rows.T @ rows / len(rows), 3)
+
+    rotation_error, shear_error = (
+        np.abs(moved(MATRIX @ turn) - moved(MATRIX) @ turn).max()
+        for turn in (np.linalg.qr(shear)[0], shear)
+    )
+    return {"rotation_error": rotation_error, "shear_error": shear_error}
+
+
+@per(
     covariance_tail="largest exact probability over beta that Sigma leaves [1/2, 2], p = 1 and "
     "n = 20 (p + ln(1 / beta))",
     covariance_tail_by_the_root="the same with sqrt(ln(1 / beta)) for ln(1 / beta)",
