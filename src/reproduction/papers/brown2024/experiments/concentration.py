@@ -150,7 +150,7 @@ def rotated_rows() -> dict[str, float]:
 
     rotation_error, shear_error = (
         np.abs(moved(MATRIX @ turn) - moved(MATRIX) @ turn).max()
-        for turn in (np.linalg.qr(shear)[0], shear)
+        for turn in (np.linalg.qr(shear.T)[0], shear)
     )
     return {"rotation_error": rotation_error, "shear_error": shear_error}
 
