@@ -104,7 +104,7 @@ WRONG_VERSIONS = (
         says="Tails of Lemmas B.2 and B.13 have half of the squared sub-Gaussian norm.",
         runs={"gradient_bounds": ("theory",)},
         patches=(Patch(f"{EXPERIMENTS}.gradient_bounds:GAUSSIAN_SCALE", lambda right: right / 2),),
-        turns=("product-with-features-b2", "tail-of-a-form-b13"),
+        turns=("product-with-features-b2", "label-noise-b2", "tail-of-a-form-b13"),
     ),
     WrongVersion(
         name="neighbouring-privacy-lemmas",
@@ -117,7 +117,13 @@ WRONG_VERSIONS = (
                 lambda right: lambda rho, delta: right(rho, delta**0.5),
             ),
         ),
-        turns=("shaped-gaussian-mechanism-2-6", "conversion-b1", "best-order-of-the-conversion"),
+        turns=(
+            "shaped-gaussian-mechanism-2-6",
+            "integrand-of-lemma-2-6",
+            "gaussian-mechanism-in-definition-2-5",
+            "conversion-b1",
+            "best-order-of-the-conversion",
+        ),
     ),
     WrongVersion(
         name="increments-are-prefixes",
@@ -158,7 +164,6 @@ WRONG_STATEMENTS = (
                 "private_step": HALF,
                 "designed_first_step": HALF,
                 "designed_second_step": HALF,
-                "largest_trace_ratio": HALF,
             },
             "theory/gradient_bounds": {"tail_constant": times(0.5), "one_step_ratio": HALF},
             "simulation/effective_dimension": dict.fromkeys(
@@ -180,7 +185,6 @@ WRONG_STATEMENTS = (
             "first-part-of-b33",
             "second-part-of-b33",
             "tail-of-a-form-b13",
-            "trace-of-the-design-b33",
             "one-step-b19",
             "trace-of-the-public-design-b10",
             "trace-of-the-public-design-b11",
@@ -216,7 +220,7 @@ WRONG_STATEMENTS = (
             "step-sizes-of-the-proofs",
             "exponential-step-sizes",
             "effective-dimension-of-power-laws",
-            "designed-outperforms-above-two",
+            "designed-outperforms-from-two-on",
             "identity-better-below-two",
             "variance-bound-b8",
             "middle-bound-b18",
