@@ -246,50 +246,34 @@ def bound_on_cross_terms() -> dict[str, float]:
     scale_on_noise=stated(
         "largest correlation of a clip norm with an earlier noise vector",
         where="Section B.4",
-        statement="The noise vectors z are independent of all clip norms psi.",
+        statement="The noise vectors z are independent of the clip norms psi.",
         check=below(1e-9),
         corrected={
             "slip": "proof",
-            "holds_with": "z_k independent of psi(k) and all before it, so that cross terms vanish",
+            "holds_with": "z_k independent of psi(k) and of all before, so that cross terms vanish",
             "evidence": {"variable": "cross_moment"},
-            "wrong": {"With the clip norm of the next step.": "cross_moment_of_the_next"},
+            "wrong": {"With the clip norms of the next step.": "cross_moment_of_the_next"},
         },
         id="noise-independent-of-clip-norms",
-        ours=[
-            "Algorithm 1 in one dimension, 8 steps, C = 2, tau = 1, eta = 0.1, fixed rows",
-            "l_t^2 twice the mean square; signs for Gaussian noise, so that all cases are counted",
-        ],
+        ours=["eight steps of Algorithm 1 in one dimension, signs as noise, all cases counted"],
         expect="proof gap",
         finding="clip-norms-depend-on-noise",
     ),
-    cross_moment="largest mean of psi(k) psi(j) z_k z_j, j other than k, over that of psi(k)^2",
-    cross_moment_of_the_next="the same with psi(k + 1) and psi(j + 1)",
+    cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, over that of psi(k)^2",
+    cross_moment_of_the_next="the same with psi(j + 1) and psi(k + 1)",
 )
 def adaptive_scales() -> dict[str, float]:
-    size, rng = 8, generator(7)
-    signs = np.array(list(product((-1.0, 1.0), repeat=size))).T
-    features = rng.standard_normal(size)
-    labels = features + rng.standard_normal(size)
-    total, iterate, largest = np.zeros((3, signs.shape[1]))
-    scales, nodes = np.zeros_like(signs), {}
-    for t in range(size):
-        largest = np.maximum(largest, 2 * np.sqrt(2 * ((iterate - 1) ** 2 + 1)))
-        scales[t] = largest
-        level = (t + 1 & -t - 1).bit_length()
-        nodes = {each: node for each, node in nodes.items() if each > level}
-        nodes[level] = largest * signs[t]
-        total = total + features[t] * (features[t] * iterate - labels[t])
-        iterate = -0.1 * (total + sum(nodes.values()))
-
-    def cross(psi: np.ndarray) -> float:
-        moments = (psi * signs[: len(psi)]) @ (psi * signs[: len(psi)]).T
-        return float(np.abs(np.triu(moments, 1)).max() / moments.diagonal().max())
-
-    correlation = np.corrcoef(scales[1:], signs[:-1])[: size - 1, size - 1 :]
-    return {
-        "scale_on_noise": np.abs(np.tril(correlation)).max(),
-        "cross_moment": cross(scales),
-        "cross_moment_of_the_next": cross(scales[1:]),
+    """C = 2, tau = 1, eta = 0.1 and l_t^2 twice the mean square, on fixed rows."""
+    signs = np.array(list(product((-1.0, 1.0), repeat=8))).T
+    tree, iterate, scales = _Tree(8, 256), np.zeros(256), np.zeros((9, 256))
+    for t, (x, z) in enumerate(generator(7).standard_normal((8, 2))):
+        scales[t] = np.maximum(scales[t - 1], 2 * np.sqrt(2 * (iterate - 1) ** 2 + 2))
+        iterate = -0.1 * tree.step(x * (x * iterate - x - z), scales[t] * signs[t])
+    correlation = np.corrcoef(scales[1:8], signs[:7])[:7, 7:]
+    noise, later = scales[:8] * signs, scales[1:8] * signs[:7]
+    return {"scale_on_noise": np.abs(np.tril(correlation)).max()} | {
+        name: float(np.abs(np.triu(each @ each.T, 1)).max() / np.sum(each[-1] ** 2))
+        for name, each in (("cross_moment", noise), ("cross_moment_of_the_next", later))
     }
 
 

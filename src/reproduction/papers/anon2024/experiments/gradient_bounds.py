@@ -152,17 +152,14 @@ def largest_clips(parameters: Parameters) -> dict[str, float]:
         finding="label-norm-in-b2",
     ),
     dependent_norm_constant=stated(
-        "least c_1 of Lemma B.2 for the norm of dependent coordinates",
+        "least c_1 of Lemma B.2 for dependent coordinates",
         where="Theorem 4.2, Lemma B.2",
-        statement="The bound on a feature's norm holds under Assumption 2.1, as Theorem 4.2 asks, "
-        "whose coordinates need not be independent.",
+        statement="The bound on a feature's norm holds under Assumption 2.1, as Theorem 4.2 asks.",
         check=below(2.0),
         wrong={"With the norm of Gaussian features.": "dependent_norm_constant_of_gaussians"},
         id="dependent-features-b2",
         kind="theorem",
         ours=["c_1 = 2", "normal vectors times 2 or 0, with probability 1/4 and 3/4: s^2 = 25/3"],
-        note="For all features: E exp(|Sigma^(-1/2) x|^2 / (sigma_z^2 tr(Sigma^-1 H))) is at most "
-        "2, for the exponential is convex.",
     ),
     dependent_norm_constant_of_gaussians="least c_1 for them at the sub-Gaussian norm of a normal",
 )
@@ -296,8 +293,8 @@ def tail_constant(parameters: Parameters) -> float:
     error_given_no_clip=stated(
         "squared error after N steps given that none is clipped, over that without clipping",
         where="Section B.2.1, Theorem 4.2",
-        statement="Given that no gradient is clipped, which has probability 1 - 1/N, bounds hold "
-        "on the expected error that are derived without clipping.",
+        statement="Given that no gradient is clipped, which has probability 1 - 1/N, bounds on the "
+        "expected error hold that are derived without clipping.",
         check=below(1.0),
         corrected={
             "slip": "proof",
@@ -306,14 +303,10 @@ def tail_constant(parameters: Parameters) -> float:
             "wrong": {"With the factor 1 + 1/(2N).": below(1 + 1 / 32)},
         },
         id="expectations-without-clipping",
-        ours=[
-            "one Gaussian feature, no label noise, N = 16, eta = 1/20",
-            "each step clips with probability 1/N^2; l_t is the root of twice the mean square",
-        ],
+        ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, clips at 1/N^2 a step"],
         expect="proof gap",
         finding="expectations-given-no-clip",
-        note="Clips take away the steps that learn most. At the largest step size of Theorem 4.2 "
-        "the ratio is 1.002, and less at its C, which clips far less often.",
+        note="Clips take away steps that learn most; at the theorem's largest step size 1.002.",
     )
 )
 def error_given_no_clip() -> float:

@@ -38,22 +38,6 @@ AXES = {
 }
 
 
-@identity(
-    id="gaussian-meets-assumption-2-1",
-    where="Assumption 2.1",
-    compares="E exp(z^2/s^2) of a standard normal at s^2 = 8/3, by quadrature, with 2.",
-    check=below(1e-8),
-)
-def gaussian_norm_error() -> float:
-    """Distance of E exp(z^2/s^2) at s^2 = 8/3 from 2."""
-    from scipy.integrate import quad
-
-    def density(z: float) -> float:
-        return float(np.exp(z**2 / GAUSSIAN_SCALE - z**2 / 2) / np.sqrt(2 * np.pi))
-
-    return abs(quad(density, -np.inf, np.inf)[0] - 2)
-
-
 @per(
     fourth_moment_ratio="largest fourth moment over 16 s^4 tr(HA) H",
     printed_moment_gap=stated(
@@ -117,29 +101,6 @@ def operators() -> dict[str, float]:
 
 
 @identity(
-    "noise_shape",
-    "step_size",
-    id="second-moments-of-the-iterates-b5",
-    where="Theorem B.5",
-    compares="The exact variance part of the iterates' second moment with the printed recursion, "
-    "constants 1. The bound is not binding: what the tree takes back makes the ratio at most 0.16.",
-    ours=["the sum over shared steps left out"],
-    **AT_MOST,
-)
-def covariance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -> float:
-    """Largest second moment of the iterates over the recursion of Theorem B.5."""
-    # C_t of Theorem B.5, without its sum over shared steps, which only adds.
-    lam, size = parameters.eigenvalues, parameters.sample_size
-    shape, log = parameters.shape(noise_shape, step_size), np.log2(parameters.sample_size)
-    source = parameters.label_noise_std**2 * lam + 2 * log * shape
-    lost = 1 - (1 - step_size * lam) ** size
-    source = source + log * step_size * PRINTED_BETA * log * (lam @ shape) * lost
-    found = exact.tree_moments(lam, shape, step_size, size)
-    found = found + exact.label_moments(parameters, step_size)
-    return np.max(found[1:] / exact.driven(lam, source, step_size, size)[1:])
-
-
-@identity(
     "source",
     "stable_share",
     id="risk-by-second-moments-b6",
@@ -172,23 +133,6 @@ def average_ratio(parameters: Parameters, source: str, stable_share: float) -> f
 
 
 @identity(
-    "noise_shape",
-    "step_size",
-    id="private-variance-bound-b8",
-    where="Lemma B.8",
-    compares="The exact variance with the tree's noise with Lemma B.8 at its best k. The bound is "
-    "not binding: the ratio is at most 3e-5, for the step sizes are small and the tree takes back.",
-    **AT_MOST,
-)
-def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -> float:
-    """Exact variance over the least bound of Lemma B.8 over k."""
-    shape = parameters.shape(noise_shape, step_size)
-    variance = parameters.noise_risk(shape, step_size)
-    variance += parameters.plain_risk(step_size).label_noise
-    return variance / _variance_bound(parameters, shape, step_size)
-
-
-@identity(
     "bound_size",
     id="variance-bound-b8",
     where="Lemma B.8",
@@ -202,8 +146,7 @@ def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
     # At these sizes a head of eigenvalues is learnt, which makes the bounds bind.
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = problem.step_cap
-    bound = _variance_bound(problem, np.zeros(problem.dimension), eta)
-    return problem.plain_risk(eta).label_noise / bound
+    return problem.plain_risk(eta).label_noise / _variance_bound(problem, eta)
 
 
 @identity(
@@ -293,28 +236,6 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
 
 @identity(
     "step_size",
-    id="inverse-operator-b14",
-    where="Lemma B.14",
-    compares="M T^-1 A with beta tr(A) / (1 - beta eta tr(H)) H, 50 random diagonal A. The bound "
-    "is not binding: beta = 16 sigma_z^4 makes the ratio 0.01.",
-    **AT_MOST,
-)
-def inverse_ratio(parameters: Parameters, step_size: float) -> float:
-    """Largest (M - HH) T^-1 A over beta tr(A) H / (1 - beta eta tr H)."""
-    rng, lam, eta = generator(2), parameters.eigenvalues, step_size
-    operator = np.diag(2 * lam - 2 * eta * lam**2) - eta * np.outer(lam, lam)
-    worst = 0.0
-    for _ in range(50):
-        source = rng.exponential(size=lam.size) ** 4
-        moved = np.linalg.solve(operator, source)
-        fourth = 2 * lam**2 * moved + lam * (lam @ moved)
-        bound = BETA * source.sum() / (1 - BETA * eta * lam.sum()) * lam
-        worst = max(worst, float((fourth / bound).max()))
-    return worst
-
-
-@identity(
-    "step_size",
     id="end-of-the-chain-b14",
     where="Lemma B.14",
     statement="beta tr(A) / (1 - beta eta tr(H)) H is at most beta tr(A) H.",
@@ -394,17 +315,13 @@ def head_ratios(parameters: Parameters) -> dict[str, float]:
 theory = stage(AXES, blocks_of=globals())
 
 
-def _variance_bound(problem: setting.Problem, shape: np.ndarray, eta: float) -> float:
-    """Lemma B.8 at tau = psi = 1 and the k with the least bound."""
-    lam, size = problem.eigenvalues, problem.sample_size
-    log, least = np.log2(size), np.inf
-    for head, weight in _heads(problem, eta):
-        source = problem.label_noise_std**2 * lam + 3 * log * shape
-        source = source + PRINTED_BETA * log**2 * eta * (lam @ shape) * head
-        spread = float(np.sum(head**2))
-        first = PRINTED_BETA * eta / size * (head @ source) * spread
-        least = min(least, float(first + weight @ source / size))
-    return least
+def _variance_bound(problem: setting.Problem, eta: float) -> float:
+    """Lemma B.8 for label noise at the k with the least bound."""
+    source, size = problem.label_noise_std**2 * problem.eigenvalues, problem.sample_size
+    return min(
+        float(PRINTED_BETA * eta * (head @ source) * np.sum(head**2) + weight @ source) / size
+        for head, weight in _heads(problem, eta)
+    )
 
 
 def _heads(problem: setting.Problem, eta: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
