@@ -83,7 +83,7 @@ WRONG_VERSIONS = (
         says="A replaced record is charged what the proof charges, for a sensitivity of psi.",
         runs={"privacy_constant": ("theory",)},
         patches=(Patch(f"{PUBLISHED}:published_readings", _as_the_proof_says),),
-        turns=("three-readings", "three-readings-exact"),
+        turns=("three-readings",),
     ),
     WrongVersion(
         name="half-the-published-noise",
@@ -151,7 +151,6 @@ WRONG_STATEMENTS = (
         name="half-of-each-bound",
         says="Every bound of the appendix is half of the printed one.",
         observes={
-            "theory/exponents": {"dimension_over_horizon": HALF},
             "theory/privacy_steps": {"composed_epsilon_ratio": HALF},
             "theory/algorithm_forms": {"most_nodes_over_levels": HALF},
             "theory/moment_steps": dict.fromkeys(
@@ -172,7 +171,6 @@ WRONG_STATEMENTS = (
             "simulation/gradient_bounds": {"least_form": times(0.5)},
         },
         turns=(
-            "effective-dimension-below-the-sample-size",
             "residual-estimates-compose",
             "nodes-of-a-record",
             "risk-by-second-moments-b6",

@@ -161,7 +161,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         "their covariance is psi^2 tau^2 Sigma for each such vector.",
         check=close(1.0, absolute=0.01),
         corrected={
-            "holds_with": "the sign -, and with that of (B.13) in the recursion",
+            "holds_with": "the sign -; with that of (B.13) in the recursion the bound stays",
             "check": close(-1.0, absolute=0.01),
         },
         id="shared-increments-b15",

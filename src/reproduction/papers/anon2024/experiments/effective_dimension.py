@@ -17,7 +17,6 @@ from reproduction.engine.recipe import (
     Trial,
     above,
     below,
-    close,
     every,
     means,
     per,
@@ -238,59 +237,6 @@ def few_public_rows(parameters: Parameters, decay: float) -> float:
 
 
 @per(
-    "decay",
-    price_power=stated(
-        "log-log slope in d of the noise of the design H + lambda I as lambda vanishes",
-        where="Section 3.2, equation (3.1)",
-        compares="What the noise of the design lambda I + H adds to the risk, at sigma^2 = "
-        "tr(Sigma^-1 H), with growth in proportion to the dimension as lambda vanishes.",
-        check=every(close(1.0, absolute=0.05)),
-        id="design-without-ridge",
-        ours=[
-            "lambda a millionth of the least eigenvalue, d = 128 to 1024, N = 256",
-            "tr(Sigma^-1 H) times what noise of covariance Sigma adds to the risk, exactly",
-        ],
-    ),
-    price_over_identity=stated(
-        "noise of the design H + lambda I over that of the identity, lambda = 1000 lambda_1",
-        where="Section 3.2, equation (3.1)",
-        statement="As lambda grows the noise of the design lambda I + H is nearly that of the "
-        "identity.",
-        check=every(close(1.0, absolute=0.01)),
-        wrong={"At lambda = lambda_1 already.": "price_at_the_largest_eigenvalue"},
-        id="design-with-a-large-ridge",
-        kind="prose",
-        ours=[
-            "lambda a thousand times the largest eigenvalue, d = 1024, N = 256",
-            "tr(Sigma^-1 H) times what noise of covariance Sigma adds to the risk, exactly",
-        ],
-    ),
-    price_at_the_largest_eigenvalue="the same at lambda = lambda_1",
-)
-def extreme_ridges(parameters: Parameters, decay: float) -> dict[str, float]:
-    """At a step size of 1 / (4 tr(H)), the trace of the largest dimension."""
-    dimensions = parameters.dimension // np.array([8, 4, 2, 1])
-    eta = 0.25 / float(setting.power_law(parameters.dimension, decay).sum())
-
-    def price(dimension: int, ridge: float, weight: float = 1.0) -> float:
-        size = parameters.sample_size
-        problem = setting.Problem(
-            decay=decay, dimension=dimension, sample_size=size, label_noise_std=0.0
-        )
-        shape = weight * problem.eigenvalues + ridge
-        return float(np.sum(problem.eigenvalues / shape)) * problem.noise_risk(shape, eta)
-
-    least = 1e-6 * parameters.dimension**-decay
-    small = [price(int(d), least) for d in dimensions]
-    identity = price(parameters.dimension, 1.0, weight=0.0)
-    return {
-        "price_power": np.polyfit(np.log(dimensions), np.log(small), 1)[0],
-        "price_over_identity": price(parameters.dimension, 1000.0) / identity,
-        "price_at_the_largest_eigenvalue": price(parameters.dimension, 1.0) / identity,
-    }
-
-
-@per(
     *SAMPLED,
     inverse_ratio="tr(Sigma^-1 H) with public features over that of the population",
     forward_ratio="tr(Sigma H) with public features over that of the population",
@@ -342,8 +288,6 @@ def worst_direction(simulation: Dataset) -> float:
     return float(simulation.direction_ratio.max())
 
 
-theory = stage(
-    AXES, traces, corollary_steps, equal_orders, small_ridges, few_public_rows, extreme_ridges
-)
+theory = stage(AXES, traces, corollary_steps, equal_orders, small_ridges, few_public_rows)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), over_bound, worst_direction)
