@@ -46,6 +46,7 @@ AXES = {
     "constant": Axis("constant C of the clip norm", CONSTANTS),
     "step_size": setting.AXES["step_size"],
     "relative_step": Axis("step size over the paper's cap", "relative_steps", along="step_size"),
+    "any_size": Axis("number of rows N", (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)),
 }
 GRID = tuple(AXES)[:3]
 
@@ -57,6 +58,27 @@ def gain(parameters: Parameters, noise_shape: str, constant: str, step_size: flo
     along = np.sum(parameters.eigenvalues * shape) * np.log2(parameters.sample_size)
     clip_constant = parameters.per_residual(constant, shape)
     return step_size * parameters.multiplier * clip_constant * np.sqrt(2 * along)
+
+
+@per(
+    "noise_shape",
+    "any_size",
+    gain_at_the_cap="the same at the largest step size and the C of Theorem 4.2",
+    gain_at_the_printed_step="the same at that C and the step sizes of Sections B.3.2 and B.3.4",
+)
+def gains(parameters: Parameters, noise_shape: str, any_size: float) -> dict[str, float]:
+    """Of step sizes whose orders are printed, those with constants 1."""
+    r, problem = parameters.decay, parameters.model_copy(update={"sample_size": int(any_size)})
+    spread = (any_size ** -(1 + r) * problem.multiplier ** (-2 * r)) ** (1 / (1 + 2 * r))
+    steps = [problem.step_cap, any_size ** (-1 / (1 + r)), spread]
+    if noise_shape != "identity":
+        spread = (any_size ** -(1 + r) * problem.multiplier ** (-2 * r)) ** (1 / (1 + 3 * r))
+        cubed = (any_size**-3 * problem.multiplier ** (-2 * r)) ** (1 / (3 + r))
+        steps[2:] = [spread, cubed]
+    return {
+        "gain_at_the_cap": gain(problem, noise_shape, "paper", problem.step_cap),
+        "gain_at_the_printed_step": gain(problem, noise_shape, "paper", min(steps)),
+    }
 
 
 @per(*GRID, risk="excess risk, infinite for a run that diverged")
@@ -102,6 +124,6 @@ def summary(parameters: Parameters, simulation: Dataset) -> dict:
     }
 
 
-theory = stage(AXES, gain)
+theory = stage(AXES, gain, gains)
 simulate = stage(AXES, run)
 summarise = stage(AXES, summary)
