@@ -68,7 +68,10 @@ def possible_loss(parameters: Parameters, step: int) -> float:
         away = instance.basis.coordinates(law.mean(at)) - instance.records.target
         rows = mean + np.sqrt(3.0) * std * np.sign([away, np.roll(away, 1)])
         pair = each_record(instance.basis.coordinates(rows), rows @ instance.records.target)
-        losses.append(last_iterate_divergence(law, *pair, time=time, position=at, order=order))
+        place = {"time": time, "position": at, "order": order}
+        losses.append(
+            max(last_iterate_divergence(law, *each, **place) for each in (pair, pair[::-1]))
+        )
     return float(shuffled_loss(losses, weights, horizon=law.horizon, order=order))
 
 
