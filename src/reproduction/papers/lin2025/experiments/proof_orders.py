@@ -1,4 +1,4 @@
-"""Orders in the dimension of what Appendices A and B bound, printed and true."""
+"""Orders and constants in the dimension, printed and true: Appendices A and B, Conjecture 3.1."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import below, close, identity, per, stage, stated
 from reproduction.papers.lin2025.setting import Scaled
 
-PLACE = "Theorem 4.1, Lemmas A.4, B.1 and B.2"
+PLACE = "Conjecture 3.1, Theorem 4.1, Lemmas A.4, B.1 and B.2"
 # Where the squared distance to the ground truth is a geometric Brownian motion.
 BROWNIAN = (
-    "c_1 = 1",
-    "identity as Sigma, the rate 1, no noise, no penalty",
+    "c_1 = 1 and the rate 1",
+    "identity as Sigma, no noise, no penalty",
     "the time 1/2 alone, which bounds the supremum from below",
 )
 
@@ -157,7 +157,7 @@ def deviations() -> dict:
     where="Section 3, text before Conjecture 3.1",
     kind="prose",
     statement="Noisy HSGD is a linear-Gaussian system.",
-    ours=["the variance of its squared distance to the ground truth, t = 1", BROWNIAN[1]],
+    ours=["the variance of |X - x~|^2, t = 1, the rate 1", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
     expect="contradicted",
@@ -169,6 +169,30 @@ def fluctuation_ratio() -> float:
     drift, spread = np.exp(-2.0 * time), np.exp(-time) - np.exp(-2.0 * time)
     gaussian = (2.0 * spread**2 + 4.0 * drift * spread) / dimension
     return float(drift * np.expm1(4.0 * time / dimension) / gaussian)
+
+
+@identity(
+    id="fluctuations-agree",
+    where="Section 3, text before Conjecture 3.1; Conjecture 3.1",
+    kind="prose",
+    statement="Noisy SGD and noisy HSGD agree in the fluctuations of quadratic functions.",
+    ours=["the relative variance of |x - x~|^2, t = 1", "Gaussian features, rate 0.1", BROWNIAN[1]],
+    check=close(1.0, absolute=0.1),
+    finding="fluctuations-differ",
+    expect="contradicted",
+    note="It is 1.80, and in every high dimension (2 - gamma)^2 / 2 at another rate.",
+)
+def fluctuations() -> float:
+    """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
+
+    A step multiplies the square by 1 - s (2 e - e^2 |a|^2), where e is the rate over d, s is
+    chi-square with one degree of freedom and |a|^2 - s with d - 1; its moments are exact.
+    """
+    d, rate = 1000, 0.1
+    e, mean = rate / d, 1 - 2 * rate / d + (rate / d) ** 2 * (d + 2)
+    square = 12 * e**2 - 12 * e**3 * (d + 4) + e**4 * (105 + 30 * (d - 1) + 3 * (d**2 - 1))
+    sgd = np.expm1(d * (np.log(2 * mean - 1 + square) - 2 * np.log(mean)))
+    return float(sgd / np.expm1(4 * rate**2 / d))
 
 
 @identity(
