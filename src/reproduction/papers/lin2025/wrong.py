@@ -34,6 +34,7 @@ WRONG_VERSIONS = (
             "low-rank-equals-dense",
             "prefix-counts",
             "average-corrected",
+            "exact-loss-by-two-routes",
         ),
     ),
     WrongVersion(
