@@ -70,6 +70,7 @@ def test_clipped_gradients_equal_a_loop_over_records(rng):
         theta,
         0.9,
         np.linalg.norm(features, axis=1),
+        size,
     )
     clipped = 0
     for model in range(models):
