@@ -98,15 +98,6 @@ def growths(parameters: Parameters, simulation: Dataset) -> dict:
     return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
 
 
-@per(
-    "label_noise_std",
-    least_label_constant="quantile of the label part over D.7 as printed, without the variance",
-)
-def least_label_constant(parameters: Parameters, simulation: Dataset) -> np.ndarray:
-    part = quantiles(parameters, simulation)[-1, :, BOUNDS.index("label part")]
-    return part * np.square(parameters.label_noise_stds)
-
-
 @per(absolute_ratio="largest tr V V' over d times the squared sum")
 def absolute_ratio(simulation: Dataset) -> float:
     return simulation.absolute.values.max()
@@ -126,7 +117,7 @@ def private(parameters: Parameters, simulation: Dataset, step_count: int) -> dic
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, failures, quantiles, growths, least_label_constant, absolute_ratio, private)
+summarise = stage(AXES, failures, quantiles, growths, absolute_ratio, private)
 
 
 def _logarithms(parameters: Parameters) -> np.ndarray:
