@@ -43,14 +43,10 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     over_upper=stated(
         "exact excess risk over C.14",
         where="Theorem C.14",
-        statement="The asymptotic suboptimality is at most the printed bound.",
+        compares="The suboptimality with the printed bound, with the root of eta R^2 that the text "
+        "at hand has lost and R^2 = 2 lambda_1 + tr H. The bound is not binding: 9 % are reached.",
         check=every(below(1.0)),
         id="upper-bound-c14",
-        kind="theorem",
-        ours=["the root of eta R^2, which the text at hand has lost"],
-        note="With R^2 = 2 lambda_1 + tr H, the sharp value, and the factor 1/2 of equation (8). "
-        "Not binding: at most 9 % of the bound are reached, and half of it would pass. It follows "
-        "from the smaller bound of suboptimality-by-the-trace-of-83, which is reached.",
     ),
     over_trace=stated(
         "exact excess risk over the bound from the trace of equation (83)",
