@@ -198,7 +198,6 @@ WRONG_STATEMENTS = (
                 "half_exponential_constant coefficient_sum trace_ratio tail_sum_ratio"
             )
             | {"tail_constant": times(0.5)},
-            "theory/spectrum_rates": _halved("effective_dimension"),
         },
         turns=_listed("""
             integral-bounds-c4 lower-bound-c18 integral-bounds-c21 quadratic-form-f17
@@ -206,7 +205,7 @@ WRONG_STATEMENTS = (
             gaussian-fourth-moments-c3 trace-below-fourth-moment trace-shrinks-f18
             expected-response-d9 half-exponential-decay-d3 coefficient-sum-d15
             trace-of-products-f19 tail-sum-value-f20 gaussian-tail-constant-f7
-            absolute-response-d10 effective-dimension-of-two-levels
+            absolute-response-d10
         """),
     ),
     WrongStatement(
@@ -229,14 +228,11 @@ WRONG_STATEMENTS = (
                 "label_part_constant": power("step_share", 0.5),
             },
             "theory/transfer_functions": {
-                "over_frequency_bound": power("step_share", -0.5),
                 "frequency_order": power("step_share", 0.1),
                 "independent_share_spread": times(16**0.3),
             },
             "theory/decomposition": {
-                "orders": power("step_share", -1.0),
                 "remainder_decline": times(3.0),
-                "label_noise_ratio": power("step_share", -0.2),
             },
             "theory/coefficient_rates": {
                 "sensitivity_slope": times(1.1),
@@ -257,8 +253,8 @@ WRONG_STATEMENTS = (
             mean-independent-rate mean-optimal-rate mean-never-worse mean-better-at-small-steps
             regression-sgd-rate regression-ftrl-rate exponential-separation table-4-ftrl
             upper-bound-c14 lower-bound-for-all-coefficients label-part-of-theorem-2-2
-            upper-bound-c15 directions-of-noisy-sgd-c16 higher-orders-c11 remainder-vanishes-c13
-            sgd-covariance-f3 fichtenberger-sensitivity sensitivity-increases
+            directions-of-noisy-sgd-c16 remainder-vanishes-c13 fichtenberger-sensitivity
+            sensitivity-increases
             damped-sensitivity-is-bounded anti-pgd-sensitivity damped-anti-pgd-exponent
             damped-anti-pgd-rate-c24 damped-anti-pgd-at-the-largest-step-c24
             damped-anti-pgd-geometric-mean finite-time-rates finite-time-ftrl-better

@@ -24,7 +24,7 @@ from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.mechanisms import toeplitz_or_tree
 from reproduction.papers.choquettechoo2024.tables import COSTS
 
-PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Remark 1.2, Table 3, Section A.2"
+PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Table 3, Section A.2"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd")
 STEP_SIZE, RIDGE = 0.05, 0.3
 

@@ -43,14 +43,6 @@ AXES = {
 
 
 @per(
-    sum_error=stated(
-        "relative distance of the three parts' sum from the iterate",
-        where="Section D.1.3, equation (66)",
-        compares="An iterate with the sum of the noise-free one, the part of the label noise and "
-        "the part of the private noise; it follows by definition, for the update is linear.",
-        check=ROUNDING,
-        id="three-parts-add-up-d2",
-    ),
     start_error=Quantity("relative distance from equation (67)", "reading"),
     label_error=Quantity("relative distance from equation (68)", "reading"),
     noise_error=Quantity("relative distance from equation (69), first line", "reading"),
@@ -73,11 +65,10 @@ def unrolled() -> dict:
     matrices = np.eye(d) - eta * features[:, :, None] * features[:, None, :]
     noises = np.array([_injected(beta, white, t) for t in range(steps)])
     start, nothing = rng.standard_normal(d), np.zeros(d)
-    parts, whole = [np.array([start, nothing, nothing])], [start]
+    parts = [np.array([start, nothing, nothing])]
     for t in range(steps):
         drive = np.array([nothing, eta * features[t] * labels[t], -eta * noises[t]])
         parts.append(parts[-1] @ matrices[t] + drive)
-        whole.append(matrices[t] @ whole[-1] + drive.sum(axis=0))
 
     def after(t: int, place: int) -> np.ndarray:
         """Q_t ... Q_{place + 1}."""
@@ -100,7 +91,6 @@ def unrolled() -> dict:
         name: [_distance(form, parts[at][place]) for at in (t, t + 1)]
         for place, (name, form) in enumerate(forms.items())
     }
-    found["sum_error"] = _distance(sum(parts[t]), whole[t])
     found["noise_by_draw_error"] = _distance(by_draw, parts[t][2])
     return found
 

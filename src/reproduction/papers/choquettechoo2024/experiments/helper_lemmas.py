@@ -11,7 +11,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, above, below, identity, per, stage, stated
 
-PLACE = "Definition D.3, Lemma F.6, Remark F.7, Lemmas F.19 to F.22"
+PLACE = "Definition D.3, Lemma F.6, Remark F.7, Lemmas F.19 to F.21"
 # Remark F.7's constants for Gaussian vectors.
 TAIL_CONSTANT, ROOT_CONSTANT, TRACE_CONSTANT = 0.1457, 8.0, 16.0
 
@@ -195,23 +195,6 @@ def tail_sums() -> dict[str, float]:
         if last > 1:
             printed_ratio = max(printed_ratio, value / min(last - 1, bound))
     return {"tail_sum_ratio": bound_ratio, "tail_sum_equality": printed_ratio}
-
-
-@per(
-    logarithm_ratio=stated(
-        "largest x log^2(1/x) over c of Lemma F.22",
-        where="Lemma F.22",
-        compares="The largest x log^2(1/x) with c, for x up to c / (9 log^2(9/c)) and c = 1e-12 to "
-        "0.2499. The bound is not binding: a third is reached.",
-        check=below(1.0),
-        id="logarithm-f22",
-    ),
-)
-def logarithm_ratio() -> float:
-    constants = np.geomspace(1e-12, 0.2499, 200)
-    # The function increases up to exp(-2), above every x that is allowed.
-    x = constants / (9 * np.log(9 / constants) ** 2)
-    return float((x * np.log(1 / x) ** 2 / constants).max())
 
 
 @per(

@@ -187,18 +187,13 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 @per(
     least_rate_share="least eta^2 log^2(1/eta) / rho over the optimal risk, step sizes up to 1/2",
     largest_rate_share="largest of these",
-    rate_share_at_one="eta^2 log^2(1/eta) / rho over the optimal risk at step size 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """With the logarithm as printed, which vanishes at step size 1."""
     eta = parameters.step_sizes.values()
-    eta = np.append(eta[eta <= 0.5], 1.0)
+    eta = eta[eta <= 0.5]
     share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / parameters.least_risk(eta)
-    return {
-        "least_rate_share": share[:-1].min(),
-        "largest_rate_share": share[:-1].max(),
-        "rate_share_at_one": share[-1],
-    }
+    return {"least_rate_share": share.min(), "largest_rate_share": share.max()}
 
 
 @per(

@@ -57,14 +57,6 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
         check=every(below(1.0)),
         id="suboptimality-by-the-trace-of-83",
     ),
-    over_printed_lower=stated(
-        "exact excess risk, with the factor 1/2, over printed C.18",
-        where="Theorem C.18, equation (8)",
-        compares="The suboptimality in F of equation (8), which has the factor 1/2, with half of "
-        "Theorem C.18's bound.",
-        check=every(above(0.5)),
-        id="lower-bound-c18-main-text",
-    ),
     doubled_over_printed_lower=stated(
         "exact squared error in the norm of H over printed C.18",
         where="Theorem C.18, equation (22)",
@@ -91,7 +83,6 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     return {
         "over_trace": exact * 2 * (2 - step_share) / (eta * drive),
         "over_upper": exact / bounds.stationary_upper_bound(eigenvalues, **settings),
-        "over_printed_lower": over_lower,
         "doubled_over_printed_lower": 2 * over_lower,
     }
 

@@ -30,7 +30,6 @@ from reproduction.papers.choquettechoo2024.regression import (
 PLACE = "Properties C.1, C.8 and C.9, Lemma C.6, Theorem C.15, Remarks C.16 and C.23, Section F.1"
 SPECTRUM = "eigenvalues 1/k, d = 16, nu = eta mu"
 TRANSFORMS = {"exp(+iwt)": 1, "exp(-iwt)": -1}
-KURTOSIS = 3.0
 
 
 class Parameters(Covariance):
@@ -42,7 +41,6 @@ class Parameters(Covariance):
     driven_share: q.Probability = Field(description="Step size times R^2 of driven systems.")
     frequencies: q.Some[q.Finite] = Field(description="Frequencies that drive them.")
     section: q.Plural[q.Count] = Field(description="Size of the finite sections of T.")
-    label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
     @property
     def step_size(self) -> float:
@@ -180,49 +178,28 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     return np.max(errors, axis=0)
 
 
-@per(
+@identity(
     "family",
     "step_share",
-    over_frequency_bound=stated(
-        "exact excess risk over C.15, h by quadrature",
-        where="Theorem C.15",
-        compares="The suboptimality with the printed bound in the frequency domain. The bound is "
-        "not binding: 8 % are reached.",
-        check=every(below(1.0)),
-        id="upper-bound-c15",
-    ),
-    frequency_order=stated(
-        "private excess risk over the private part of equation (20)",
-        where="Equation (20)",
-        statement="The private part of the asymptotic suboptimality is of order eta^2 G^2 / rho "
-        "times gamma_infinity^2 and the integral of |B|^2 h, from both sides.",
-        check=every(between(0.039, 0.07)),
-        id="order-of-equation-20",
-        kind="theorem",
-        ours=[SPECTRUM, "three families, step sizes of 1e-4 to 0.9 over R^2", "the constants"],
-    ),
+    id="order-of-equation-20",
+    where="Equation (20), Theorem C.15",
+    statement="The private part of the asymptotic suboptimality is of order eta^2 G^2 / rho times "
+    "gamma_infinity^2 and the integral of |B|^2 h, from both sides.",
+    kind="theorem",
+    ours=[SPECTRUM, "three families, step sizes of 1e-4 to 0.9 over R^2", "constants 0.039, 0.07"],
+    check=every(between(0.039, 0.07)),
 )
-def over_frequency_bound(
-    parameters: Parameters, family: str, step_share: float
-) -> dict[str, float]:
+def frequency_order(parameters: Parameters, family: str, step_share: float) -> float:
+    """Private excess risk over the private part of equation (20), h by quadrature."""
     from privreg.theory.correlated_noise import stationary as integrals
     from privreg.theory.correlated_noise.stationary import regression_response
 
-    eigenvalues, moment = parameters.eigenvalues, parameters.moment
-    eta, zeta = float(step_share / moment), parameters.label_noise_std
+    eigenvalues, eta = parameters.eigenvalues, float(step_share / parameters.moment)
     noise = family_noise(family, float(eta * eigenvalues.min()))
-    variance = noise.squared_sensitivity / 2
     grid, weights = integrals.frequency_rule(min(1.0, float(eta * eigenvalues.min())))
     integral = weights @ (noise.power(grid) * regression_response(grid, eigenvalues, step_size=eta))
-    spread = (1 - np.sqrt(eta * moment)) ** -2
-    bound = (1 + spread) * eta * moment * zeta**2
-    bound += (1 + KURTOSIS * spread) * eta**2 * variance / np.pi * integral
-    exact = stationary(eigenvalues, eta, noise, label_noise_std=zeta)
-    return {
-        "over_frequency_bound": float(exact.excess_risk / bound),
-        "frequency_order": stationary(eigenvalues, eta, noise).excess_risk
-        / (2 * eta**2 * variance * integral),
-    }
+    order = eta**2 * noise.squared_sensitivity * float(integral)
+    return stationary(eigenvalues, eta, noise).excess_risk / order
 
 
 @identity(

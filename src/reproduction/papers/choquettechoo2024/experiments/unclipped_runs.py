@@ -62,17 +62,12 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "label_noise_std",
     failed_events="share of runs in which an event fails",
     failed_halved_events="the same at half of the events' limits",
-    failed_plain_events="the same without the events' factors log(T/p) and T^2/p",
 )
-def failures(parameters: Parameters, simulation: Dataset) -> dict:
-    events, log = trials_last(simulation.event), _logarithms(parameters)
-    union = np.square(parameters.step_counts)[:, None] / parameters.failure_probability
-    # In the order of EVENTS.
-    factors = np.hstack([log, log + np.log(2), log, union, log, union])[:, None, :, None]
+def failures(simulation: Dataset) -> dict:
+    events = trials_last(simulation.event)
     return {
         "failed_events": (events > 1).any(axis=2).mean(axis=-1),
         "failed_halved_events": (2 * events > 1).any(axis=2).mean(axis=-1),
-        "failed_plain_events": (events * factors > 1).any(axis=2).mean(axis=-1),
     }
 
 
