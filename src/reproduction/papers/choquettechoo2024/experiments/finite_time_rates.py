@@ -58,7 +58,7 @@ def tuned(parameters: Parameters, dimension: int) -> dict:
 def powers() -> list[list[float]]:
     """Of its limit at the step size 2 log(T) / (mu T), for m eigenvalues 1 and d - m of 1/kappa."""
 
-    def risk(name: str, kappa: float = 1e6, m: int = 4, d: int = 1024) -> float:
+    def risk(name: str, kappa: float, m: int, d: int) -> float:
         eigenvalues, steps = np.append(np.ones(m), np.full(d - m, 1 / kappa)), 1e12
         eta = 2 * kappa * np.log(steps) / steps
         family = "independent" if name == "dp_sgd" else "damped_square_root"
@@ -66,11 +66,12 @@ def powers() -> list[list[float]]:
         clip = float(eigenvalues.sum())
         return regression.stationary(eigenvalues, eta, noise, clip_norm=clip).excess_risk
 
-    ends = {"kappa": (1e4, 1e6), "m": (4, 64), "d": (256, 4096)}
+    few, many = (1e6, 4, 1024), (1e6, 4, 4096)
+    ends = [((1e4, 4, 1024), few), (few, (1e6, 64, 1024)), ((1e6, 4, 256), many)]
     return [
         [
-            float(regression.slope(pair, [risk(name, **{key: at}) for at in pair]))
-            for key, pair in ends.items()
+            float(np.log(risk(name, *last) / risk(name, *first)) / np.log(factor))
+            for (first, last), factor in zip(ends, (100, 16, 16), strict=True)
         ]
         for name in ALGORITHMS
     ]
