@@ -75,8 +75,7 @@ class Runs:
         (rates, without), rows = self.rates[name], self._rows(name, rng)
         found = self._trained(rows["train"], rng, self.noise_std, rates[:-1], without)
         *private, noiseless = accuracy(*rows["test"], found)
-        found = self._sampled(rows["train"], sampling, rates[-1:].T)
-        private += [*accuracy(*rows["test"], found)]
+        private += [*accuracy(*rows["test"], self._sampled(rows["train"], sampling, rates[-1:].T))]
         return {"accuracy": np.reshape(private, rates.shape), "noiseless_accuracy": noiseless}
 
     def _chosen(self, name: str, rng: Generator) -> tuple[Doubles, Doubles]:
@@ -124,9 +123,8 @@ class Runs:
         """Models of DP-SGD on Poisson-sampled batches, by budget and rate."""
         shape = self.parameters.participation.steps, CLASSES, 1, rows[0].shape[1]
         noise = rng.standard_normal(shape, dtype=np.float32)
-        noise_std = np.repeat(self.sampled_std, rates.shape[1])[:, None]
-        momentum = np.zeros(rates.size)
-        return train(rows, self.parameters, noise, noise_std, rates.ravel(), momentum, rng)
+        stds, flat = np.repeat(self.sampled_std, rates.shape[1])[:, None], rates.ravel()
+        return train(rows, self.parameters, noise, stds, flat, np.zeros_like(flat), rng)
 
     @cached_property
     def _features(self) -> dict[str, Floats]:
