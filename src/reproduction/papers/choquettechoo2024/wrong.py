@@ -161,7 +161,7 @@ WRONG_VERSIONS = (
             _in("algorithm_forms:_sums", lambda right: lambda steps: right(steps) - np.eye(steps)),
         ),
         turns=_listed("""
-            matrix-form-of-the-update prefix-error-is-a-frobenius-norm
+            matrix-form-of-the-update equation-3-as-printed
             undamped-coefficients-are-a-square-root
         """),
     ),
@@ -173,6 +173,7 @@ WRONG_VERSIONS = (
         turns=_listed("""
             mean-coefficients-tail mean-negative-coefficients mean-noise-is-anti-correlated
             mean-optimal-coefficients undamped-coefficients-are-a-square-root
+            mean-coefficients-exponential-tail
         """),
     ),
 )
@@ -189,7 +190,7 @@ WRONG_STATEMENTS = (
             "theory/special_integrals": _halved(
                 "equal_rates_ratio unequal_rates_ratio quadratic_form_ratio"
             ),
-            "theory/decomposition": _halved("drive response base"),
+            "theory/decomposition": _halved("drive base"),
             "theory/transfer_functions": _halved("correlated_share_constant"),
             "theory/gaussian_moments": _halved("fourth_moment_ratio trace_ratio shrinkage_ratio"),
             "theory/finite_time_steps": _halved("label_response_ratio absolute_response_ratio"),
@@ -197,15 +198,14 @@ WRONG_STATEMENTS = (
                 "half_exponential_constant coefficient_sum trace_ratio tail_sum_ratio"
             )
             | {"tail_constant": times(0.5)},
-            "theory/spectrum_rates": _halved("effective_dimension"),
         },
         turns=_listed("""
             integral-bounds-c4 lower-bound-c18 integral-bounds-c21 quadratic-form-f17
             next-order-c12 base-covariance-c10 directions-of-noisy-ftrl-c23
             gaussian-fourth-moments-c3 trace-below-fourth-moment trace-shrinks-f18
             expected-response-d9 half-exponential-decay-d3 coefficient-sum-d15
-            trace-of-products-f19 tail-sum-bound-f20 gaussian-tail-constant-f7
-            absolute-response-d10 effective-dimension-of-two-levels
+            trace-of-products-f19 tail-sum-value-f20 gaussian-tail-constant-f7
+            absolute-response-d10
         """),
     ),
     WrongStatement(
@@ -228,13 +228,11 @@ WRONG_STATEMENTS = (
                 "label_part_constant": power("step_share", 0.5),
             },
             "theory/transfer_functions": {
-                "over_frequency_bound": power("step_share", -0.5),
+                "frequency_order": power("step_share", 0.1),
                 "independent_share_spread": times(16**0.3),
             },
             "theory/decomposition": {
-                "orders": power("step_share", -1.0),
-                "remainder": power("step_share", -1.0),
-                "label_noise_ratio": power("step_share", -0.2),
+                "remainder_decline": times(3.0),
             },
             "theory/coefficient_rates": {
                 "sensitivity_slope": times(1.1),
@@ -250,18 +248,17 @@ WRONG_STATEMENTS = (
             "theory/helper_lemmas": {"sensitivity_ratio": power("damping", 0.1)},
             "theory/finite_time_isotropic": {"last_slope": plus(0.5)},
             "theory/finite_time_rates": {"risk_ratio": power("steps", 1.0)},
-            "theory/algorithm_forms": {"unclipped_exponent": plus(0.05)},
         },
         turns=_listed("""
             mean-independent-rate mean-optimal-rate mean-never-worse mean-better-at-small-steps
             regression-sgd-rate regression-ftrl-rate exponential-separation table-4-ftrl
             upper-bound-c14 lower-bound-for-all-coefficients label-part-of-theorem-2-2
-            upper-bound-c15 directions-of-noisy-sgd-c16 higher-orders-c11 remainder-vanishes-c13
-            sgd-covariance-f3 fichtenberger-sensitivity sensitivity-increases
+            directions-of-noisy-sgd-c16 remainder-vanishes-c13 fichtenberger-sensitivity
+            sensitivity-increases
             damped-sensitivity-is-bounded anti-pgd-sensitivity damped-anti-pgd-exponent
             damped-anti-pgd-rate-c24 damped-anti-pgd-at-the-largest-step-c24
             damped-anti-pgd-geometric-mean finite-time-rates finite-time-ftrl-better
-            without-clipping-no-privacy
+            order-of-equation-20
         """),
     ),
     WrongStatement(
@@ -297,7 +294,7 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="neighbouring-lemmas",
-        says="Lemmas with a constant a per cent off, without a lower order, or another kernel.",
+        says="Lemmas with a constant a per cent off, or without a lower order.",
         observes={
             "theory/special_integrals": {
                 "elliptic_over_upper": times(1.01),
@@ -305,7 +302,6 @@ WRONG_STATEMENTS = (
                 "third_kind_constant": plus(0.25),
             },
             "theory/transfer_functions": {
-                "noise_response_error": lambda seen: seen.copy(data=seen.values[::-1]),
                 "least_section_eigenvalue": times(0.99),
             },
             "theory/gaussian_moments": {
@@ -314,7 +310,7 @@ WRONG_STATEMENTS = (
             },
         },
         turns=_listed("""
-            elliptic-bounds-f10 infinite-integral-f14 third-kind-bound-f11 transfer-function-c9
+            elliptic-bounds-f10 infinite-integral-f14 third-kind-bound-f11
             operators-are-positive-c6 strict-sub-gaussian-moments-f5 misspecified-models-c12
         """),
     ),
