@@ -34,8 +34,10 @@ StatementVerdict = Literal[
 CrossCheckVerdict = Literal["passed", "failed", "inconclusive", "untested"]
 Severity = Literal["conclusion", "hypothesis", "constant", "typo"]
 Change = Literal["guarantee", "rate or condition", "number", "nothing"]
-# Verdicts of refuted statements, the gravest first.
-SLIPS = ("contradicted", "proof gap", "holds as corrected")
+# Verdicts of statements that hold with a correction, of a misprint or of a step of a proof, and of
+# all that are refuted as printed, the gravest first.
+CORRECTED = ("holds as corrected", "proof gap")
+SLIPS = ("contradicted", *reversed(CORRECTED))
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Texts = tuple[Text, ...]
 
@@ -97,6 +99,20 @@ class Statement(_Entry):
     finding: Identifier | None = Field(None, description="The slip of the paper that it shows.")
     expect: StatementVerdict = "reproduced"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expects_what_follows(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping) or "expect" in raw:
+            return raw
+        correction, follows = raw.get("corrected"), "reproduced"
+        if isinstance(correction, Mapping):
+            follows = CORRECTED[correction.get("slip") == "proof"]
+        elif raw.get("depends_on_choice"):
+            follows = "depends on our choice"
+        elif raw.get("finding"):
+            follows = "contradicted"
+        return {**raw, "expect": follows}
+
     @property
     def runs(self) -> tuple[Run, ...]:
         """The checks: one run for each value of our choice, or as printed and as corrected."""
@@ -122,7 +138,7 @@ class Statement(_Entry):
             raise ValueError("finding must be given, the slip that a refuted statement shows")
         if self.corrected and self.depends_on_choice:
             raise ValueError("corrected must stand beside checks, got depends_on_choice")
-        if self.expect in SLIPS[1:] and self.corrected is None:
+        if self.expect in CORRECTED and self.corrected is None:
             raise ValueError(f"corrected must be given for expect = {self.expect!r}")
         if self.expect == "depends on our choice" and self.depends_on_choice is None:
             raise ValueError("depends_on_choice must be given for expect = 'depends on our choice'")

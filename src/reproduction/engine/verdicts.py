@@ -23,6 +23,7 @@ from reproduction.engine.checks import (
     series,
 )
 from reproduction.engine.ledger import (
+    CORRECTED,
     SLIPS,
     Change,
     CrossCheckVerdict,
@@ -46,8 +47,7 @@ KINDS: tuple[str, ...] = get_args(StatementKind)
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "untested", "inconclusive", "passed")
 # What the outcome of a statement's checks says of the paper.
 WORDS = {"passed": "reproduced", "failed": "contradicted"}
-CORRECTED = {"misprint": "holds as corrected", "proof": "proof gap"}
-SOUND, REFUTED = ("reproduced", *CORRECTED.values(), "passed"), ("contradicted", "failed")
+SOUND, REFUTED = ("reproduced", *CORRECTED, "passed"), ("contradicted", "failed")
 COLUMNS = (
     "paper", "topic", "entry", "kind", "id", "where", "statement", "verdict", "expect",
     "as_expected", "finding", "holds_with", "choice", "check", "outcome", "observed",
@@ -215,7 +215,8 @@ def _record(
     outcome = printed = runs[0].outcome if correction else _over_runs({run.outcome for run in runs})
     words = WORDS
     if correction and printed == "failed":
-        outcome, words = runs[1].outcome, WORDS | {"passed": CORRECTED[correction.slip]}
+        holds = CORRECTED[correction.slip == "proof"]
+        outcome, words = runs[1].outcome, WORDS | {"passed": holds}
     reasons = [
         f"{run.label}: {check.reason}" if len(runs) > 1 else check.reason
         for run in runs

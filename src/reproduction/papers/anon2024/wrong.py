@@ -10,6 +10,7 @@ from reproduction.engine.falsify import (
     Patch,
     WrongStatement,
     WrongVersion,
+    listed,
     plus,
     power,
     scaled,
@@ -117,13 +118,10 @@ WRONG_VERSIONS = (
                 lambda right: lambda rho, delta: right(rho, delta**0.5),
             ),
         ),
-        turns=(
-            "shaped-gaussian-mechanism-2-6",
-            "integrand-of-lemma-2-6",
-            "gaussian-mechanism-in-definition-2-5",
-            "conversion-b1",
-            "best-order-of-the-conversion",
-        ),
+        turns=listed("""
+            shaped-gaussian-mechanism-2-6 integrand-of-lemma-2-6
+            gaussian-mechanism-in-definition-2-5 conversion-b1 best-order-of-the-conversion
+        """),
     ),
     WrongVersion(
         name="increments-are-prefixes",
@@ -170,26 +168,14 @@ WRONG_STATEMENTS = (
             ),
             "simulation/gradient_bounds": {"least_form": times(0.5)},
         },
-        turns=(
-            "residual-estimates-compose",
-            "nodes-of-a-record",
-            "risk-by-second-moments-b6",
-            "rough-bound-b7",
-            "products-of-steps-b12",
-            "elementary-head-bound",
-            "nonprivate-variance-b7",
-            "bias-of-bounded-starts-b8",
-            "private-variance-b11",
-            "first-part-of-b33",
-            "second-part-of-b33",
-            "tail-of-a-form-b13",
-            "one-step-b19",
-            "trace-of-the-public-design-b10",
-            "conditions-of-the-designed-noise",
-            "trace-of-the-public-design-b11",
-            "public-features-suffice",
-            "leave-one-out-forms-b16",
-        ),
+        turns=listed("""
+            residual-estimates-compose nodes-of-a-record risk-by-second-moments-b6 rough-bound-b7
+            products-of-steps-b12 elementary-head-bound nonprivate-variance-b7
+            bias-of-bounded-starts-b8 private-variance-b11 first-part-of-b33 second-part-of-b33
+            tail-of-a-form-b13 one-step-b19 trace-of-the-public-design-b10
+            conditions-of-the-designed-noise trace-of-the-public-design-b11 public-features-suffice
+            leave-one-out-forms-b16
+        """),
     ),
     WrongStatement(
         name="neighbouring-exponents",
@@ -211,21 +197,12 @@ WRONG_STATEMENTS = (
             ),
             "simulation/dimensions": {"relative": power("ratio", 0.1)},
         },
-        turns=(
-            "nonprivate-exponent",
-            "identity-exponent",
-            "designed-exponent",
-            "exponential-exponents",
-            "step-sizes-of-the-proofs",
-            "exponential-step-sizes",
-            "exponential-step-size-of-the-design",
-            "effective-dimension-of-power-laws",
-            "identity-better-below-two",
-            "variance-bound-b8",
-            "middle-bound-b18",
-            "bias-bound-b9",
-            "no-dependence-on-the-dimension",
-        ),
+        turns=listed("""
+            nonprivate-exponent identity-exponent designed-exponent exponential-exponents
+            step-sizes-of-the-proofs exponential-step-sizes exponential-step-size-of-the-design
+            effective-dimension-of-power-laws identity-better-below-two variance-bound-b8
+            middle-bound-b18 bias-bound-b9 no-dependence-on-the-dimension
+        """),
     ),
     WrongStatement(
         name="less-noise-for-the-same-promise",

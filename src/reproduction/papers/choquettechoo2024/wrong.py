@@ -11,6 +11,7 @@ from reproduction.engine.falsify import (
     Patch,
     WrongStatement,
     WrongVersion,
+    listed,
     plus,
     power,
     scaled,
@@ -39,10 +40,6 @@ def _positive(right: Any) -> Any:
     return lambda *arguments, **options: np.abs(right(*arguments, **options))
 
 
-def _listed(names: str) -> tuple[str, ...]:
-    return tuple(names.split())
-
-
 def _halved(names: str) -> dict[str, Any]:
     """Ratios to bounds of half the size."""
     return dict.fromkeys(names.split(), times(2.0))
@@ -61,7 +58,7 @@ WRONG_VERSIONS = (
             Patch("privreg.noise.streams:correlate_noise", _uncorrelated),
             Patch("privreg.algorithms.dp_ftrl:correlate_noise", _uncorrelated),
         ),
-        turns=_listed("""
+        turns=listed("""
             algorithm-1-line-by-line mean-simulation regression-exact-decay
             slope-ftrl-effective-dimension
         """),
@@ -71,21 +68,21 @@ WRONG_VERSIONS = (
         says="The sensitivity is a column norm of the coefficients in place of their inverse's.",
         runs={"joint_privacy": ("theory",)},
         patches=(Patch(f"{MECHANISM}:_sensitivity", _decoder_norm),),
-        turns=_listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
+        turns=listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
     ),
     WrongVersion(
         name="two-thirds-of-the-noise",
         says="The noise is two thirds of what the budget asks for.",
         runs={"joint_privacy": ("theory",)},
         patches=(Patch(f"{MECHANISM}:_record_change", scaled(2 / 3)),),
-        turns=_listed("noise-of-theorem-1-1"),
+        turns=listed("noise-of-theorem-1-1"),
     ),
     WrongVersion(
         name="accounting-step-by-step",
         says="A record is charged for its own step alone, as if the noise were independent.",
         runs={"joint_privacy": ("theory",)},
         patches=(Patch(f"{MECHANISM}:_sensitivity", lambda _: lambda decoder, **_: 1.0),),
-        turns=_listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
+        turns=listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
     ),
     WrongVersion(
         name="neighbouring-closed-forms",
@@ -101,7 +98,7 @@ WRONG_VERSIONS = (
             Patch(f"{INTEGRALS}:distance_ratio_integral", scaled(1.01)),
             Patch("scipy.special:ellipk", lambda right: lambda m: right(np.sqrt(m))),
         ),
-        turns=_listed("""
+        turns=listed("""
             integral-f12 integral-f13 integral-f15 integral-f16 first-kind-f8 third-kind-f9
         """),
     ),
@@ -110,7 +107,7 @@ WRONG_VERSIONS = (
         says="The base recursion contracts with the feature's own matrix in place of H.",
         runs={"decomposition": ("theory",)},
         patches=(_in("decomposition:_base_matrix", lambda _: lambda mean, outer: outer),),
-        turns=_listed("orders-and-remainder-add-up parts-uncorrelated-c19"),
+        turns=listed("orders-and-remainder-add-up parts-uncorrelated-c19"),
     ),
     WrongVersion(
         name="fluctuations-not-centred",
@@ -119,7 +116,7 @@ WRONG_VERSIONS = (
         patches=(
             _in("decomposition:_fluctuation", lambda _: lambda mean, outer: 1.1 * mean - outer),
         ),
-        turns=_listed("remainder-uncorrelated-with-noise-c20 parts-uncorrelated-c19"),
+        turns=listed("remainder-uncorrelated-with-noise-c20 parts-uncorrelated-c19"),
     ),
     WrongVersion(
         name="neighbouring-transfer-functions",
@@ -136,7 +133,7 @@ WRONG_VERSIONS = (
             ),
             Patch("scipy.linalg:solve_discrete_lyapunov", scaled(1.01)),
         ),
-        turns=_listed("""
+        turns=listed("""
             transfer-function-c8 transfer-function-c9 limiting-sensitivity-c1
             white-noise-variance-f2
         """),
@@ -151,7 +148,7 @@ WRONG_VERSIONS = (
                 lambda _: lambda beta, white, t: beta[1 : t + 1] @ white[:t][::-1],
             ),
         ),
-        turns=_listed("parts-unrolled-by-draws-d2"),
+        turns=listed("parts-unrolled-by-draws-d2"),
     ),
     WrongVersion(
         name="prefix-sums-without-the-last",
@@ -160,7 +157,7 @@ WRONG_VERSIONS = (
         patches=(
             _in("algorithm_forms:_sums", lambda right: lambda steps: right(steps) - np.eye(steps)),
         ),
-        turns=_listed("""
+        turns=listed("""
             matrix-form-of-the-update equation-3-as-printed
             undamped-coefficients-are-a-square-root
         """),
@@ -170,7 +167,7 @@ WRONG_VERSIONS = (
         says="The coefficients add to earlier noise in place of taking it back.",
         runs={"algorithm_forms": ("theory",), "mean_estimation": ("theory",)},
         patches=(Patch("privreg.noise.toeplitz:damped_square_root", _positive),),
-        turns=_listed("""
+        turns=listed("""
             mean-coefficients-tail mean-negative-coefficients mean-noise-is-anti-correlated
             mean-optimal-coefficients undamped-coefficients-are-a-square-root
             mean-coefficients-exponential-tail
@@ -199,7 +196,7 @@ WRONG_STATEMENTS = (
             )
             | {"tail_constant": times(0.5)},
         },
-        turns=_listed("""
+        turns=listed("""
             integral-bounds-c4 lower-bound-c18 integral-bounds-c21 quadratic-form-f17
             next-order-c12 base-covariance-c10 directions-of-noisy-ftrl-c23
             gaussian-fourth-moments-c3 trace-below-fourth-moment trace-shrinks-f18
@@ -249,7 +246,7 @@ WRONG_STATEMENTS = (
             "theory/finite_time_isotropic": {"last_slope": plus(0.5)},
             "theory/finite_time_rates": {"risk_ratio": power("steps", 1.0)},
         },
-        turns=_listed("""
+        turns=listed("""
             mean-independent-rate mean-optimal-rate mean-never-worse mean-better-at-small-steps
             regression-sgd-rate regression-ftrl-rate exponential-separation table-4-ftrl
             upper-bound-c14 lower-bound-for-all-coefficients label-part-of-theorem-2-2
@@ -269,7 +266,7 @@ WRONG_STATEMENTS = (
             "simulation/scaling_decay": {"slope": plus(-0.06)},
             "theory/algorithm_forms": {"draws_a_step": plus(-1.0)},
         },
-        turns=_listed("""
+        turns=listed("""
             slope-sgd-dimension slope-sgd-effective-dimension slope-ftrl-effective-dimension
             draws-of-a-training-step
         """),
@@ -287,7 +284,7 @@ WRONG_STATEMENTS = (
             "theory/bound_convergence": {"last_gain": plus(-0.001)},
             "theory/algorithm_forms": {"leading_block_change": times(0.0)},
         },
-        turns=_listed("""
+        turns=listed("""
             better-step-size-dependence convex-gap-is-multiplicative convex-ftrl-below-sgd
             convex-optimised-grows-slowest alternating-minimisation-converges anytime-mechanisms
         """),
@@ -309,7 +306,7 @@ WRONG_STATEMENTS = (
                 "misspecified_ratio": times(5.0),
             },
         },
-        turns=_listed("""
+        turns=listed("""
             elliptic-bounds-f10 infinite-integral-f14 third-kind-bound-f11
             operators-are-positive-c6 strict-sub-gaussian-moments-f5 misspecified-models-c12
         """),

@@ -101,7 +101,6 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
         id="private-sum-of-algorithm-3",
         kind="prose",
         ours=["without noise", "45 vectors"],
-        expect="holds as corrected",
         finding="steps-from-one",
     ),
 )
@@ -166,7 +165,6 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         },
         id="shared-increments-b15",
         ours=["in units of a node's variance, N = 45, steps counted from 1"],
-        expect="holds as corrected",
         finding="increments-of-the-tree",
     ),
 )
@@ -256,7 +254,6 @@ def bound_on_cross_terms() -> dict[str, float]:
         },
         id="noise-independent-of-clip-norms",
         ours=["eight steps of Algorithm 1 in one dimension, signs as noise, all cases counted"],
-        expect="proof gap",
         finding="clip-norms-depend-on-noise",
     ),
     cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, over that of psi(k)^2",

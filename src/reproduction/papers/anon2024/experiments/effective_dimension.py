@@ -171,7 +171,6 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
             "N = 10000 to 1000000",
             "a slope of 0.1 as powers of log N",
         ],
-        expect="holds as corrected",
         finding="equal-orders-in-b10",
     )
 )

@@ -58,7 +58,6 @@ AXES = {
         id="gradient-and-its-factors",
         kind="prose",
         ours=["the largest ratio over drawn rows, iterates and covariances"],
-        expect="holds as corrected",
         finding="half-in-the-loss",
     ),
     gradient_over_factors="largest norm of a gradient over the feature's norm times the absolute "
@@ -91,7 +90,6 @@ def factors() -> dict[str, float]:
         id="largest-clip-norm-of-theorem-4-2",
         kind="theorem",
         ours=["64 steps without private noise, 64 public rows"],
-        expect="holds as corrected",
         finding="square-in-the-largest-clip-norm",
     ),
     root_largest_clip="C l^(1/2) over that clip norm",
@@ -148,7 +146,6 @@ def largest_clips(parameters: Parameters) -> dict[str, float]:
             "beta = 1e-12, where 0.9 of the power of beta counts as 1",
             "Gaussian label noise, K^2 = 8/3, with which its tail is that of a product with x",
         ],
-        expect="holds as corrected",
         finding="label-norm-in-b2",
     ),
     dependent_norm_constant=stated(
@@ -304,7 +301,6 @@ def tail_constant(parameters: Parameters) -> float:
         },
         id="expectations-without-clipping",
         ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, clips at 1/N^2 a step"],
-        expect="proof gap",
         finding="expectations-given-no-clip",
         note="Clips take away steps that learn most; at the theorem's largest step size 1.002.",
     )

@@ -54,7 +54,6 @@ AXES = {
         id="fourth-moment-consequence",
         kind="prose",
         ours=["Gaussian features, 100 random matrices in three dimensions"],
-        expect="holds as corrected",
         finding="fourth-moment-order",
     ),
 )
@@ -80,7 +79,6 @@ def fourth_moments() -> dict[str, float]:
             "evidence": {"variable": "operator_error"},
         },
         id="operators-of-definition-b4",
-        expect="holds as corrected",
         finding="operators-without-eta-squared",
     ),
 )
@@ -244,7 +242,6 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
         "holds_with": "2 beta tr(A) H at its end, where beta eta tr(H) is at most 1/2",
         "check": every(below(2.0)),
     },
-    expect="holds as corrected",
     finding="end-of-the-chain",
 )
 def chain_factor(parameters: Parameters, step_size: float) -> float:
@@ -273,7 +270,6 @@ def late_ratio(parameters: Parameters) -> float:
         "holds_with": "k = 0, which the proof of Lemma B.12 takes",
         "evidence": {"variable": "late_ratio"},
     },
-    expect="proof gap",
     finding="quoted-lemma-at-early-steps",
 )
 def early_ratio(parameters: Parameters) -> float:

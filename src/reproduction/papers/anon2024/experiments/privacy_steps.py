@@ -69,7 +69,6 @@ AXES = {
         },
         id="integrand-of-lemma-2-6",
         ours=["quadrature in two dimensions at orders 1.5 to 16, with sigma^2 Sigma for Sigma"],
-        expect="holds as corrected",
         finding="signs-in-the-proof-of-lemma-2-6",
     ),
     printed_divergence_ratio=stated(
@@ -86,7 +85,6 @@ AXES = {
         id="gaussian-mechanism-in-definition-2-5",
         kind="prose",
         ours=["orders 1.5 to 16, the expectation under M(S')"],
-        expect="holds as corrected",
         finding="renyi-factor",
         note="The ratio is alpha - 1; with the expectation under M(S) it is alpha + 1.",
     ),
@@ -116,7 +114,6 @@ def divergences(order: float) -> dict[str, float]:
         id="gaussian-mechanism-epsilon",
         kind="prose",
         ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10"],
-        expect="holds as corrected",
         finding="gaussian-mechanism-formula",
     ),
     usual_epsilon_ratio="exact epsilon over Delta (2 log(1.25/delta))^(1/2) / sigma",
@@ -204,7 +201,6 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
         "the mean privacy loss of N randomised responses with that share each",
     ],
     check=below(1.0),
-    expect="contradicted",
     finding="shares-compose-for-small-budgets",
     note="Where the mean privacy loss of many calls is above epsilon, the loss is above it with "
     "probability near one half or more, whatever delta.",
@@ -271,7 +267,6 @@ def bins() -> dict[str, float]:
         id="histogram-is-private-b3",
         kind="theorem",
         ours=["epsilon = 1, delta = 1e-6, 50 groups in two bins"],
-        expect="holds as corrected",
         finding="histogram-lines",
     ),
 )

@@ -115,7 +115,6 @@ def cap_over_lemma(parameters: Parameters, beta: str) -> float:
         "holds_with": "a constant source G above all G_t, as the bound of Lemma B.7 takes it",
         "evidence": {"variable": "least_growth_of_a_constant"},
     },
-    expect="proof gap",
     finding="second-moments-that-fall",
 )
 def least_growth(parameters: Parameters, noise_shape: str, step_size: float) -> float:
@@ -150,7 +149,6 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
         "check": every(below(2.0)),
     },
     ours=["G = I"],
-    expect="proof gap",
     finding="operator-from-both-sides",
 )
 def operator_trace(parameters: Parameters, step_size: float) -> float:

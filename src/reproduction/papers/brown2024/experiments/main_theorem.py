@@ -78,7 +78,6 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         ],
         requires=LAW,
         finding="logarithm-of-the-main-rate",
-        expect="contradicted",
         note="The ratio grows as ln^3(20 n T / beta) does, 6.4 times over these p, and "
         "without bound.",
     ),
@@ -147,7 +146,6 @@ def slope_in_label_noise(parameters: Parameters) -> float:
     ],
     check=close(0.5, absolute=0.2),
     finding="samples-of-the-second-inequality",
-    expect="contradicted",
     note="Log-log slope in p of the least n that satisfies (74), over the fourth power of the "
     "logarithm.",
 )
@@ -177,7 +175,6 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02; c_0 is the least that the data admit"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    expect="contradicted",
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""

@@ -121,7 +121,6 @@ def constants_of_part_four(dimension: int) -> dict[str, float]:
         "evidence": {"select": {"logarithm": "inside"}},
     },
     finding="logarithm-outside-the-root",
-    expect="holds as corrected",
     note="At p = 2 it is 1.23 times its bound; at the other three it is below.",
 )
 def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:

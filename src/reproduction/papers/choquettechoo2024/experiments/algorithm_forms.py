@@ -115,7 +115,6 @@ def iterates(parameters: Parameters, family: str) -> dict:
             "evidence": {"variable": "squared_error_ratio"},
         },
         id="equation-3-as-printed",
-        expect="holds as corrected",
         finding="index-of-equation-3",
     ),
 )

@@ -126,7 +126,6 @@ def label_response_ratio(parameters: Parameters) -> float:
         },
         id="expected-response-d10",
         ours=[SETTING, "four sequences of coefficients, among them 1, 1, 0, ..."],
-        expect="holds as corrected",
         finding="square-in-lemma-d10",
     ),
     squared_response_ratio="largest mean trace of V V' over D.10 with its sum squared",

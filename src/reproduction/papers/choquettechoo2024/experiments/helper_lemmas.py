@@ -178,7 +178,6 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
         },
         id="tail-sum-value-f20",
         ours=["t = 2 to 59, a = 0.01 to 3, rho = 1e-6 to 0.9"],
-        expect="holds as corrected",
         finding="value-in-lemma-f20",
     ),
 )

@@ -231,7 +231,6 @@ def two_point_constants() -> dict[str, float]:
         },
         id="least-value-after-equation-19",
         ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
-        expect="holds as corrected",
         finding="sensitivity-twice-after-equation-19",
     ),
     least_value_with_budget="the same with 1 / (2 rho) for sigma_dp^2",

@@ -204,7 +204,6 @@ def curves(parameters: Parameters, family: str) -> dict:
     ours=["the mean over one finite law of features and labels, by central differences"],
     check=close(1.0, relative=1e-6),
     corrected={"holds_with": "the factor 1/2 of (8)", "check": close(0.5, relative=1e-6)},
-    expect="holds as corrected",
     finding="two-conventions-of-f",
 )
 def gradient_share() -> float:

@@ -155,7 +155,6 @@ def gradient_response_error(parameters: Parameters) -> float:
         },
         id="transfer-function-c9",
         ours=[SPECTRUM, "frequencies 0 to 3"],
-        expect="holds as corrected",
         finding="two-signs-of-the-transform",
     ),
 )

@@ -117,7 +117,6 @@ def cubature_error(parameters: Parameters) -> float:
                 {"artifact": "theory/divergence_checks", "variable": "lemma_reverse"}, absolute=1e-9
             ),
         },
-        expect="holds as corrected",
         note="It is 0.6438 where the divergence is 0.1839, by quadrature in both directions.",
     ),
     lemma_reverse="the divergence by quadrature, reverse direction",
@@ -236,7 +235,6 @@ def gap_decay(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        expect="contradicted",
         note="0.927 of it, against the dense joint laws. The iterates before the step have "
         "the same law in both processes but predict the state that the step meets.",
     ),
@@ -277,7 +275,6 @@ def joint(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
         finding="cross-covariance-lacks-the-step",
-        expect="contradicted",
         note="The covariance of an iterate before the differing step with one after it "
         "lacks the step's own matrix.",
     ),
@@ -330,7 +327,6 @@ def mixture_ratio() -> float:
             "evidence": {"variable": "loss_with_plus"},
             "check": close(5.0012499e-4, absolute=1e-9),
         },
-        expect="holds as corrected",
         note="As printed it is -1.39, and minus infinity once the last iterate is among "
         "those released; with the plus it is 0.0005.",
     ),
@@ -353,7 +349,6 @@ def plus() -> dict:
     ours=["N(0, 1), and N(0, 1) with a share 1/d of N(2 sqrt(ln d), 1)", "order 2, d = 10^6"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",
-    expect="contradicted",
     note="It is 2 ln(d). The two laws are within 1/d in total variation, so that their limits are "
     "equal and have no loss.",
 )

@@ -107,7 +107,6 @@ def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
             "evidence": {"variable": "decomposition_corrected"},
             "check": below(1e-12),
         },
-        expect="holds as corrected",
     ),
     decomposition_corrected="largest distance of that sum without the square of the sampling "
     "term's mean to the increment, in the same units",
@@ -206,7 +205,6 @@ def predictable_error(case: _Case) -> dict:
             "evidence": {"variable": "expansion_corrected"},
             "check": below(1e-12),
         },
-        expect="holds as corrected",
     ),
     expansion_corrected="largest relative distance of (37) to the risk, with the root of the "
     "second moment in place of its inverse",

@@ -49,7 +49,6 @@ class Parameters(Strict):
         "check": below(0.01),
         "resolves": 0.02,
     },
-    expect="holds as corrected",
     note="Assumption 2 admits a ground truth of this norm, at which the risk of the start is "
     "d^(2 c_*) / 2.",
 )
@@ -74,7 +73,6 @@ def start_growth() -> float:
     ],
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
-    expect="contradicted",
     note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
     "the martingales scale with its squared norm.",
 )
@@ -103,7 +101,6 @@ def expansion_growth() -> float:
         check=below(-1.0),
         id="concentration-as-printed",
         finding="expansion-bound-lacks-a-norm",
-        expect="contradicted",
         note="It is 0.0197 at any large d, whatever c_*: the squared distance to the ground truth "
         "is a geometric Brownian motion.",
     ),
@@ -122,7 +119,6 @@ def expansion_growth() -> float:
             "check": below(-1.0),
             "wrong": {"Of norm d^(c_*), at which c_* is used up.": "deviation_power"},
         },
-        expect="holds as corrected",
     ),
     short_start_power="that slope for a start of norm 1",
 )
@@ -160,7 +156,6 @@ def deviations() -> dict:
     ours=["the variance of |X - x~|^2, t = 1, the rate 1", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
-    expect="contradicted",
     note="A Gaussian law with the mean and covariance of (1) has 1 / 2.3 of the variance.",
 )
 def fluctuation_ratio() -> float:
@@ -179,7 +174,6 @@ def fluctuation_ratio() -> float:
     ours=["the relative variance of |x - x~|^2, t = 1", "Gaussian features, rate 0.1", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    expect="contradicted",
     note="It is 1.80, and in every high dimension (2 - gamma)^2 / 2 at another rate.",
 )
 def fluctuations() -> float:
@@ -204,7 +198,6 @@ def fluctuations() -> float:
     check=below(-1.75),
     finding="sampling-term-is-of-order-one-half",
     corrected={"holds_with": "sigma d^(-3/2 + c_*)", "check": close(-1.5, absolute=0.02)},
-    expect="holds as corrected",
     note="Half way between -2, which is printed, and -3/2, which it is.",
 )
 def sampled_noise_power(parameters: Parameters) -> float:
@@ -240,7 +233,6 @@ def sampled_noise_power(parameters: Parameters) -> float:
         "holds_with": "a norm of the order d^(c_*), and a mesh of width 1/d",
         "check": close(0.0, absolute=0.01),
     },
-    expect="proof gap",
     note="It does not fall: each of the d coordinates is of the order d^(-1/2).",
 )
 def integrated_noise_power(parameters: Parameters) -> float:
