@@ -104,7 +104,7 @@ WRONG_VERSIONS = (
         says="The drift of the diffusion is twice the clipped gradient, as printed.",
         runs={"diffusion": ("simulate",)},
         patches=(Patch(f"{THEORY}.volterra:risk_path", _with(form=lambda _: "printed")),),
-        turns=("diffusion-corrected",),
+        turns=("diffusion-as-printed",),
     ),
     _in_theory(
         "privacy_budget",

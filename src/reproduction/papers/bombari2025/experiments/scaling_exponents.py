@@ -137,6 +137,15 @@ def over_points(parameters: Parameters) -> dict:
     }
 
 
+@per(
+    limit_from_half="largest exponent of long schedules for phi = 0 and b from 1/2 on",
+    limit_beyond_half="that for b of more than 1/2",
+)
+def limits() -> dict:
+    found = [scaling.limiting_exponent(0.0, 0.0, b) for b in np.linspace(0.5, 0.99, 50)]
+    return {"limit_from_half": max(found), "limit_beyond_half": max(found[1:])}
+
+
 @per("signal_power", threshold_near_one="critical privacy power at phi = 0.999, long schedules")
 def threshold_near_one(signal_power: float) -> float:
     return float(scaling.critical_privacy_power(0.999, signal_power, FLAT))
