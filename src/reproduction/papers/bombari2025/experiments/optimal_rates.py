@@ -191,14 +191,23 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     "regime",
     best_exponent_growth="increment of the best alpha over that of ln ln(1/gamma), from gamma = "
     "1e-8 to the smallest",
+    heuristic_log_power="power of ln(1/gamma) in the least of (5.8) over gamma + gamma^2 / rho^2",
 )
-def best_exponent_growth(parameters: Parameters, regime: str) -> float:
+def of_regime(parameters: Parameters, regime: str) -> dict:
+    product = np.linspace(1, 300, 300_000)
+
+    def heuristic(gamma: float, rho: float) -> float:
+        forgotten = (0.5 - gamma * product) * np.exp(-product)
+        return float(np.min(forgotten + gamma * product + (product * gamma / rho) ** 2))
+
     def best(gamma: float) -> float:
         at = gamma, parameters.root(regime, gamma)
         return min(np.arange(0.5, 4.6, 0.25), key=lambda a: _tuned(parameters, a, *at).final_risk)
 
     ratios = np.array([1e-8, parameters.log_power_aspect_ratios[-1]])
-    return np.diff([*map(best, ratios)]).item() / np.diff(np.log(np.log(1 / ratios))).item()
+    growth = np.diff([*map(best, ratios)]).item() / np.diff(np.log(np.log(1 / ratios))).item()
+    power = _log_power(parameters, regime, heuristic)
+    return {"best_exponent_growth": growth, "heuristic_log_power": power}
 
 
 @per(
