@@ -218,6 +218,10 @@ WRONG_VERSIONS = (
         _with(smallest=lambda _: 1.0, largest=lambda _: 1.0),
         name="comparison-of-isotropic-data",
         says="The comparison equations have the mean eigenvalue for both extremes.",
-        turns=("comparison-equation-below", "comparison-equation-above", "comparison-above-the-cap"),
+        turns=(
+            "comparison-equation-below",
+            "comparison-equation-above",
+            "comparison-above-the-cap",
+        ),
     ),
 )

@@ -131,7 +131,7 @@ def stopping() -> dict:
     """At r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3, a rate 3 sqrt(1 - t)."""
     bound = np.geomspace(1, 1e4, 400)
     noise, start = 4 * (0.1 * 3) ** 2, np.log(2)
-    levels = {"printed": (bound**2 + 0.3**2) / 2, "corrected": 0.5}
+    levels = {"printed": (bound**2 + 0.3**2) / 2, "corrected": np.array(0.5)}
     return {
         f"stopping_{form}": np.min(2 * 0.1 * 3**2 * level + noise + start - 2 * np.log(bound))
         for form, level in levels.items()
