@@ -171,7 +171,7 @@ Entry = Statement | CrossCheck
 class Foremost(Strict):
     """A finding that heads the results, with the paper's own words."""
 
-    rank: Annotated[int, Field(ge=0, le=10)]
+    rank: Annotated[int, Field(ge=1, le=10)]
     quote: Text = Field(description="From the paper's text, letter by letter.")
     figure: Name | None = Field(None, description="The figure or table to look at.")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, listed, scaled
 
 ALGORITHM = "privreg.algorithms.one_pass_dpgd"
 SCHEDULES = "privreg.schedules"
@@ -137,16 +137,11 @@ WRONG_VERSIONS = (
         _normal_part,
         name="variance-factor-of-unclipped-residuals",
         says="The variance factor lacks its first term, that of the clipped residuals.",
-        turns=(
-            "clipping-bounds-attained",
-            "clipping-closed-forms",
-            "variance-factor-lower-bound-small",
-            "variance-factor-lower-bound-large",
-            "variance-over-square-monotone",
-            "variance-over-ratio-monotone",
-            "variance-factor-at-one",
-            "variance-factor-at-one-closed-form",
-        ),
+        turns=listed("""
+            clipping-bounds-attained clipping-closed-forms variance-factor-lower-bound-small
+            variance-factor-lower-bound-large variance-over-square-monotone
+            variance-over-ratio-monotone variance-factor-at-one variance-factor-at-one-closed-form
+        """),
     ),
     _in_theory(
         "clipping_factors",

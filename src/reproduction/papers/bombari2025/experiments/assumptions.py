@@ -137,7 +137,6 @@ def curvature_growth(exponent: float) -> float:
             "check": every(close(1.0, absolute=0.01)),
         },
         finding="gradient-norm-is-not-the-root-mean-square",
-        expect="holds as corrected",
         note="As printed for a tenth of the gradients: the residual is normal.",
     ),
 )
@@ -189,7 +188,6 @@ def gradient_power(earlier: Dataset) -> float:
             "wrong": {"With half of that.": below(1.125)},
         },
         finding="discretisation-bound-lacks-a-factor",
-        expect="holds as corrected",
         note="The lemma is for every clipping constant and ratio, so one is enough; gamma c^2 is "
         "4.5.",
     ),

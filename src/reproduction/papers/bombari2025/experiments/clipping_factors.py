@@ -175,7 +175,6 @@ def bounds() -> dict:
         "check": below(0.0),
     },
     finding="variance-ratio-needs-the-square",
-    expect="holds as corrected",
     note="As printed it rises to a peak at 1.247 and only then falls.",
 )
 def variance_over_ratio_peak(parameters: Parameters) -> float:

@@ -94,7 +94,6 @@ def margins(parameters: Parameters, exponent: float) -> dict:
         ],
     },
     finding="comparison-lacks-the-cap",
-    expect="holds as corrected",
     note="With one eigenvalue both equations are the same, and their solution ends at 7.4 times "
     "the risk. As corrected the rate is at most 2 / gamma: alpha = 0, 1/2 and 1, a rate of 3.",
 )
@@ -129,7 +128,6 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     check=above(1.0),
     corrected={"holds_with": "at most for at least, which the proof needs", "check": below(1.0)},
     finding="trace-inequality-reversed",
-    expect="holds as corrected",
 )
 def trace_ratio(parameters: Parameters) -> float:
     """tr(Sigma^2) over the largest eigenvalue times tr(Sigma)."""
