@@ -108,6 +108,11 @@ class WrongStatement:
         )
 
 
+def listed(names: str) -> tuple[str, ...]:
+    """Names of entries that a text separates by blanks."""
+    return tuple(names.split())
+
+
 def scaled(factor: float) -> Callable[[Any], Any]:
     """For a `Patch`: a function whose results are this multiple of the right ones."""
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from privreg import data
+from reproduction.engine.checks import Evidence
 from reproduction.engine.code import code_of
 from reproduction.engine.config import Drawing, Experiment, read_configuration
 from reproduction.engine.falsify import touched, wrong_versions
 from reproduction.engine.ledger import Ledger, load_coverage, read_ledger, topic_files
 from reproduction.engine.parameters import ConfigError, Strict, choose, validate
-from reproduction.engine.recipe import structure
+from reproduction.engine.recipe import Variables, structure
 from reproduction.engine.registry import STAGE_OF, STUDIES, Recipe, drawings, package
 from reproduction.engine.yaml_files import read_mapping
 
@@ -297,11 +298,26 @@ class Plan:
             where = f"{paper}.claims.{name}"
             if entry.figure is not None:
                 choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
-            for seen in (each for probe in entry.probes for each in probe.reads):
-                self._check_artifact(paper, seen.artifact, f"{where}.evidence")
-                kind, _, made = seen.artifact.partition("/")
-                if kind != "data" and (known := _variables(self.recipe(paper, made), kind)):
-                    choose(seen.variable, known, f"{where}.evidence.variable")
+            for probe in entry.probes:
+                noisy = [each for each in probe.reads if self._is_noisy(paper, each, where)]
+                if noisy and not (probe.resolves or probe.rejects or probe.wrong):
+                    raise ConfigError(
+                        f"{where} must give one of resolves, rejects and wrong, since "
+                        f"{noisy[0].variable!r} has a standard error"
+                    )
+        for finding in ledger.findings.values():
+            if finding.foremost and (shown := finding.foremost.figure):
+                where = f"{paper}.claims.{finding.id}.foremost.figure"
+                choose(shown, [*block.figures, *block.tables], where)
+
+    def _is_noisy(self, paper: str, seen: Evidence, where: str) -> bool:
+        """Whether evidence, which must be there, has a standard error."""
+        self._check_artifact(paper, seen.artifact, f"{where}.evidence")
+        kind, _, made = seen.artifact.partition("/")
+        known = {} if kind == "data" else _variables(self.recipe(paper, made), kind)
+        if known:
+            choose(seen.variable, known, f"{where}.evidence.variable")
+        return bool(known and known[seen.variable][2].get("ancillary_variables"))
 
     def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
         kind, _, name = artifact.partition("/")
@@ -337,10 +353,10 @@ def _pattern(keys: Iterable[tuple[str, str]]) -> str:
 
 
 @cache
-def _variables(recipe: Recipe, kind: str) -> tuple[str, ...]:
+def _variables(recipe: Recipe, kind: str) -> Variables:
     """Variables that a recipe declares of an artifact; none where it declares nothing."""
     found = structure(recipe.maker(kind))
-    return tuple(found.variables) if found else ()
+    return found.variables if found else {}
 
 
 def _natural(name: str) -> tuple[float, str]:

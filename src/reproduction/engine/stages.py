@@ -151,6 +151,7 @@ def judge(job: Job) -> None:
         digests={_artifact(path): artifacts.digest_of(path) for path in job.input.artifacts},
         scale=job.params.scale,
         only=None if claim is None else (claim,),
+        results=str(Path(job.output[0]).parents[1 if claim is None else 2]),
     )
     found = json.loads(verdicts.records_to_json(records))
     artifacts.write_json({"records": found} if claim is None else found[0], job.output[0])

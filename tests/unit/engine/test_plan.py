@@ -167,10 +167,18 @@ def test_a_wrong_variable_of_an_entry_is_named(tmp_path):
     for path in (CONFIG / "claims/lin2025").glob("*.yaml"):
         (tmp_path / path.name).write_text(path.read_text().replace("variable: ", "variable: x", 1))
     whole = Plan(CONFIG)
-    from reproduction.engine.ledger import read_ledger
+    from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
 
     with pytest.raises(ConfigError, match=r"^lin2025\.claims\..*variable must be [^\n]*$"):
         whole._check_ledger("lin2025", read_ledger(tmp_path, "lin2025"))
+    evidence = {"artifact": "simulation/population_coverage", "variable": "covered"}
+    check = {"kind": "close", "expected": 1.0, "sigmas": 3}
+    raw = {"id": "a", "compares": "b", "evidence": evidence, "check": check}
+    topic = parse_topic({"topic": "T", "cross_checks": [raw]}, "t", "x")
+    with pytest.raises(
+        ConfigError, match=r"^studies\.claims\.a must give one of resolves, rejects"
+    ):
+        whole._check_ledger("studies", Ledger("studies", (topic,)))
 
 
 def test_what_is_one_shard_is_simulated_and_summarised_by_one_job():
