@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privreg.algorithms.samples import Samples, as_samples, build
+from privreg.algorithms.samples import Chunk, Samples, as_samples, build
 from privreg.checks import (
     FloatArray,
     Immutable,
@@ -88,17 +89,26 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
     return Diagnostic(found, "bounds computed from the data")
 
 
+def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
+    """Chunks of the data, longer rows shortened and larger labels clipped to the bounds.
+
+    For methods that need rows: with these the bounds are no promise of the caller's.
+    """
+    bounds = require_bounds(bounds)
+    for features, labels, norms in as_samples(samples).chunks():
+        with np.errstate(over="ignore"):
+            rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+        shortened = np.minimum(norms, bounds.feature_norm)
+        yield Chunk(rows, labels.clip(-bounds.label, bounds.label), shortened)
+
+
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
     """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
     bounds = require_bounds(bounds)
-    samples = as_samples(samples)
     gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
-    for features, labels, norms in samples.chunks():
-        # Without this the bounds would be a promise of the caller's, and so would the privacy.
-        with np.errstate(over="ignore"):
-            rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+    for rows, labels, _ in clipped_chunks(samples, bounds=bounds):
         gram += rows.T @ rows
-        moment += rows.T @ labels.clip(-bounds.label, bounds.label)
+        moment += rows.T @ labels
     return build(ClippedSums, bounds=bounds, gram=gram, moment=moment)
 
 
