@@ -277,11 +277,7 @@ def release(
     """The estimate of `adassp_zcdp` as a `Release`: with its budget and what that rests on."""
     source = require_source("noise", noise)
     estimate = adassp_zcdp(
-        samples,
-        bounds=bounds,
-        budget=budget,
-        rng=source.generator(),
-        ridge_failure=ridge_failure,
+        samples, bounds=bounds, budget=budget, rng=source.generator(), ridge_failure=ridge_failure
     )
     return Release(estimate, budget, (*BESIDES_THE_STREAM, *source.assumptions))
 

@@ -40,14 +40,7 @@ from privreg.algorithms.samples import (
 )
 from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.checks import MOST, require_array, require_choice, require_instance, sort
-from privreg.estimators.columns import (
-    Categories,
-    Cells,
-    Frame,
-    Numbers,
-    is_text,
-    value_type,
-)
+from privreg.estimators.columns import Categories, Cells, Frame, Numbers, is_text, value_type
 from privreg.privacy.budget import Budget, Neighbours, gaussian_noise_std
 from privreg.privacy.release import SECRET_STREAM, Release
 

@@ -317,13 +317,7 @@ class Method(ABC):
         return cls(**cls._numbers(values, needed=needed))
 
     def intervals(
-        self,
-        fit: Any,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
+        self, fit: Any, *, level: float, target: Target, functionals: FloatArray, offset: FloatArray
     ) -> CoefficientIntervals:
         """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
 

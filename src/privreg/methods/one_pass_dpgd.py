@@ -230,12 +230,7 @@ def _follow(
 
 
 def _relaxed(
-    bias: FloatArray,
-    variance: FloatArray,
-    slopes: FloatArray,
-    *,
-    count: float,
-    kick: FloatArray,
+    bias: FloatArray, variance: FloatArray, slopes: FloatArray, *, count: float, kick: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Share of the signal and variance after so many steps with constant slopes."""
     drift, share, square = np.swapaxes(slopes, 0, 1)

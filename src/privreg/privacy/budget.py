@@ -430,11 +430,7 @@ class Budget:
 
     @classmethod
     def approximate(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+        cls, epsilon: float, delta: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
         """The largest zCDP budget whose tight conversion keeps (ε, δ)-DP, for δ in (0, 1).
 

@@ -251,8 +251,7 @@ class Plan:
         """Digest of the code that a mistake runs."""
         names = touched(wrong_versions(paper)[version])
         return code_of(
-            f"{package(paper)}.wrong",
-            *(self.recipe(paper, name).module_name for name in names),
+            f"{package(paper)}.wrong", *(self.recipe(paper, name).module_name for name in names)
         )
 
     def _add(self, paper: str, name: str, experiment: Experiment) -> None:

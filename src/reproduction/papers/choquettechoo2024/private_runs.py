@@ -223,12 +223,7 @@ def rate_shares(parameters: Any) -> Floats:
 
 
 def clipped_mean_gradient(
-    features: Floats,
-    one_hot: Floats,
-    theta: Floats,
-    clip_norm: float,
-    norms: Floats,
-    batch: int,
+    features: Floats, one_hot: Floats, theta: Floats, clip_norm: float, norms: Floats, batch: int
 ) -> Floats:
     r"""Mean over a batch of the clipped cross-entropy gradients, for models side by side.
 

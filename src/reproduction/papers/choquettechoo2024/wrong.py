@@ -228,9 +228,7 @@ WRONG_STATEMENTS = (
                 "frequency_order": power("step_share", 0.1),
                 "independent_share_spread": times(16**0.3),
             },
-            "theory/decomposition": {
-                "remainder_decline": times(3.0),
-            },
+            "theory/decomposition": {"remainder_decline": times(3.0)},
             "theory/coefficient_rates": {
                 "sensitivity_slope": times(1.1),
                 "risk_slope": plus(0.1),
@@ -298,9 +296,7 @@ WRONG_STATEMENTS = (
                 "divergence_slope": plus(0.01),
                 "third_kind_constant": plus(0.25),
             },
-            "theory/transfer_functions": {
-                "least_section_eigenvalue": times(0.99),
-            },
+            "theory/transfer_functions": {"least_section_eigenvalue": times(0.99)},
             "theory/gaussian_moments": {
                 "fourth_moment": times(3 / 2.9),
                 "misspecified_ratio": times(5.0),

@@ -147,9 +147,5 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
 
 simulate = stage(AXES, run)
 summarise = stage(
-    AXES,
-    means(run, "gap", "final_ratio", "clipping_excess"),
-    first,
-    last_iterate,
-    quantiles,
+    AXES, means(run, "gap", "final_ratio", "clipping_excess"), first, last_iterate, quantiles
 )
