@@ -40,6 +40,11 @@ ROOT = plan.root
 prepare_environment(SOURCE)
 
 
+def ledger_files(*papers):
+    """Files of ledgers, of which a module's prefix says nothing."""
+    return [local(each) for each in plan.ledger_files(*papers)]
+
+
 wildcard_constraints:
     paper="|".join(plan.config.blocks),
     # Folder of a page and its gate: none for the papers.

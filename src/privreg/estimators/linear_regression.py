@@ -422,11 +422,20 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             counting, left = left.share(COUNT_SHARE), left.share(1 - COUNT_SHARE)
         if quality is not None:
             looking, left = left.share(share), left.share(1 - share)
-        plan = partial(
-            forecast, frame=frame, budget=left, target=self.target, settings=self.settings
-        )
+
+        def prepare(count: float) -> tuple[Outlook, list[str], Callable[..., Release[Any]]]:
+            outlook, doubts = forecast(round(count), frame, left, self.target, self.settings)
+            known = Declared(
+                Bounds(frame.feature_norm, 1.0),
+                sample_size=count,
+                groups=persons,
+                intercept=frame.intercept,
+                threads=threads,
+            )
+            return outlook, doubts, outlook.settings.prepare(samples, left, known)
+
         # What public numbers decide may be refused before anything is spent.
-        planned = None if private_size else plan(records)
+        prepared = None if private_size else prepare(float(records))
         if self.odometer is not None:
             spending = (("fit", budget),)
             self.odometer.add(
@@ -442,17 +451,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             if quality is not None:
                 shares = quality(sample_size=count, budget=looking, rng=rng)
                 self.quality_, spent["incomplete and clipped records"] = shares.value, shares
-            self.outlook_, doubts = planned or plan(round(count))
-            self.settings_ = self.outlook_.settings
-            known = Declared(
-                Bounds(frame.feature_norm, 1.0),
-                sample_size=count,
-                groups=persons,
-                intercept=frame.intercept,
-                threads=threads,
-            )
-            noise = Ongoing(rng, source)
-            release = self.settings_.run(samples, left, declared=known, noise=noise)
+            self.outlook_, doubts, run = prepared or prepare(count)
+            self.settings_, release = self.outlook_.settings, run(Ongoing(rng, source))
         fit: Any = release.value
         own = (WEIGHTS,) if getattr(samples, "weighted", False) else ()
         texts = (text for each in (*spent.values(), release) for text in each.assumptions)

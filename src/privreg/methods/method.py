@@ -223,12 +223,23 @@ class Method(ABC):
         Releasing all of the value keeps the budget under its relation, if the settings and what is
         declared were chosen without looking at the rows.
         """
+        return self.prepare(samples, budget, declared)(noise)
+
+    def prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[NoiseSource], Release[Any]]:
+        """`run` as a function of its noise, after all that public numbers can refuse."""
         samples = self._checked(samples, budget, declared)
         if isinf(budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
-        source = require_source("noise", noise)
         fit = self._prepare(samples, budget, declared)
-        return Release(fit(source.generator()), budget, (*self.assumptions, *source.assumptions))
+
+        def release(noise: NoiseSource) -> Release[Any]:
+            source = require_source("noise", noise)
+            assumptions = (*self.assumptions, *source.assumptions)
+            return Release(fit(source.generator()), budget, assumptions)
+
+        return release
 
     def simulate(
         self,

@@ -16,6 +16,7 @@ from reproduction.engine.yaml_files import read_mapping
 
 Scale = Literal["paper", "quick"]
 Text = Annotated[str, Field(min_length=1)]
+Folder = Annotated[str, Field(pattern=r"^[^{}]*[^{}./\s][./\s]*$")]
 Address = Annotated[str, Field(pattern=r"^https?://[^\s/]+\S*$")]
 # More trials or jobs than any machine would finish are a slip of the hand.
 Trials = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
@@ -103,8 +104,7 @@ class Paper(Strict):
 
     def drawings(self, kind: str) -> dict[str, Drawing]:
         """Its `figures` or `tables`."""
-        found: dict[str, Drawing] = getattr(self, kind)
-        return found
+        return {"figures": self.figures, "tables": self.tables}[kind]
 
     def caption(self, drawing: Drawing, scale: Scale) -> str:
         """The caption with its numbers of trials at a scale; a ValueError where it names none."""
@@ -137,7 +137,7 @@ class Config(Strict):
         description="The one seed; each trial derives its own stream from it."
     )
     scale: Scale = Field("paper", description="'quick' makes everything small, and marks it so.")
-    results: Text | None = Field(
+    results: Folder | None = Field(
         None, description="Folder of all results; `results`, of the quick scale `results/quick`."
     )
     data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
@@ -152,7 +152,8 @@ class Config(Strict):
     @property
     def root(self) -> str:
         """Folder below which all results lie."""
-        return self.results or ("results" if self.scale == "paper" else "results/quick")
+        usual = "results" if self.scale == "paper" else "results/quick"
+        return str(Path(self.results or usual).expanduser())
 
 
 def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -> Config:
@@ -173,9 +174,8 @@ def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -
     raw = merge(read_mapping(folder / "config.yaml"), overlay or {})
     listed = raw.pop("papers", None)
     if not isinstance(listed, list) or not listed or len({*map(str, listed)}) < len(listed):
-        remedy = "; changes of a paper stand below its own key, beside `papers`"
-        words = remedy if isinstance(listed, Mapping) else ""
-        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}{words}")
+        remedy = "; a paper's own keys stand at the top" if isinstance(listed, dict) else ""
+        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}{remedy}")
     files = [f"papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed]
     for key in raw.keys() & {*known_papers(), STUDIES}:
         raw[key] = _at_both_scales(raw[key])

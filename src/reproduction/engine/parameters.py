@@ -17,6 +17,7 @@ PLAIN_WORDS = {
     r"valid dictionary( or instance of \w+)?|dictionary or instance of \w+": "mapping",
     r"valid integer": "whole number",
     r"valid (list|tuple|string|boolean|number)": r"\1",
+    r"match pattern .*\{\}.*": "name a folder, without braces",
     r" items? after validation, not \d+": " values",
 }
 Artifact = Annotated[str, Field(pattern=r"^(data|theory|simulation|intervals)/[a-z][a-z0-9_]*$")]

@@ -92,8 +92,9 @@ class Plan:
 
     def reads(self, paper: str, name: str, *stages: str) -> dict[str, str]:
         """The artifacts that stages of an experiment read, by argument name."""
+        typed: Any = self.parameters[paper, name]
         return {
-            kind: self.artifact(paper, f"{kind}/{self._named(paper, name, kind)}")
+            kind: self.artifact(paper, f"{kind}/{typed.dataset if kind == 'data' else name}")
             for kind in self.recipe(paper, name).reads(*stages)
         }
 
@@ -116,11 +117,8 @@ class Plan:
 
     def at_once(self) -> str:
         """Pattern of the experiments of one shard, which one job simulates and summarises."""
-        return _pattern(
-            key
-            for key, experiment in self.experiments.items()
-            if experiment.trials and experiment.shards == 1
-        )
+        experiments = self.experiments.items()
+        return _pattern(key for key, each in experiments if each.trials and each.shards == 1)
 
     def names(self, kind: str) -> str:
         """Pattern of a wildcard for `experiments`, `figures`, `tables` or `claims`."""
@@ -250,9 +248,8 @@ class Plan:
     def falsifier_code(self, paper: str, version: str) -> str:
         """Digest of the code that a mistake runs."""
         names = touched(wrong_versions(paper)[version])
-        return code_of(
-            f"{package(paper)}.wrong", *(self.recipe(paper, name).module_name for name in names)
-        )
+        recipes = (self.recipe(paper, name).module_name for name in names)
+        return code_of(f"{package(paper)}.wrong", *recipes)
 
     def _add(self, paper: str, name: str, experiment: Experiment) -> None:
         where = f"{paper}.experiments.{name}"
@@ -271,10 +268,6 @@ class Plan:
         if "data" in recipe.reads(*STAGES):
             choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
         self.experiments[paper, name], self.parameters[paper, name] = experiment, typed
-
-    def _named(self, paper: str, name: str, kind: str) -> str:
-        typed: Any = self.parameters[paper, name]
-        return str(typed.dataset) if kind == "data" else name
 
     def _check_drawing(self, paper: str, kind: str, name: str, drawing: Drawing) -> None:
         where = f"{paper}.{kind}.{name}"

@@ -6,7 +6,6 @@ A job is Snakemake's own object: `input`, `output`, `params`, `wildcards`, `log`
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import logging
 import os
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from privreg.version import __version__
 from reproduction.engine import artifacts
 from reproduction.engine.code import SOURCE
-from reproduction.engine.registry import Recipe, bibliography, citation, package
+from reproduction.engine.registry import Recipe, bibliography, citation, drawings
 from reproduction.engine.simulation import simulated, summarised
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def figure(job: Job) -> None:
     from reproduction.engine import plotting
 
     found = _inputs(job)
-    draw = _drawing(job, "figures", job.wildcards.figure)
+    draw = drawings(job.wildcards.paper, "figures")[job.wildcards.figure]
     with plotting.style():
         drawing = draw(**found)
         plotting.mark(drawing, scale=job.params.scale, stand_ins=_stand_ins(found))
@@ -132,7 +131,7 @@ def figure(job: Job) -> None:
 
 def table(job: Job) -> None:
     """Write one table as CSV."""
-    frame = _drawing(job, "tables", job.wildcards.table)(**_inputs(job))
+    frame = drawings(job.wildcards.paper, "tables")[job.wildcards.table](**_inputs(job))
     with artifacts.atomic(job.output[0]) as partial:
         frame.to_csv(partial, index=False)
 
@@ -250,12 +249,6 @@ def _recipe(job: Job) -> Recipe:
 def _inputs(job: Job) -> dict[str, xr.Dataset]:
     """Artifacts by the names of the stage's arguments."""
     return {name: artifacts.read(path) for name, path in job.input.items() if name != "shards"}
-
-
-def _drawing(job: Job, kind: str, name: str) -> Callable[..., Any]:
-    module = importlib.import_module(f"{package(job.wildcards.paper)}.{kind}")
-    found: Callable[..., Any] = getattr(module, name)
-    return found
 
 
 def _write(
