@@ -64,9 +64,9 @@ class Plan:
         self.items: dict[str, list[dict[str, Any]]] = {}
         for paper, block in self.config.blocks.items():
             for name, experiment in block.experiments.items():
-                # What is wrong at the quick scale is refused at the other as well.
-                for scale in ("quick", self.config.scale):
-                    self._add(paper, name, experiment.at(scale))
+                # A wrong value of the quick scale is refused at the other as well.
+                self._add(paper, name, experiment.at("quick"), jointly=False)
+                self._add(paper, name, experiment.at(self.config.scale), jointly=True)
             for kind in ("figures", "tables"):
                 for name, drawing in block.drawings(kind).items():
                     self._check_drawing(paper, kind, name, drawing)
@@ -251,7 +251,7 @@ class Plan:
         recipes = (self.recipe(paper, name).module_name for name in names)
         return code_of(f"{package(paper)}.wrong", *recipes)
 
-    def _add(self, paper: str, name: str, experiment: Experiment) -> None:
+    def _add(self, paper: str, name: str, experiment: Experiment, *, jointly: bool) -> None:
         where = f"{paper}.experiments.{name}"
         recipe = Recipe(paper, experiment.recipe or name)
         if recipe.has("simulate") != (experiment.trials is not None):
@@ -262,9 +262,8 @@ class Plan:
         least = getattr(recipe.module, "LEAST_TRIALS", 1)
         if experiment.trials is not None and experiment.trials < least:
             raise ConfigError(f"{where}.trials must be at least {least}, got {experiment.trials}")
-        typed: Any = validate(
-            recipe.module.Parameters, experiment.parameters, f"{where}.parameters"
-        )
+        parameters, place = experiment.parameters, f"{where}.parameters"
+        typed: Any = validate(recipe.module.Parameters, parameters, place, jointly=jointly)
         if "data" in recipe.reads(*STAGES):
             choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
         self.experiments[paper, name], self.parameters[paper, name] = experiment, typed

@@ -42,7 +42,7 @@ FIG1 = "brown2024.figures.fig1"
         ("seed", "one", "config.seed must be a whole number, got 'one'"),
         ("papers", ["bombary2025"], "config.papers ... 'bombary2025'... 'bombari2025'"),
         ("papers", "lin2025", "config.papers must be a list of citation keys, got 'lin2025'"),
-        ("papers.lin2025", {}, "got {'lin2025': {}}; changes of a paper stand below its own key"),
+        ("papers.lin2025", {}, "got {'lin2025': {}}; a paper's own keys stand at the top"),
         (f"{TRAJECTORIES}.quick.parameters", {"dimenson": 3}, "a key must be ...'dimenson'"),
         (
             "data.mnits",
