@@ -116,9 +116,8 @@ class Uncopied(OneProcess):
     """A source of noise that goes on: a copy would draw the same noise a second time."""
 
     def __reduce__(self) -> NoReturn:
-        kind = type(self).__name__
         raise TypeError(
-            f"a {kind} must be neither copied nor pickled: it would draw the same noise"
+            f"{_a(type(self))} must be neither copied nor pickled: it would draw the same noise"
         )
 
 

@@ -120,7 +120,10 @@ class SplitBudget(Uncopied):
         return float(sensitivity / (sqrt(2.0) * sqrt(share * self.budget.rho)))
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:
-        return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
+        rho, neighbours = self.budget.rho, self.budget.neighbours
+        return tuple(
+            (what, Budget(min(1.0, x) * rho, neighbours)) for what, x in self.spent.items()
+        )
 
     def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
         std = self.noise_std(what, share, self.turns)

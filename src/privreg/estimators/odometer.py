@@ -9,7 +9,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.checks import OneProcess, require_choice, require_instance, require_scale, short
+from privreg.checks import (
+    OneProcess,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_scale,
+    short,
+)
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import NOT_PRIVATE, Release
 
@@ -231,7 +238,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         spent = tuple(
             (str(each["on"]), Budget.zcdp(each["rho"], **relation)) for each in found["spent"]
         )
-        seeded = bool(found["seeded"])
+        seeded = require_flag("seeded", found["seeded"])
         total = fsum(budget.rho for _, budget in spent)
         mu = inf if found["mu"] is None else float(found["mu"])
         statement = PrivacyStatement(
@@ -243,6 +250,10 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
             seeded=seeded,
             gaussian_dp=seeded or mu < inf,
         )
+        epsilon = inf if found["epsilon"] is None else float(found["epsilon"])
+        follows = mu == inf or isclose(mu, statement.with_secret_noise.root)
+        # Another release may convert a little better.
+        follows &= isclose(epsilon, statement.epsilon(found["delta"]), rel_tol=1e-6)
     except (OSError, *UNREADABLE):
         raise ValueError(
             f"fit must be a file of `privreg fit --output`, got {short(str(fit))}"
@@ -253,9 +264,9 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         raise ValueError(
             f"fit must be a file in which rho is the sum of what was spent, got {short(str(fit))}"
         )
-    if mu < inf and not isclose(mu, statement.with_secret_noise.root):
+    if not follows:
         raise ValueError(
-            f"fit must be a file in which mu is the root of 2 rho, got {short(str(fit))}"
+            f"fit must be a file in which mu and epsilon follow from rho, got {short(str(fit))}"
         )
     return statement
 

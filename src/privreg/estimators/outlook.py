@@ -190,12 +190,14 @@ def hopeless(fit: Fitted, records: float) -> list[str]:
     less than a tenth of what the features explain.
     """
     found = [FEW] if records <= fit.parameters.size else []
+    if not isinstance(fit, (LeastSquaresFit, HuberFit)):
+        return found
+    if np.linalg.matrix_rank(fit.whitening) < fit.parameters.size:
+        return [*found, HOPELESS]
     if isinstance(fit, LeastSquaresFit):
         law = least_squares_law(fit).last_iterate(fit.sample_size)
-    elif isinstance(fit, HuberFit):
-        law = last_iterate_law(fit)
     else:
-        return found
+        law = last_iterate_law(fit)
     estimate = np.linalg.solve(fit.whitening, fit.parameters)
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])

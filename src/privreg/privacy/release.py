@@ -18,7 +18,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import Computed, OneProcess, require_count, require_instance, short
+from privreg.checks import Computed, OneProcess, Uncopied, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -84,7 +84,7 @@ class Seeded:
 
 
 @dataclass(frozen=True, eq=False)
-class Ongoing(OneProcess):
+class Ongoing(Uncopied):
     """A stream that has begun, for the mechanisms of one run after the first.
 
     Guarantee

@@ -18,7 +18,15 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
+from privreg import (
+    AdaSSP,
+    Budget,
+    FullBatchDPGD,
+    Odometer,
+    PrivateLinearRegression,
+    Release,
+    compose,
+)
 from privreg.command_line.main import main
 from privreg.command_line.tables import as_json, fit_as_json
 from privreg.methods.least_squares import PrivateLeastSquares
@@ -99,15 +107,18 @@ def test_a_failed_fit_is_counted_and_a_refused_one_is_not():
     model = regression(odometer=odometer)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((5, 2), np.nan), np.ones(5))
+    wide = FullBatchDPGD(clip_norm=1e12, step_size=0.05, steps=200)
+    with pytest.raises(ValueError, match="gradient_noise_std must be at most"):
+        regression(Budget.zcdp(0.01), settings=wide, odometer=odometer).fit(X, Y)
     with pytest.raises(ValueError, match="must have counted a fit"):
         _ = odometer.total
 
     class Broken(AdaSSP):
-        def run(self, *_, **__):
-            raise RuntimeError("broken")
+        def _prepare(self, *_):
+            return lambda _: 1 / 0
 
     model.set_params(settings=Broken())
-    with pytest.raises(RuntimeError, match="broken"):
+    with pytest.raises(ZeroDivisionError):
         model.fit(X, Y)
     assert odometer.total.rho == 0.5
 

@@ -92,7 +92,7 @@ def traces(parameters: Parameters) -> dict:
         "terms of the printed bias (B.5) for the worst start over 1 and 4 times those of (B.8)",
         "term",
         where="Section B.3.1, equation (B.8)",
-        statement="For starts of norm B the bias (B.5) is of order B^2 / (N eta) + "
+        statement="For starts of norm B the bias (B.5) is at most of order B^2 / (N eta) + "
         "B^2 (k* + N eta sum lambda) / (N^2 eta).",
         check=every(below(1.0000001)),
         id="bias-of-bounded-starts-b8",

@@ -117,7 +117,10 @@ def largest_clips(parameters: Parameters) -> dict[str, float]:
             "With the largest eigenvalue in place of the trace.": "norm_constant_without_trace",
         },
         id="norm-of-features-b2",
-        ours=["c_1 = 1", "forms of the identity of 1 to 1024 dimensions"],
+        ours=[
+            "c_1 = 1, beta from 1e-12 to 1/2",
+            "normal features, sigma_z^2 = 8/3, forms of the identity of 1 to 1024 dimensions",
+        ],
     ),
     norm_constant_of_the_root="least c_1 with the root of the logarithm",
     norm_constant_without_trace="least c_1 with the largest eigenvalue in place of the trace",

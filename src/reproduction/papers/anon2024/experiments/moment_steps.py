@@ -210,7 +210,7 @@ def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> fl
         "largest excess of a product of steps over 3 eta tr(H Sigma) (I - (I - eta H)^N)",
         where="Lemma B.12",
         statement="What the second moment of a product of random steps has above that of mean "
-        "steps is of order eta beta tr(H Sigma) (I - (I - eta H)^N).",
+        "steps is at most of order eta beta tr(H Sigma) (I - (I - eta H)^N).",
         **AT_MOST,
         wrong={"Of order eta^2.": "product_ratio_of_squares"},
         id="products-of-steps-b12",

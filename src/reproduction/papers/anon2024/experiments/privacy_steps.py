@@ -36,7 +36,7 @@ class Parameters(Strict):
 AXES = {
     "order": Axis("order alpha", "orders"),
     "sensitivity": Axis("sensitivity Delta", "sensitivities"),
-    "reading": Axis("reading of lines 9 to 12", ("printed", "corrected")),
+    "reading": Axis("reading of lines 9 to 12", ("printed", "corrected", "no threshold")),
 }
 
 
@@ -261,24 +261,32 @@ def bins() -> dict[str, float]:
         select={"reading": "printed"},
         check=below(1e-6),
         corrected={
-            "holds_with": "noise on every non-empty share, and noisy shares compared",
+            "holds_with": "noise on every non-empty share, and a threshold for noisy shares",
             "evidence": {"select": {"reading": "corrected"}},
+            "wrong": {"Without the threshold.": {"select": {"reading": "no threshold"}}},
         },
         id="histogram-is-private-b3",
         kind="theorem",
-        ours=["epsilon = 1, delta = 1e-6, 50 groups in two bins"],
+        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins, or one moves to an empty bin"],
         finding="histogram-lines",
     ),
 )
 def histogram_failure(parameters: Parameters, reading: str) -> float:
-    """Where the fuller bin of two moves by one group: over the threshold, or anywhere."""
+    """Where the fuller bin of two moves by one group, or one group moves to an empty bin."""
     groups = parameters.groups
-    if reading == "corrected":
-        return max(
-            _failure(_chance(k, groups - k), _chance(k + 1, groups - k - 1))
-            for k in range(groups // 2, groups - 1)
-        )
+    if reading == "no threshold":
+        # All groups are alone in their bins, and the new bin is chosen as often as another.
+        return 1 / groups
     threshold = 2 * np.log(1 / HISTOGRAM_DELTA) / HISTOGRAM_EPSILON + 1
+    if reading == "corrected":
+        passes = 0.5 * float(np.exp((1 - threshold) * HISTOGRAM_EPSILON / 2))
+        return max(
+            passes,
+            *(
+                _failure(_chance(k, groups - k), _chance(k + 1, groups - k - 1))
+                for k in range(groups // 2, groups - 1)
+            ),
+        )
     last = int(np.ceil(threshold)) - 1
     # Above it the fuller bin is set to 0 and chosen only if the other's noisy share is negative.
     dropped = 0.5 * float(np.exp(-(groups - last - 1) * HISTOGRAM_EPSILON / 2))
