@@ -154,7 +154,7 @@ def decomposition(case: _Case) -> dict:
         statement="The predictable part of noisy SGD is that of the diffusion with the change of "
         "time.",
         check=below(1e-12),
-        wrong={"Without the half of the private noise.": "predictable_error_without_half"},
+        wrong={"With the whole private noise.": "predictable_error_without_half"},
         id="predictable-parts-agree",
         ours=[FEW, "a quadratic with an indefinite Hessian"],
     ),
