@@ -9,14 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.checks import (
-    OneProcess,
-    require_choice,
-    require_flag,
-    require_instance,
-    require_scale,
-    short,
-)
+from privreg.checks import OneProcess, require_choice, require_instance, require_scale, short
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import NOT_PRIVATE, Release
 
@@ -238,7 +231,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         spent = tuple(
             (str(each["on"]), Budget.zcdp(each["rho"], **relation)) for each in found["spent"]
         )
-        seeded = require_flag("seeded", found["seeded"])
+        seeded = found["seeded"] is not False
         total = fsum(budget.rho for _, budget in spent)
         mu = inf if found["mu"] is None else float(found["mu"])
         statement = PrivacyStatement(
@@ -251,22 +244,20 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
             gaussian_dp=seeded or mu < inf,
         )
         epsilon = inf if found["epsilon"] is None else float(found["epsilon"])
-        follows = mu == inf or isclose(mu, statement.with_secret_noise.root)
+        rho = statement.with_secret_noise.rho
+        # False of NaN and of infinite sums as well.
+        follows = abs(total - rho) <= ROUNDING * min(total, rho)
+        follows &= mu == inf or isclose(mu, statement.with_secret_noise.root)
         # Another release may convert a little better.
         follows &= isclose(epsilon, statement.epsilon(found["delta"]), rel_tol=1e-6)
     except (OSError, *UNREADABLE):
         raise ValueError(
             f"fit must be a file of `privreg fit --output`, got {short(str(fit))}"
         ) from None
-    rho = statement.with_secret_noise.rho
-    # False of NaN and of infinite sums as well.
-    if not abs(total - rho) <= ROUNDING * min(total, rho):
-        raise ValueError(
-            f"fit must be a file in which rho is the sum of what was spent, got {short(str(fit))}"
-        )
     if not follows:
         raise ValueError(
-            f"fit must be a file in which mu and epsilon follow from rho, got {short(str(fit))}"
+            "fit must be a file in which rho is the sum of what was spent and gives mu and "
+            f"epsilon, got {short(str(fit))}"
         )
     return statement
 
