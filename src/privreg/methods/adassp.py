@@ -105,10 +105,6 @@ def _regime(problem: Problem, found: Prediction) -> Prediction:
     The rows' Gram matrix enters with its mean alone. Without noise least squares has 1/(1 - κ)
     times the error that this gives, κ = p/n, 18 % more at κ = `MOST_RATIO`; privacy's part, which
     decides where AdaSSP is used, has no such factor.
-
-    Source
-    ------
-    Derived as above.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")

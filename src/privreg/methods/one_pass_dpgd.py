@@ -165,7 +165,7 @@ class OnePassDPGD(Method):
 
 
 def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction) -> Prediction:
-    r"""Regime of one-pass DP-GD.
+    r"""Regime of one-pass DP-GD (bombari2025, Theorem 1 and Algorithm 1).
 
     Steps are capped at 2/‖x‖² (Algorithm 1): the first one is not on average while
     η tr Σ / 2 ≤ 1.
@@ -176,10 +176,6 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
 
     ‖x‖/√p has variance 1/(2p) for Gaussian rows: 2.5 % at p = `CONCENTRATED`, and half of that is
     its relative effect on the mean of a function of it, beside which the limit's equations hold.
-
-    Source
-    ------
-    bombari2025, Theorem 1 and Algorithm 1; the rest derived as above.
     """
     if not found.holds:
         return found

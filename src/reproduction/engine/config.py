@@ -157,20 +157,7 @@ class Config(Strict):
 
 
 def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -> Config:
-    """The configuration that lies in a folder, with what a run changes in it.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds `config.yaml`, `studies.yaml`, and `papers/<key>.yaml` of each paper that is listed.
-    overlay : mapping, optional
-        Keys that differ, block by block.
-
-    Raises
-    ------
-    ConfigError
-        One line: the key, what was expected, what was found and the nearest valid name.
-    """
+    """The configuration that lies in a folder, with what a run changes in it, block by block."""
     raw = merge(read_mapping(folder / "config.yaml"), overlay or {})
     listed = raw.pop("papers", None)
     if not isinstance(listed, list) or not listed or len({*map(str, listed)}) < len(listed):

@@ -211,15 +211,7 @@ def rebuild(
     experiments: Mapping[str, Mapping[str, Any]],
     held: Evidence,
 ) -> dict[str, xr.Dataset]:
-    """The artifacts that a wrong version changes, as it makes them.
-
-    Parameters
-    ----------
-    experiments : mapping
-        Of each experiment that it touches: `recipe`, `parameters`, `seed` and `trials`.
-    held : mapping
-        The right artifacts, those that the experiments read included.
-    """
+    """The artifacts that a wrong version changes, of the experiments that it touches, remade."""
     if isinstance(version, WrongStatement):
         return {name: version.evidence(name, held[name]) for name in version.observes}
     rebuilt: dict[str, xr.Dataset] = {}

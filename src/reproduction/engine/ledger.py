@@ -271,21 +271,9 @@ PROBE = ("evidence", "check", "resolves", "rejects", "wrong")
 
 
 def load_ledger(folder: str | Path, paper: str, declared: Declared | None = None) -> Ledger:
-    """Read and check a paper's ledger.
+    """Read and check a paper's ledger, one YAML file a topic, in the order of their names.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Holds one YAML file a topic; they are read in the order of their names.
-    paper : str
-        Citation key, for the messages.
-    declared : callable, optional
-        Gives the entries of an experiment that a topic names as its `identities`.
-
-    Raises
-    ------
-    ConfigError
-        One line: the paper, the file, the entry, the key, what was found and what was expected.
+    `declared` gives the entries of an experiment that a topic names as its `identities`.
     """
     files = topic_files(folder)
     if not files:

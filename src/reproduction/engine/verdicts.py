@@ -170,19 +170,7 @@ def judge(
     Of an entry's checks the worst counts: failed, untested, inconclusive, passed. Runs at choices
     of ours that contradict each other make the entry depend on our choice. A statement that is
     refuted as printed holds as corrected, or has a gap in its proof, if its correction passes.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    datasets : mapping of str to xarray.Dataset
-        Each artifact that the checks read; see `Ledger.artifacts`.
-    digests : mapping of str to str
-        SHA-256 of each artifact's file.
-    scale : {"paper", "quick"}
-        Of the run that the evidence comes from.
-    only : collection of str, optional
-    results : str
-        Folder of the run's results, for the commands that rebuild entries.
+    Datasets and SHA-256 digests are those of `Ledger.artifacts`; `results` is the run's folder.
     """
     return [
         _record(ledger.paper, topic, entry, datasets, digests, scale, results)
