@@ -173,7 +173,7 @@ WRONG_STATEMENTS = (
             products-of-steps-b12 elementary-head-bound nonprivate-variance-b7
             bias-of-bounded-starts-b8 private-variance-b11 first-part-of-b33 second-part-of-b33
             tail-of-a-form-b13 one-step-b19 trace-of-the-public-design-b10
-            conditions-of-the-designed-noise trace-of-the-public-design-b11 public-features-suffice
+            trace-of-the-public-design-b11 public-features-suffice
             leave-one-out-forms-b16
         """),
     ),

@@ -203,6 +203,7 @@ WRONG_STATEMENTS = (
             expected-response-d9 half-exponential-decay-d3 coefficient-sum-d15
             trace-of-products-f19 tail-sum-value-f20 gaussian-tail-constant-f7
             absolute-response-d10
+            transform-below-the-euclidean-norm
         """),
     ),
     WrongStatement(
