@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import log, sqrt
 from typing import ClassVar, Self
 
@@ -76,13 +77,14 @@ class AdaSSP(Method):
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[np.random.Generator], Fit]:
         bounds = declared.require_bounds(self.name)
-        sums = clipped_sums(samples, bounds=bounds)
+        # Read when the first run needs them, after its budget is counted.
+        sums = cache(partial(clipped_sums, samples, bounds=bounds))
         part = budget.share(1 / RELEASES)
         names = ("smallest eigenvalue", "Gram matrix", "moment")
 
         def fit(rng: np.random.Generator) -> Fit:
             estimate = adassp_zcdp(
-                sums, bounds=bounds, budget=budget, rng=rng, ridge_failure=self.ridge_failure
+                sums(), bounds=bounds, budget=budget, rng=rng, ridge_failure=self.ridge_failure
             )
             return Fit(estimate[None], tuple((name, part) for name in names))
 

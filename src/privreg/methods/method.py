@@ -228,7 +228,7 @@ class Method(ABC):
     def prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[NoiseSource], Release[Any]]:
-        """`run` as a function of its noise, after all that public numbers can refuse."""
+        """`run` as a function of its noise source, after its checks of public numbers."""
         samples = self._checked(samples, budget, declared)
         if isinf(budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -141,10 +141,14 @@ class OnePassDPGD(Method):
             budget=budget,
             clip_constant=self.clip_constant,
         )
-        chunks = [(chunk.features, chunk.labels) for chunk in samples.chunks()]
-        features, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+
+        @cache
+        def rows() -> list[FloatArray]:
+            chunks = [(chunk.features, chunk.labels) for chunk in samples.chunks()]
+            return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
 
         def fit(rng: np.random.Generator) -> Fit:
+            features, labels = rows()
             iterates = one_pass_dpgd.fit(mechanism, features, labels, rng)
             return Fit(iterates, (("the pass", budget),))
 

@@ -126,7 +126,7 @@ class Statement(_Entry):
 
     @property
     def slip(self) -> str:
-        """What counts once: its finding, or the entry itself."""
+        """Key of its slip: the finding, or its own id."""
         return self.finding or self.id
 
     @model_validator(mode="after")

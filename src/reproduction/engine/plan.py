@@ -302,7 +302,7 @@ class Plan:
                 choose(shown, [*block.figures, *block.tables], where)
 
     def _is_noisy(self, paper: str, seen: Evidence, where: str) -> bool:
-        """Whether evidence, which must be there, has a standard error."""
+        """True for evidence with a standard error; a `ConfigError` for missing evidence."""
         self._check_artifact(paper, seen.artifact, f"{where}.evidence")
         kind, _, made = seen.artifact.partition("/")
         known = {} if kind == "data" else _variables(self.recipe(paper, made), kind)
@@ -323,10 +323,10 @@ class Plan:
 
 
 def looked_for_in(origin: str) -> str:
-    """Where a job looks for a table, given the path of what it tells: a change prepares it anew.
+    """Source of a table, `PRIVREG_DATA` or `download`, given the path of its recorded origin.
 
-    A real table stays what it is in a shell that could not prepare it; a stand-in gives way to the
-    real files.
+    A change prepares the table anew. A real table stays what it is in a shell that could not
+    prepare it; a stand-in gives way to the real files.
     """
     directory, dataset = os.environ.get("PRIVREG_DATA"), Path(origin).stem
     here = "PRIVREG_DATA" if directory and data.is_complete(dataset, directory) else "download"

@@ -67,7 +67,7 @@ def gain(parameters: Parameters, noise_shape: str, constant: str, step_size: flo
     gain_at_the_printed_step="the same at that C and the step sizes of Sections B.3.2 and B.3.4",
 )
 def gains(parameters: Parameters, noise_shape: str, any_size: float) -> dict[str, float]:
-    """Of step sizes whose orders are printed, those with constants 1."""
+    """Gains of the loop; step sizes of a printed order have the constant 1."""
     r, problem = parameters.decay, parameters.model_copy(update={"sample_size": int(any_size)})
     spread = (any_size ** -(1 + r) * problem.multiplier ** (-2 * r)) ** (1 / (1 + 2 * r))
     steps = [problem.step_cap, any_size ** (-1 / (1 + r)), spread]

@@ -272,7 +272,7 @@ def bins() -> dict[str, float]:
     ),
 )
 def histogram_failure(parameters: Parameters, reading: str) -> float:
-    """Where the fuller bin of two moves by one group, or one group moves to an empty bin."""
+    """Exact delta for one group more in the fuller of two bins, or one group in an empty bin."""
     groups = parameters.groups
     if reading == "no threshold":
         # All groups are alone in their bins, and the new bin is chosen as often as another.

@@ -56,7 +56,7 @@ def tuned(parameters: Parameters, dimension: int) -> dict:
 
 @per(power=Quantity("exponent of the private risk at the clip norm tr H", "algorithm power_of"))
 def powers() -> list[list[float]]:
-    """Of its limit at the step size 2 log(T) / (mu T), for m eigenvalues 1 and d - m of 1/kappa."""
+    """Exponents at the step size 2 log(T) / (mu T), for m eigenvalues 1 and d - m of 1/kappa."""
 
     def risk(name: str, kappa: float, m: int, d: int) -> float:
         eigenvalues, steps = np.append(np.ones(m), np.full(d - m, 1 / kappa)), 1e12
