@@ -45,7 +45,9 @@ def __getattr__(name: str) -> object:
     home = _HOMES[name]
     try:
         value = _import_module(f"{home}.{name}")
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != f"{home}.{name}":
+            raise
         value = getattr(_import_module(home), name)
     globals()[name] = value
     return value

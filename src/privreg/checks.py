@@ -9,13 +9,14 @@ inside of a list, an array or an object; of data of records it names rows and co
 from __future__ import annotations
 
 import difflib
+import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
 from math import inf
 from types import EllipsisType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,15 +93,31 @@ class Computed(_OwnCopy):
             setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
 
 
-class Uncopied:
+class OneProcess:
+    """An object whose noise, choice or count serves once: in the process that made it alone."""
+
+    _process: int | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        new = super().__new__(cls)
+        object.__setattr__(new, "_process", os.getpid())
+        return new
+
+    def _require_process(self, remedy: str = "make a new one") -> None:
+        """An error in a fork, which has the same noise or the same choice to make."""
+        if self._process != os.getpid():
+            raise ValueError(
+                f"{_a(type(self))} must be used in the process that made it, got a copy out of a "
+                f"pickle or in another process: {remedy}"
+            )
+
+
+class Uncopied(OneProcess):
     """A source of noise that goes on: a copy would draw the same noise a second time."""
 
-    __slots__ = ()
-
     def __reduce__(self) -> NoReturn:
-        kind = type(self).__name__
         raise TypeError(
-            f"a {kind} must be neither copied nor pickled: it would draw the same noise"
+            f"{_a(type(self))} must be neither copied nor pickled: it would draw the same noise"
         )
 
 
@@ -358,13 +375,6 @@ def require_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)
-
-
-def require_callable(name: str, value: T) -> T:
-    """An object that can be called."""
-    if not callable(value):
-        raise ValueError(f"{name} must be callable, got {short(value)}")
-    return value
 
 
 def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:

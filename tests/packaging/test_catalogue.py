@@ -3,6 +3,7 @@
 Source: README of snakemake/snakemake-workflow-catalog, "All workflows" and `Standardized usage`.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,14 @@ def usage():
 @pytest.mark.parametrize("word", ["snakemake", "workflow"])
 def test_the_readme_has_the_words_that_the_search_looks_for(word):
     assert word in (ROOT / "README.md").read_text(encoding="utf-8").lower()
+
+
+def test_the_first_screen_has_the_commands_and_their_times():
+    screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:24])
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target, minutes in (("", "10 to 25"), (" test", "3 to 7"), (" quick", "2 to 6")):
+        assert re.search(rf"^make{target} +# .*: {minutes} minutes", screen, re.MULTILINE)
+        assert re.search(rf"^{target.strip() or 'all'}: ", makefile, re.MULTILINE)
 
 
 def test_the_workflow_its_rules_and_its_configuration_lie_where_they_are_looked_for():

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
 import privreg
+from privreg import Budget, Odometer, Release
+from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.checks import Computed, Immutable, Rebuilt, Uncopied, frozen
+from privreg.noise import streams
+from privreg.privacy.release import SECRET, OneOfMany, Ongoing
 
 NUMBERS = np.arange(6.0).reshape(2, 3)
 
@@ -81,6 +87,35 @@ def test_a_stream_has_no_copy():
     for make in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="a Stream must be neither copied nor pickled"):
             make(Stream())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_fork_has_no_noise_and_no_choice_of_its_own():
+    """Whose child drew as well, or chose another setting, would give the noise away."""
+    rng = np.random.default_rng(0)
+    budget = Budget.zcdp(0.5)
+    uses = [
+        *(partial(kind(2, rng=rng).draw, 1) for kind in (streams.WhiteNoise, streams.TreeNoise)),
+        partial(streams.ToeplitzNoise([1.0, 0.5], dimension=2, rng=rng).draw, 1),
+        partial(SplitBudget(budget, rng).number, "it", 0.5, 1.0, 1.0, 1.0),
+        Ongoing(rng, SECRET).generator,
+        partial(OneOfMany((2,)).take, 1),
+        partial(Odometer().add, Release(0.0, budget)),
+    ]
+    child = os.fork()
+    if not child:
+        refused = 0
+        try:
+            for use in uses:
+                with pytest.raises(ValueError, match="must be used in the process that made it"):
+                    use()
+                refused += 1
+        finally:
+            os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(uses)
+    for use in uses:
+        use()
 
 
 D = 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,26 @@ def test_a_figure_is_made_from_elsewhere(source, built, tmp_path, way):
     assert (built / FIGURE).stat().st_size > 5000
 
 
+def test_no_path_leaves_a_modules_prefix(source, built, tmp_path):
+    """The checkout lies below the working directory, and its ledgers in no prefix."""
+    (tmp_path / "checkout").symlink_to(source)
+    shutil.copytree(built / RESULTS, tmp_path / "sub" / RESULTS)
+    module = MODULE.format(source="checkout", names="")
+    prefixed = module.replace("    config:", "    prefix: 'sub'\n    config:")
+    (tmp_path / "Snakefile").write_text(prefixed)
+    page = tmp_path / "sub" / RESULTS / "index.html"
+    page.unlink()
+    assert jobs(snakemake(tmp_path, f"sub/{RESULTS}/index.html")) == {"page"}
+    assert re.search(r"\d+ jobs, .* in sequence", page.read_text())
+    # A real table, as its origin says, gives way to no stand-in.
+    table = tmp_path / "sub" / RESULTS / "data/california_housing.nc"
+    table.unlink()
+    about = {"looked_for_in": "PRIVREG_DATA", "stand_in": False}
+    table.with_suffix(".json").write_text(json.dumps(about))
+    snakemake(tmp_path, str(table.relative_to(tmp_path)), check=False)
+    assert not table.exists()
+
+
 # What reruns
 
 
@@ -212,6 +234,17 @@ def test_a_failed_job_leaves_a_traceback_in_its_log_and_no_artifact(source, buil
         recipe.write_text(before)
     snakemake(built, f"{RESULTS}/{artifact}.nc", source=source)
     assert (built / RESULTS / f"{artifact}.nc").read_bytes() == kept
+
+
+def test_an_environment_without_the_packages_is_named_in_one_line():
+    """As the catalogue's `snakemake --lint`, in an environment of Snakemake alone."""
+    code = "import sys; sys.modules['numpy'] = None; "
+    code += "from snakemake.cli import main; main(['--lint'])"
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1].startswith("error: numpy is missing in this environment")
+    assert "Traceback" not in ran.stderr
 
 
 # The whole configuration, without running it

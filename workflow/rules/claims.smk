@@ -9,7 +9,7 @@
 rule judge:
     """Judge the entries of a paper; always succeeds."""
     input:
-        ledgers=lambda w: plan.ledger_files(w.paper),
+        ledgers=lambda w: ledger_files(w.paper),
         artifacts=lambda w: plan.evidence(w.paper),
     output:
         f"{ROOT}/verdicts/{{paper}}.json",
@@ -35,7 +35,7 @@ rule judge:
 
 use rule judge as claim with:
     input:
-        ledgers=lambda w: plan.ledger_files(w.paper),
+        ledgers=lambda w: ledger_files(w.paper),
         artifacts=lambda w: plan.evidence(w.paper, w.claim),
     output:
         f"{ROOT}/claims/{{paper}}/{{claim}}.json",
@@ -50,7 +50,7 @@ use rule judge as claim with:
 rule ledger:
     """Join the verdicts of the papers, or of the studies."""
     input:
-        ledgers=lambda w: plan.ledger_files(*plan.keys(w.book)),
+        ledgers=lambda w: ledger_files(*plan.keys(w.book)),
         verdicts=lambda w: expand(
             f"{ROOT}/verdicts/{{paper}}.json", paper=plan.keys(w.book)
         ),
@@ -107,7 +107,6 @@ rule page:
         templates=digest_of_folder(HERE / "src/reproduction/engine/templates"),
         drawings=lambda w: plan.described(*plan.keys(w.book)),
         coverage=lambda w: plan.coverage(*plan.keys(w.book)),
-        benchmarks=f"{ROOT}/benchmarks",
     message:
         "Page of the ledger"
     script:
@@ -141,7 +140,7 @@ rule gate:
 rule falsifier:
     """Make one deliberate mistake and judge it; always succeeds."""
     input:
-        ledgers=lambda w: plan.ledger_files(w.paper),
+        ledgers=lambda w: ledger_files(w.paper),
         artifacts=lambda w: plan.falsifier_reads(w.paper, w.version),
     output:
         f"{ROOT}/falsified/{{paper}}/{{version}}.json",

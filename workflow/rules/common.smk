@@ -13,10 +13,16 @@ HERE = Path(workflow.current_basedir).parents[1]
 SOURCE = str(HERE / "src")
 sys.path.insert(0, SOURCE)
 
-from reproduction.engine.closing import closing
-from reproduction.engine.code import code_of, digest_of_folder
-from reproduction.engine.plan import Plan, looked_for_in
-from reproduction.engine.processor import prepare_environment
+try:
+    from reproduction.engine.closing import closing
+    from reproduction.engine.code import code_of, digest_of_folder
+    from reproduction.engine.plan import Plan, looked_for_in
+    from reproduction.engine.processor import prepare_environment
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"error: {error.name} is missing in this environment: use that of environment.yml, or .venv "
+        "after `make setup`"
+    )
 
 
 # For --configfile, --config and the report; the plan reads and checks all files.
@@ -32,6 +38,11 @@ except ValueError as error:
 ROOT = plan.root
 # Jobs inherit the environment; those on a cluster read this file again.
 prepare_environment(SOURCE)
+
+
+def ledger_files(*papers):
+    """Files of ledgers, of which a module's prefix says nothing."""
+    return [local(each) for each in plan.ledger_files(*papers)]
 
 
 wildcard_constraints:

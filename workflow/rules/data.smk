@@ -23,7 +23,7 @@ rule data:
         code=code_of("privreg.data", "reproduction.engine.artifacts"),
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
         # Reads what the last run wrote, so that a real table stays in a shell without the files.
-        looked_for_in=lambda w: looked_for_in(w.dataset, f"{ROOT}/data"),
+        looked_for_in=lambda w, output: looked_for_in(output.origin),
     message:
         "Data: {wildcards.dataset}"
     script:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privreg.algorithms.samples import Samples, as_samples, made
+from privreg.algorithms.samples import Chunk, Samples, as_samples, build
 from privreg.checks import (
     FloatArray,
     Immutable,
@@ -54,13 +55,13 @@ class ClippedSums(Immutable):
     moment: FloatArray
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(made, ClippedSums, **vars(self)), ()
+        return partial(build, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums with looser bounds stated, under which their sensitivities hold too."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
-        return made(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
+        return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
 class Sensitivities(NamedTuple):
@@ -88,18 +89,27 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
     return Diagnostic(found, "bounds computed from the data")
 
 
-def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
-    """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
+def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
+    """Chunks of the data, longer rows shortened and larger labels clipped to the bounds.
+
+    For methods that need rows: with these the bounds are no promise of the caller's.
+    """
     bounds = require_bounds(bounds)
-    samples = as_samples(samples)
-    gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
-    for features, labels, norms in samples.chunks():
-        # Without this the bounds would be a promise of the caller's, and so would the privacy.
+    for features, labels, norms in as_samples(samples).chunks():
         with np.errstate(over="ignore"):
             rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+        shortened = np.minimum(norms, bounds.feature_norm)
+        yield Chunk(rows, labels.clip(-bounds.label, bounds.label), shortened)
+
+
+def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
+    """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
+    bounds, samples = require_bounds(bounds), as_samples(samples)
+    gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
+    for rows, labels, _ in clipped_chunks(samples, bounds=bounds):
         gram += rows.T @ rows
-        moment += rows.T @ labels.clip(-bounds.label, bounds.label)
-    return made(ClippedSums, bounds=bounds, gram=gram, moment=moment)
+        moment += rows.T @ labels
+    return build(ClippedSums, bounds=bounds, gram=gram, moment=moment)
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
@@ -267,11 +277,7 @@ def release(
     """The estimate of `adassp_zcdp` as a `Release`: with its budget and what that rests on."""
     source = require_source("noise", noise)
     estimate = adassp_zcdp(
-        samples,
-        bounds=bounds,
-        budget=budget,
-        rng=source.generator(),
-        ridge_failure=ridge_failure,
+        samples, bounds=bounds, budget=budget, rng=source.generator(), ridge_failure=ridge_failure
     )
     return Release(estimate, budget, (*BESIDES_THE_STREAM, *source.assumptions))
 

@@ -15,9 +15,9 @@ from privreg.algorithms.samples import (
     Chunk,
     Samples,
     as_samples,
+    build,
     clippable_chunks,
     initial_point,
-    made,
     released_setting,
     require_clip_norm,
     require_increasing,
@@ -139,7 +139,7 @@ def screen(
         # No entry of a Gram matrix is larger than its largest on the diagonal.
         if not isfinite(float(gram.trace() + moment.sum())):
             return None
-    return made(
+    return build(
         ScreenedSamples,
         samples=samples,
         centres=centres,

@@ -201,15 +201,7 @@ def _squared_norms(rows, labels, in_range):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def step_rows(  # type: ignore[no-untyped-def]
-    rows,
-    labels,
-    directions,
-    step_shape,
-    noise_shape,
-    amplitude,
-    clip_norm,
-    in_range,
-    parameters,
+    rows, labels, directions, step_shape, noise_shape, amplitude, clip_norm, in_range, parameters
 ):
     """One setting, sample by sample; `parameters` (d,) are moved in place.
 
@@ -460,10 +452,7 @@ class Mechanism(Immutable):
 
 
 def fit(
-    mechanism: Mechanism,
-    features: ArrayLike,
-    labels: ArrayLike,
-    rng: np.random.Generator,
+    mechanism: Mechanism, features: ArrayLike, labels: ArrayLike, rng: np.random.Generator
 ) -> FloatArray:
     """Run every setting of a mechanism over given samples, with the same private noise directions.
 
@@ -496,11 +485,7 @@ def fit(
 
 
 def release(
-    mechanism: Mechanism,
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    noise: NoiseSource = SECRET,
+    mechanism: Mechanism, features: ArrayLike, labels: ArrayLike, *, noise: NoiseSource = SECRET
 ) -> Release[FloatArray]:
     """The last iterate of a mechanism of one setting, with its budget and what it rests on.
 
@@ -739,10 +724,7 @@ class _Runs(NamedTuple):
 
 
 def _fit_rows(
-    runs: _Runs,
-    features: FloatArray,
-    labels: FloatArray,
-    rng: np.random.Generator,
+    runs: _Runs, features: FloatArray, labels: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """As `fit_together`, from sample to sample."""
     dimension = features.shape[1]

@@ -221,7 +221,7 @@ class Records(Rebuilt):
         result, some, first, white = np.zeros(shape, object), np.zeros(shape, np.int64), 0, None
         for chunk, starts in self.chunks(CHUNKS_AT_ONCE * most, given):
             features, labels = chunk.features, chunk.labels
-            told: tuple[WhiteRows, ...] = ()
+            extra: tuple[WhiteRows, ...] = ()
             block = slice(first, first + len(labels))
             if whitening is not None:
                 out = white if kept is None else WhiteRows(*(own[block] for own in kept[:3]))
@@ -231,14 +231,14 @@ class Records(Rebuilt):
                     own.flags.writeable = False
                 # Where the clip looks at the record's own residual.
                 known = None if self.clips_weighted else getattr(chunk, "roots", None)
-                told = (white._replace(roots=known),)
+                extra = (white._replace(roots=known),)
             if parameters is not None and held is not None:
                 labels = self._left[1][block]
             elif parameters is not None:
-                labels = labels - features @ parameters
+                labels = labels - features @ parameters.astype(features.dtype, copy=False)
             if first // WHOLE_ROWS < block.stop // WHOLE_ROWS:
                 result, some = result + some, np.zeros_like(some)
-            first, found = block.stop, part(*told, features, labels, starts)
+            first, found = block.stop, part(*extra, features, labels, starts)
             step = most if held is not None else EXACT_ROWS
             step = step if starts is None else len(labels) or 1
             each = [slice(begin, begin + step) for begin in range(0, len(labels), step)]

@@ -168,7 +168,7 @@ class _CheckedSamples:
         self._checksums = checksums
 
 
-def made(kind: type[T], **values: Any) -> T:
+def build(kind: type[T], **values: Any) -> T:
     """An object of a class without a constructor of its own, with arrays in read-only memory."""
     found = object.__new__(kind)
     for name, value in values.items():

@@ -121,6 +121,7 @@ class SplitBudget(Uncopied):
 
     def noise_std(self, what: str, share: float, square: int) -> int:
         """Least whole noise s with Δ² ≤ 2ρs² that a share of ρ buys, which is spent."""
+        self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
         self.spent[what] = self.spent.get(what, 0.0) + share
@@ -128,7 +129,10 @@ class SplitBudget(Uncopied):
         return integer_noise_std(square_sensitivity=square, rho=rho)
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:
-        return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
+        rho, neighbours = self.budget.rho, self.budget.neighbours
+        return tuple(
+            (what, Budget(min(1.0, x) * rho, neighbours)) for what, x in self.spent.items()
+        )
 
     def histogram(
         self, what: str, share: float, counts: Any, square: int | None = None

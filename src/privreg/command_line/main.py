@@ -34,11 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="privreg",
         description="Private linear regression: predict and plan a run before it is made, and fit.",
         epilog="`privreg COMMAND --help` lists the options of a command.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"privreg {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, add_options, _) in COMMANDS.items():
-        added = commands.add_parser(name, help=summary, description=summary)
+        added = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         if words[:1] == [name]:
             add_options(added)
     options = parser.parse_args(words)

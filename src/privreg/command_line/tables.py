@@ -171,21 +171,26 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 def bounds(options: argparse.Namespace) -> str:
     """The template as YAML, which is refused until it is filled in."""
+    from privreg.estimators.columns import require_column
+
     schema = open_stated(options).schema
-    label = require_choice("--label", options.label, schema.names)
+    label = require_column("--label", options.label, schema.names)
     # Where all are texts, as in CSV files, types say nothing.
-    told = any(each.type != "string" for each in schema)
-    lines = [_template(each.name, each.type, told=told) for each in schema if each.name != label]
+    typed = any(each.type != "string" for each in schema)
+    if not typed and any(map(NUMBER.fullmatch, schema.names)):
+        raise ValueError("table must have a header line of names, got numbers, as of a record")
+    lines = [_template(each.name, each.type, typed=typed) for each in schema if each.name != label]
     return "\n".join(
         [
             "# From public knowledge, never from a look at the table. Delete what is no feature.",
+            f"# Where numbers are codes for missing: {{bounds: {RANGE}, missing: [-999, 9999]}}",
             f"{_key(label)}: {RANGE}  # the label: the least and the greatest that it can be",
             *dict.fromkeys(lines),
         ]
     )
 
 
-def _template(name: str, kind: Any, *, told: bool) -> str:
+def _template(name: str, kind: Any, *, typed: bool) -> str:
     from pyarrow import types
 
     from privreg.estimators.columns import Numbers, value_type
@@ -194,13 +199,13 @@ def _template(name: str, kind: Any, *, told: bool) -> str:
     value, key = value_type(kind), _key(name)
     if types.is_boolean(value):
         return f"{key}: {{categories: [false, true]}}  # the first is compared with"
-    if told and value == "string":
+    if typed and value == "string":
         return f"{key}: {categories}  # all categories, or {RANGE} of texts that are numbers"
     try:
         Numbers(name, 0.0, 1.0).require_type(kind)
     except ValueError as error:
         return f"# {error}"
-    other = f", or {categories}" if types.is_integer(value) or not told else ""
+    other = f", or {categories}" if types.is_integer(value) or not typed else ""
     return f"{key}: {RANGE}  # the least and the greatest that it can be{other}"
 
 
@@ -218,7 +223,8 @@ class _Number(str):
 def read_bounds(path: Path) -> dict[str, Any]:
     """Bounds by column from a YAML or JSON file: [low, high] or {"categories": [...]}.
 
-    Each of the categories is the text that was written, `no`, `1.0` and `2020-01-01` as well.
+    Each of the categories is the text that was written, `no`, `1.0` and `2020-01-01` as well;
+    {"bounds": [low, high], "missing": [...]} declares codes for missing numbers.
     """
     kind, data = "JSON" if path.suffix == ".json" else "YAML", path.read_bytes()
     try:
@@ -241,8 +247,12 @@ def read_bounds(path: Path) -> dict[str, Any]:
 
 
 def _declaration(name: str, written: Any) -> Any:
-    if isinstance(written, list) and [type(each) for each in written] == [_Number] * 2:
-        return [float(each) for each in written]
+    coded = isinstance(written, dict) and {*written} == {"bounds", "missing"}
+    pair, codes = (written["bounds"], written["missing"]) if coded else (written, [])
+    lists = isinstance(pair, list) and len(pair) == 2 and isinstance(codes, list)
+    if lists and all(isinstance(each, _Number) for each in pair + codes):
+        bounds, missing = ([float(each) for each in part] for part in (pair, codes))
+        return {"bounds": bounds, "missing": missing} if coded else bounds
     single = isinstance(written, dict) and [*written] == ["categories"]
     listed = written["categories"] if single else None
     texts = listed if isinstance(listed, list) and listed != BLANK else [None]
@@ -251,7 +261,8 @@ def _declaration(name: str, written: Any) -> Any:
         return {"categories": [str(e).lower() if isinstance(e, bool) else str(e) for e in texts]}
     found = f"a list of {len(written)}" if isinstance(written, list) else "another"
     raise ValueError(
-        f"bounds of {name!r} must be [low, high], two plain numbers such as 2030 and 0.5, or "
+        f"bounds of {name!r} must be [low, high], two plain numbers such as 2030 and 0.5, "
+        "{bounds: [low, high], missing: [9999]} with codes for missing, or "
         "{categories: [first, second]} with the categories of the column, got "
         f"{'those of a template' if listed == BLANK else found}"
     )
@@ -351,7 +362,8 @@ class Record(Odometer):
         if error is None or not self._costs:
             return
         if output := self._files.get("--output"):
-            error.add_note(f"rho = {self.total.rho:.4g} is spent, and recorded in {str(output)!r}")
+            where = "recorded in" if output.is_file() else "recorded nowhere: there is no"
+            error.add_note(f"rho = {self.total.rho:.4g} is spent, and {where} {str(output)!r}")
         with suppress(KeyError, OSError):
             if not (report := self._files["--report"]).stat().st_size:
                 report.unlink()
@@ -391,7 +403,8 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add(
         "--bounds FILE",
         "YAML or JSON: for the label and each feature [low, high], or of a feature "
-        "{categories: [first, second]}, from public knowledge. Numbers outside are clipped; a "
+        "{categories: [first, second]}, from public knowledge; {bounds: [low, high], missing: "
+        "[9999]} declares codes for missing. Numbers outside are clipped; a "
         "record of an undeclared category counts as absent. `privreg bounds` writes a template",
         Path,
         required=True,
@@ -434,8 +447,6 @@ def fit(options: argparse.Namespace) -> None:
     record = Record(options)
     given = read_bounds(options.bounds)
     require_choice("--label", options.label, given)
-    if isinstance(given[options.label], dict):
-        raise ValueError(f"bounds of the label {options.label!r} must be [low, high]")
     model = PrivateLinearRegression(
         budget_of(options),
         feature_bounds={name: each for name, each in given.items() if name != options.label},
@@ -474,13 +485,11 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
     found, quality, covariance = model.summary(level), model.quality_, model.covariance()
     columns = found.columns
     columns["reason"] = [reason or None for reason in columns["reason"]]
-    records = None
-    if quality is not None:
-        records = {
-            "incomplete": quality.incomplete,
-            "clipped": quality.clipped,
-            "noise_standard_deviation": quality.noise_std,
-        }
+    records = quality and {
+        "incomplete": quality.incomplete,
+        "clipped": quality.clipped,
+        "noise_standard_deviation": quality.noise_std,
+    }
     return {
         "coefficients": [
             dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
@@ -516,7 +525,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 def score(options: argparse.Namespace) -> None:
     import numpy as np
 
-    from privreg.estimators.columns import Frame, Numbers, declared, table_columns
+    from privreg.estimators.columns import Frame, Numbers, number_column, table_columns
     from privreg.estimators.tables import SHARES, TableSamples, private_score
     from privreg.privacy.release import TIMES, TRUSTED
 
@@ -546,14 +555,12 @@ def score(options: argparse.Namespace) -> None:
             listed, estimates = map(list, zip(*fitted, strict=True))
             if listed not in (names, [*names, "(intercept)"]):
                 raise ValueError(f"--fit must have the coefficients {names}, got {listed}")
-            frame = Frame(
-                np.array([pair for column in columns for pair in column.bounds]),
-                declared("label_bounds", bounds[label], 1)[0],
-                True,
-            )
+            aim = number_column("label_bounds", label, bounds[label])
+            pairs = np.array([pair for column in columns for pair in column.bounds])
+            frame = Frame(pairs, np.array(aim.bounds[0]), True)
             weighing = None if weight is None else Numbers(weight[0], 0.0, weight[1])
             found = private_score(
-                Counted(table, columns, label, frame, weight=weighing),
+                Counted(table, columns, aim, frame, weight=weighing),
                 estimates if len(listed) > len(names) else [*estimates, 0.0],
                 budget=budget,
                 rng=None,

@@ -102,10 +102,7 @@ def mnist_digits(source: Source, contents: Mapping[str, bytes]) -> Table:
 
 
 def image_table(
-    source: Source,
-    images: NDArray[np.uint8],
-    labels: NDArray[np.float64],
-    test: NDArray[np.bool_],
+    source: Source, images: NDArray[np.uint8], labels: NDArray[np.float64], test: NDArray[np.bool_]
 ) -> Table:
     """Table of images (n, height, width), a feature for each pixel."""
     count, height, width = images.shape
@@ -403,9 +400,7 @@ SOURCES = {
             files=MNIST_FILES,
             parse=mnist_digits,
             stand_in=partial(
-                _digits,
-                name="mnist_digits",
-                about="MNIST: scikit-learn's ten bundled digits",
+                _digits, name="mnist_digits", about="MNIST: scikit-learn's ten bundled digits"
             ),
             stand_in_rows=1797,
         ),

@@ -13,7 +13,7 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from privreg.checks import (
@@ -124,7 +124,7 @@ def declared(
     name: str, bounds: Any, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
     """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
-    if isinstance(bounds, Mapping) and bounds:
+    if isinstance(bounds, Mapping) and bounds and (names is not None or not _is_coded(bounds)):
         if names is None:
             raise ValueError(
                 f"{name} must be (low, high) for columns without names in text, got {short(bounds)}"
@@ -145,17 +145,18 @@ def require_column(name: str, value: Any, available: Sequence[str]) -> str:
     if count != 1:
         twice = " that it has once" if count else ""
         has = f"({len(available)} columns){twice}"
-        raise ValueError(f"{name} must be a column of the table {has}, got {short(value)}")
+        odd = any(each[:1] == "#" or NUMBER.fullmatch(each) for each in available)
+        cause = ": is its first line a header? It holds a number or begins with '#'" if odd else ""
+        raise ValueError(f"{name} must be a column of the table {has}, got {short(value)}{cause}")
     return str(value)
 
 
 def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     listed = isinstance(bounds, Sequence) and not isinstance(bounds, (str, bytes))
     if not (listed or (isinstance(bounds, np.ndarray) and bounds.ndim)) or len(bounds) != 2:
-        raise ValueError(
-            f"{name} must be declared as (low, high), got {short(bounds)}: bounds are never read "
-            "from the data in silence"
-        )
+        why = "arrays hold no missing values: leave their rows out, or use fit_table"
+        why = why if _is_coded(bounds) else "bounds are never read from the data in silence"
+        raise ValueError(f"{name} must be declared as (low, high), got {short(bounds)}: {why}")
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be numbers, got {bounds.dtype}")
     ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
@@ -204,14 +205,16 @@ class Numbers:
     """A column of numbers with its bounds.
 
     Integers, decimals and floats are numbers, and so are texts such as `-1.5`, `2e3` and `inf`,
-    with blanks around them. Null, NaN and any other text are missing. `names` and `bounds` are
-    those of the features that a column makes; it `clips` if cells can lie outside its bounds.
+    with blanks around them. Null, NaN, any other text and the `codes` are missing. `names` and
+    `bounds` are those of the features that a column makes; it `clips` if cells can lie outside its
+    bounds.
     """
 
     clips = True
 
-    def __init__(self, name: str, low: float, high: float) -> None:
+    def __init__(self, name: str, low: float, high: float, codes: ArrayLike = ()) -> None:
         self.name, self.low, self.high = name, low, high
+        self.codes = require_real(f"missing of {name!r}", codes)
         self.names, self.bounds = [name], [(low, high)]
 
     def require_type(self, kind: Any) -> None:
@@ -228,6 +231,11 @@ class Numbers:
     def encode(self, cells: Any) -> Cells:
         """The feature of an Arrow array of cells."""
         values = _looked_up(cells, _numbers, np.nan)
+        if self.codes.size:
+            # A column of single precision holds a code rounded.
+            kind = value_type(cells.type).to_pandas_dtype()
+            rounded = kind if issubclass(kind, np.floating) else np.float64
+            values = np.where(np.isin(values, self.codes.astype(rounded)), np.nan, values)
         return Cells([values], np.isnan(values))
 
     def clipped(self, cells: Cells) -> int:
@@ -402,13 +410,26 @@ def _number(text: str) -> float:
     return float(text) if NUMBER.fullmatch(text) else np.nan
 
 
+def number_column(what: str, name: str, declaration: Any) -> Numbers:
+    """A column of numbers that (low, high) declares, or {"bounds": ..., "missing": codes}."""
+    codes = declaration["missing"] if _is_coded(declaration) else ()
+    bounds = declaration["bounds"] if _is_coded(declaration) else declaration
+    low, high = declared(what, bounds, columns=1)[0]
+    return Numbers(name, float(low), float(high), codes)
+
+
+def _is_coded(declaration: Any) -> bool:
+    return isinstance(declaration, Mapping) and set(declaration) == {"bounds", "missing"}
+
+
 def _column(name: str, declaration: Any) -> Numbers | Categories:
     listed = None
     if isinstance(declaration, Mapping) and set(declaration) == {"categories"}:
         listed = declaration["categories"]
     if isinstance(listed, (list, tuple)):
         return Categories(name, tuple(_category(name, each) for each in listed))
-    plain = declaration.tolist() if isinstance(declaration, np.ndarray) else declaration
+    plain = declaration["bounds"] if _is_coded(declaration) else declaration
+    plain = plain.tolist() if isinstance(plain, np.ndarray) else plain
     pair = isinstance(plain, (list, tuple)) and len(plain) == 2
     if not pair or any(isinstance(end, bool) or not isinstance(end, Real) for end in plain):
         kinds = f": {type(plain[0]).__name__} and {type(plain[1]).__name__}" if pair else ""
@@ -416,8 +437,7 @@ def _column(name: str, declaration: Any) -> Numbers | Categories:
             f"feature_bounds[{name!r}] must be two numbers (low, high), or {{'categories': [...]}} "
             f"with texts, integers or truth values, got {short(declaration)}{kinds}"
         )
-    low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
-    return Numbers(name, float(low), float(high))
+    return number_column(f"feature_bounds[{name!r}]", name, declaration)
 
 
 def _category(name: str, value: Any) -> str:
@@ -432,17 +452,19 @@ def _category(name: str, value: Any) -> str:
 
 
 T = TypeVar("T")
+# Methods that read the frames of Polars and Spark, of Ibis, and of DuckDB.
+LAZY = ("collect", "execute", "fetchdf")
 # Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
 NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
 
 
-def unquoted(call: Callable[[], T], **data: Any) -> T:
+def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **data: Any) -> T:
     """Result of a call of scikit-learn; where it refuses the data, an error that quotes no cell.
 
-    Where all cells are finite numbers, what it says is of shapes and names alone.
+    Where all cells are finite numbers, what it says is of shapes and names alone. An index of the
+    data and of what is given `beside` them must be one.
     """
-    for name, value in data.items():
-        require_unmasked(name, value)
+    _require_aligned(**data, **(beside or {}))
     found: Any = None
     error: Exception | None = None
     try:
@@ -463,6 +485,25 @@ def unquoted(call: Callable[[], T], **data: Any) -> T:
         text = f"what scikit-learn takes: {error}"
     # Outside the handler, so that the error does not carry the one with the values.
     raise kind(f"{' and '.join(data)} must be {text}")
+
+
+def _require_aligned(**data: Any) -> None:
+    """Refuse masked or lazy data, and an index of rows that differs from the first one's."""
+    first, rows = "", None
+    for name, value in data.items():
+        require_unmasked(name, value)
+        for method in (each for each in LAZY if hasattr(type(value), each)):
+            raise TypeError(f"{name} must be in memory, got {sort(value)}: write {name}.{method}()")
+        index: Any = getattr(value, "index", None)
+        if not hasattr(index, "equals"):
+            continue
+        if rows is None:
+            first, rows = name, index
+        elif len(index) == len(rows) and not rows.equals(index):
+            raise ValueError(
+                f"{name} must have the index of {first} in its order, got another: write "
+                f"{name}.loc[{first}.index], or {name}.to_numpy() where rows go by their places"
+            )
 
 
 def _faults(name: str, value: Any, *, cells: bool) -> str:

@@ -30,7 +30,7 @@ from privreg.checks import (
     require_real,
     require_scale,
 )
-from privreg.estimators.columns import Frame, Numbers, declared, table_columns, unquoted
+from privreg.estimators.columns import Frame, declared, number_column, table_columns, unquoted
 from privreg.estimators.odometer import DELTA, Odometer, PrivacyStatement
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
@@ -63,17 +63,18 @@ INPUTS = (
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 CLONES = (
-    "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
-    "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
-    "them and keeps a limit"
+    "clones of one estimator, or one object, are fitted repeatedly, as cross-validation, grids and "
+    "folds do: each fit spends the whole budget, and budgets of fits of one table add up; "
+    "`odometer=Odometer(limit=...)` counts them and keeps a limit"
 )
 ROWS_OF_CLONES = (
-    "clones of one estimator are fitted without groups, and privacy is that of rows: "
-    "cross-validation hands groups to its splitter alone. Declare unit='row', or unit='person' "
-    "where persons have several rows"
+    "clones of one estimator, or one object, are fitted repeatedly without groups, and privacy is "
+    "that of rows: cross-validation hands groups to its splitter alone. Declare unit='row', or "
+    "unit='person' where persons have several rows"
 )
-# Number of clones of an estimator, beside it, so that cloning changes no original.
+# Number of clones of an estimator, and of its fits, beside it, so that neither changes an object.
 _clones: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
+_fits: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
@@ -257,7 +258,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # Under add-remove the number of rows is private: no table is refused for it.
         least = 0 if found._budget().neighbours is Neighbours.ADD_REMOVE else 1
         options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
-        features, labels = unquoted(lambda: validate_data(found, X, y, **options), X=X, y=y)
+        beside = {"sample_weight": sample_weight, "groups": groups}
+        features, labels = unquoted(lambda: validate_data(found, X, y, **options), beside, X=X, y=y)
         labels = np.asarray(labels, dtype=np.float64)
         persons = None if groups is None else require_groups(groups, len(labels))
         names = getattr(found, "feature_names_in_", None)
@@ -309,7 +311,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         The features are the columns that `feature_bounds` names, a mapping from each to (low, high)
         or to {"categories": [...]}: one feature for each but the first. A record with a missing,
         unreadable or undeclared value in one of them or in the label counts as absent; `inf` and
-        numbers outside their bounds are clipped to them.
+        numbers outside their bounds are clipped to them. Of a feature or the label, {"bounds":
+        (low, high), "missing": [-999, 9999]} declares numbers that are codes for missing.
 
         Parameters
         ----------
@@ -352,11 +355,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         names = [name for column in columns for name in column.names]
         found.n_features_in_, found.feature_names_in_ = len(names), np.array(names, dtype=object)
         found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
-        found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
+        aim = number_column("label_bounds", label, found.label_bounds)
+        found.label_bounds_ = np.array(aim.bounds[0])
         frame = found._frame()
-        bound = found.weight_bound_
-        weighing = None if weight is None or bound is None else Numbers(weight, 0.0, bound)
-        samples = TableSamples(source, columns, label, frame, executor, weighing)
+        clip = (0.0, found.weight_bound_)
+        weighing = None if weight is None else number_column("weight_bound", weight, clip)
+        samples = TableSamples(source, columns, aim, frame, executor, weighing)
         if not source.row_count and found._budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
         here = executor is None
@@ -397,11 +401,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Draw noise, after the odometer has counted the whole budget, and set attributes."""
         from privreg.algorithms.adassp import Bounds
         from privreg.algorithms.whitened_descent import private_count
-        from privreg.estimators.outlook import foreseen, hopeless
+        from privreg.estimators.outlook import forecast, harmful_share, hopeless
         from privreg.estimators.tables import WEIGHTS
         from privreg.methods.method import Declared
 
-        if self.random_state is None and vars(self).get("_siblings", [0])[0] > 1:
+        fits = self.__dict__.pop("_own")
+        fits[0] += self.random_state is None
+        if self.random_state is None and max(*fits, *vars(self).get("_siblings", [0])) > 1:
             ungrouped = self.unit is None and persons is None
             for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
                 warnings.warn(text, UserWarning, stacklevel=3)
@@ -411,24 +417,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # A method that only adds Gaussian noise may spend more.
         budget = left = budget.gaussian() if gaussian else budget
         seeded, unit = isinstance(source, Seeded), "row" if persons is None else "person"
-        if self.odometer is not None:
-            spending = (("fit", budget),)
-            self.odometer.add(PrivacyStatement(budget, unit, spending, (), seeded, gaussian))
-        rng, count = None if source.is_secret else source.generator(), float(records)
-        spent: dict[str, Release[Any]] = {}
-        self.quality_ = None
-        with _counted(budget, seeded=seeded):
-            if budget.neighbours is Neighbours.ADD_REMOVE:
-                counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
-                count, left = counting.value, left.share(1 - COUNT_SHARE)
-                spent["number of records"] = counting
-            if quality is not None:
-                shares = quality(sample_size=count, budget=left.share(share), rng=rng)
-                self.quality_, left = shares.value, left.share(1 - share)
-                spent["incomplete and clipped records"] = shares
-            size = max(1, round(count))
-            self.outlook_, doubts = foreseen(size, frame, left, self.target, self.settings)
-            self.settings_ = self.outlook_.settings
+        private_size = budget.neighbours is Neighbours.ADD_REMOVE
+        if private_size:
+            counting, left = left.share(COUNT_SHARE), left.share(1 - COUNT_SHARE)
+        if quality is not None:
+            looking, left = left.share(share), left.share(1 - share)
+
+        def prepare(count: float) -> tuple[Outlook, list[str], Callable[..., Release[Any]]]:
+            outlook, doubts = forecast(round(count), frame, left, self.target, self.settings)
             known = Declared(
                 Bounds(frame.feature_norm, 1.0),
                 sample_size=count,
@@ -436,8 +432,26 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 intercept=frame.intercept,
                 threads=threads,
             )
-            noise = source if rng is None else Ongoing(rng, source)
-            release = self.settings_.run(samples, left, declared=known, noise=noise)
+            return outlook, doubts, outlook.settings.prepare(samples, left, known)
+
+        # What public numbers decide may be refused before anything is spent.
+        prepared = None if private_size else prepare(float(records))
+        if self.odometer is not None:
+            spending = (("fit", budget),)
+            self.odometer.add(PrivacyStatement(budget, unit, spending, (), seeded, gaussian))
+        rng, count = None if source.is_secret else source.generator(), float(records)
+        spent: dict[str, Release[Any]] = {}
+        self.quality_ = None
+        with _counted(budget, seeded=seeded):
+            if private_size:
+                counted = private_count(records, budget=counting, rng=rng)
+                count, spent["number of records"] = counted.value, counted
+            if quality is not None:
+                shares = quality(sample_size=count, budget=looking, rng=rng)
+                self.quality_, spent["incomplete and clipped records"] = shares.value, shares
+            self.outlook_, doubts, run = prepared or prepare(count)
+            self.settings_ = self.outlook_.settings
+            release = run(source if rng is None else Ongoing(rng, source))
         fit: Any = release.value
         own = (WEIGHTS,) if getattr(samples, "weighted", False) else ()
         texts = (text for each in (*spent.values(), release) for text in each.assumptions)
@@ -451,6 +465,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         )
         # A user who reads one of them needs no second warning of the same.
         doubts += hopeless(fit, count)
+        if self.quality_ is not None and replace(self.quality_, harmful=0.0).warnings:
+            harmful = harmful_share(fit, frame, self.settings_)
+            self.quality_ = replace(self.quality_, harmful=harmful)
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
         self.warnings_ += filter(None, ["; ".join(doubts)])
         if seeded:
@@ -483,7 +500,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         All settings are looked at before a row is or noise drawn.
         """
-        from privreg.algorithms.whitened_descent import require_budget
         from privreg.estimators.outlook import FIT_TARGETS
         from privreg.methods.method import Method
 
@@ -492,7 +508,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
                 f"delta, got {'neither' if self.budget is None else 'both'}"
             )
-        require_budget(self._budget())
+        # Of every share of which noise can be drawn.
+        require_scale("budget: rho", require_instance("budget", self._budget(), Budget).rho)
         require_flag("fit_intercept", self.fit_intercept)
         for name, value, choices in (
             ("release", self.release, ("last", "all")),
@@ -538,6 +555,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             if name != "_fitted" and not name.endswith("_")
         }
         found.weight_bound_ = None if weights is None else bound
+        found._own = _fits.setdefault(self, [0])
         return found, share
 
     def __sklearn_clone__(self) -> Any:
@@ -572,7 +590,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         predicted = self.predict(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
+            found = unquoted(lambda: r2_score(y, predicted, **weights), {"X": X}, y=y, **weights)
         return float(require_answer("y", np.asarray(found)))
 
     def confidence_intervals(

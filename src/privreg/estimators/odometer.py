@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, replace
-from math import fsum, inf
+from math import fsum, inf, isclose
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privreg.checks import require_choice, require_instance, require_scale
+from privreg.checks import OneProcess, require_choice, require_instance, require_scale, short
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import NOT_PRIVATE, Release
 
@@ -80,7 +79,7 @@ class PrivacyStatement:
         return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
 
 
-class Odometer:
+class Odometer(OneProcess):
     r"""Adds up what the fits of one table cost, and refuses those beyond a limit.
 
     .. math:: \rho = \sum_i \rho_i, \qquad \mu^2 = \sum_i \mu_i^2
@@ -128,7 +127,6 @@ class Odometer:
         self.limit = limit
         self._costs: list[PrivacyStatement] = []
         self._lock = Lock()
-        self._process: int | None = os.getpid()
 
     @property
     def total(self) -> PrivacyStatement:
@@ -173,11 +171,7 @@ class Odometer:
         require_instance("fit", cost, PrivacyStatement)
         if cost.seeded:
             raise ValueError(f"fit must be private to be counted, got one that is {NOT_PRIVATE}")
-        if self._process != os.getpid():
-            raise ValueError(
-                "odometer must count in the process that made it, got a copy out of a pickle or "
-                "in another process: fit with n_jobs=1 or in threads"
-            )
+        self._require_process("fit with n_jobs=1 or in threads")
         with self._lock:
             self._require_alike(cost)
             most = self._most([*self._costs, cost])
@@ -237,8 +231,9 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         spent = tuple(
             (str(each["on"]), Budget.zcdp(each["rho"], **relation)) for each in found["spent"]
         )
-        seeded = bool(found["seeded"])
+        seeded = found["seeded"] is not False
         total = fsum(budget.rho for _, budget in spent)
+        mu = inf if found["mu"] is None else float(found["mu"])
         statement = PrivacyStatement(
             with_secret_noise=Budget.zcdp(total if seeded else found["rho"], **relation),
             # Where none is stated, a table in a file was fitted, which has no persons.
@@ -246,17 +241,23 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
             spending=spent,
             assumptions=tuple(map(str, found["assumptions"])),
             seeded=seeded,
-            gaussian_dp=seeded or found["mu"] is not None,
+            gaussian_dp=seeded or mu < inf,
         )
+        epsilon = inf if found["epsilon"] is None else float(found["epsilon"])
+        rho = statement.with_secret_noise.rho
+        # False of NaN and of infinite sums as well.
+        follows = abs(total - rho) <= ROUNDING * min(total, rho)
+        follows &= mu == inf or isclose(mu, statement.with_secret_noise.root)
+        # Another release may convert a little better.
+        follows &= isclose(epsilon, statement.epsilon(found["delta"]), rel_tol=1e-6)
     except (OSError, *UNREADABLE):
         raise ValueError(
-            f"fit must be a file of `privreg fit --output`, got {str(fit)!r}"
+            f"fit must be a file of `privreg fit --output`, got {short(str(fit))}"
         ) from None
-    rho = statement.with_secret_noise.rho
-    # False of NaN and of infinite sums as well.
-    if not abs(total - rho) <= ROUNDING * min(total, rho):
+    if not follows:
         raise ValueError(
-            f"fit must be a file in which rho is the sum of what was spent, got {str(fit)!r}"
+            "fit must be a file in which rho is the sum of what was spent and gives mu and "
+            f"epsilon, got {short(str(fit))}"
         )
     return statement
 

@@ -136,7 +136,7 @@ def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget)
     return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 
-def foreseen(
+def forecast(
     sample_size: int, frame: Frame, budget: Budget, target: FitTarget, settings: Method | None
 ) -> tuple[Outlook, list[str]]:
     """Outlook of a fit in a frame, with its doubts."""
@@ -190,18 +190,40 @@ def hopeless(fit: Fitted, records: float) -> list[str]:
     less than a tenth of what the features explain.
     """
     found = [FEW] if records <= fit.parameters.size else []
+    if not isinstance(fit, (LeastSquaresFit, HuberFit)):
+        return found
+    if np.linalg.matrix_rank(fit.whitening) < fit.parameters.size:
+        return [*found, HOPELESS]
     if isinstance(fit, LeastSquaresFit):
         law = least_squares_law(fit).last_iterate(fit.sample_size)
-    elif isinstance(fit, HuberFit):
-        law = last_iterate_law(fit)
     else:
-        return found
+        law = last_iterate_law(fit)
     estimate = np.linalg.solve(fit.whitening, fit.parameters)
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
         estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
     seen = float(np.trace(law.sampling + law.privacy)) < float(estimate @ estimate)
     return found if seen else [*found, HOPELESS]
+
+
+def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
+    r"""Least share s of records that, left out or clipped, may move a slope by half its interval.
+
+    .. math::
+        f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
+        a = M^{-1} f
+
+    θ solves Σ x r = 0 over all records and θ′ over all but those of T, a share s. M is the second
+    moment of the rows, W Wᵀ its inverse; rows lie in [-1, 1], and residuals within the label's
+    width of 2 where predictions are in bounds. A person is one row. Infinite without intervals.
+    """
+    if not hasattr(fit, "whitening"):
+        return inf
+    slopes = frame.functionals()[0][: len(frame.features)]
+    options: Any = {"functionals": slopes, "offset": np.zeros(len(slopes))}
+    half = settings.intervals(fit, level=0.95, target="population", **options).half_width
+    reach = 2 * np.abs(slopes @ fit.whitening @ fit.whitening.T).sum(axis=1)
+    return float(np.min(half / reach))
 
 
 def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:

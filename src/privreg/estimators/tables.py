@@ -11,14 +11,16 @@ import codecs
 import csv
 import gzip
 import pickle
+import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from math import nan, sqrt
+from math import inf, nan, sqrt
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -38,14 +40,7 @@ from privreg.algorithms.samples import (
 )
 from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.checks import MOST, require_array, require_choice, require_instance, sort
-from privreg.estimators.columns import (
-    Categories,
-    Cells,
-    Frame,
-    Numbers,
-    is_text,
-    value_type,
-)
+from privreg.estimators.columns import Categories, Cells, Frame, Numbers, is_text, value_type
 from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import Release
@@ -77,7 +72,24 @@ class Table(Protocol):
         """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
 
 
-class CSVTable:
+class _File:
+    """A file that stays as it is from its opening to the last pass over it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._stamp = path, _stamp(path)
+        self.inodes = {self._stamp[:2]}
+
+    def require_unchanged(self) -> None:
+        if _stamp(self.path) != self._stamp:
+            raise ValueError(f"table must stay as it is while it is read, got {self.path.name!r}")
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class CSVTable(_File):
     r"""A CSV file in UTF-8 with a header line; it is one part.
 
     Every line after the header is a record, a blank one too, and ends in `\n` or `\r\n`, so that no
@@ -88,7 +100,8 @@ class CSVTable:
     def __init__(self, path: Path, separator: str = ",") -> None:
         import pyarrow as pa
 
-        self.path, self.separator = path, separator
+        super().__init__(path)
+        self.separator = separator
         blocks = _blocks(path)
         first = next(blocks, b"")
         names = _header(first[: first.find(b"\n") + 1], separator, path.name)
@@ -96,6 +109,7 @@ class CSVTable:
         self.row_count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        self.require_unchanged()
         return [partial(self._read, tuple(names))]
 
     def _read(self, names: tuple[str, ...]) -> Iterator[Any]:
@@ -154,7 +168,9 @@ def _header(line: bytes, separator: str, name: str) -> list[str]:
         "a longer first line than a megabyte": len(line) > LONGEST,
         "NUL characters: save it as UTF-8": b"\0" in line,
         r"lines that end in \r alone": b"\r" in line.rstrip(b"\r\n"),
+        "a line `sep=`: delete it": text.startswith("sep="),
         f"one with {other!r} and no {separator!r}: name it as the separator": bool(other),
+        "blanks before quotes: delete them": any(re.match(' +"', each) for each in names),
         "another first line": not names,
     }
     for cause in (each for each, found in causes.items() if found):
@@ -265,7 +281,7 @@ BUFFER = 2**16
 MOST_BYTES, MOST_TIMES = 2**28, 20
 
 
-class ParquetTable:
+class ParquetTable(_File):
     """A Parquet file; its row groups are the parts, read in parallel.
 
     Memory is bounded by what a row group's used columns take in the file, uncompressed: texts are
@@ -274,7 +290,7 @@ class ParquetTable:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         with _parquet(path) as file:
             self.schema, self._metadata = file.schema_arrow, file.metadata
         self.row_count = int(self._metadata.num_rows)
@@ -286,6 +302,7 @@ class ParquetTable:
         return {**vars(self), "_metadata": None}
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        self.require_unchanged()
         chosen = tuple(names)
         if self._metadata is not None and chosen != self._sound:
             self._require_readable(chosen)
@@ -293,10 +310,12 @@ class ParquetTable:
         return [partial(self._read, group, chosen) for group in range(self.groups)]
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
-        """An error where a few bytes would take a lot of memory, from the metadata alone."""
+        """An error where few bytes would take much memory or be read twice, from the metadata."""
+        begins: list[int] = []
         for group in map(self._metadata.row_group, range(self.groups)):
             every = map(group.column, range(group.num_columns))
             used = [each for each in every if each.path_in_schema in names]
+            begins += [each.data_page_offset for each in used if each.num_values]
             for each in used:
                 # It leaves out how texts begin, and Arrow makes no dictionary of it.
                 if each.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in each.encodings:
@@ -309,6 +328,8 @@ class ParquetTable:
                     f"columns, or {MOST_TIMES} times what they take in the file, got "
                     f"{size >> 20} MiB in {self.path.name!r}"
                 )
+        if len(set(begins)) < len(begins):
+            raise ValueError(f"table must have each row group once, got {self.path.name!r}")
 
     def _read(self, group: int, names: tuple[str, ...]) -> Iterator[Any]:
         texts = [name for name in names if is_text(self.schema.field(name).type)]
@@ -338,12 +359,19 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
 class FolderTable:
     """Tables one after the other, such as the files of a folder; their parts are the parts.
 
-    The columns that are used have one type in all of them; the others may differ.
+    The columns that are used have one type in all of them; the others may differ. No file is there
+    twice, as by a link.
     """
 
     def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         self.names, self.tables, self.schema = names, tables, tables[0].schema
         self.row_count = sum(each.row_count for each in tables)
+        self.inodes: set[Any] = set()
+        for name, table in zip(names, tables, strict=True):
+            own = getattr(table, "inodes", {id(table)})
+            if own & self.inodes:
+                raise ValueError(f"table must have each file once, got {name!r} twice or linked")
+            self.inodes |= own
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         for place, table in zip(self.names, self.tables, strict=True):
@@ -381,7 +409,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     ----------
     table : str or Path
         Ending in `.parquet`, `.csv` or `.csv.gz`. Files of a folder are taken in the order of their
-        names. Other endings, and names that begin with a dot or an underscore, are passed over.
+        names. Others are refused, but for markers such as `_SUCCESS` and hidden files.
     separator : {",", ";", tab, "|"}
         Between the cells of a CSV file.
     """
@@ -391,14 +419,19 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()
     if path.is_dir():
-        files = [each for each in sorted(path.rglob("*")) if each.name[0] not in "._"]
-        found = [each for each in files if _ending(each) in ENDINGS]
-        nested = [each.name for each in found if each.parent != path]
-        if not found or nested or len({_ending(each) == ".parquet" for each in found}) > 1:
+        found = [e for e in sorted(path.iterdir()) if e.is_dir() or not MARKER.fullmatch(e.name)]
+        kinds = {_ending(each) == ".parquet" for each in found}
+        bad = [
+            e.name for e in found if e.is_dir() or e.name[0] in "._" or _ending(e) not in ENDINGS
+        ]
+        if not found or bad or len(kinds) > 1:
             raise ValueError(
-                "table must be a folder of .parquet or of .csv files, not both and in no "
-                f"subfolders, got {str(path)!r}"
+                "table must be a folder of .parquet or of .csv files, not both and nothing else, "
+                f"got {str(path)!r}{f': move or rename {bad[0]!r}' if bad else ''}"
             )
+        stems = [each.name.lower().removesuffix(_ending(each)) for each in found]
+        for stem in (each for each, count in Counter(stems).items() if count > 1):
+            raise ValueError(f"table must have each file once, got two of the name {stem!r}")
         names = [each.name for each in found]
         return FolderTable(names, [open_table(each, separator=separator) for each in found])
     if not path.is_file():
@@ -408,6 +441,10 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+# Names that hold no records: what writers, systems and people leave, and hidden files of no table.
+MARKER = re.compile(
+    r"_SUCCESS|_(common_)?metadata|README(\.md)?|\._.*|\.(?!.*\.(csv|gz|parquet)$).*"
+)
 
 
 def _ending(path: Path) -> str:
@@ -466,7 +503,7 @@ class TableSamples:
         self,
         table: Table,
         features: Sequence[Numbers | Categories],
-        label: str,
+        label: str | Numbers,
         frame: Frame,
         executor: Executor | None = None,
         weight: Numbers | None = None,
@@ -477,7 +514,9 @@ class TableSamples:
         self.executor, self.weight, self.weighted = executor, weight, weight is not None
         self.sample_size, self.dimension = table.row_count, frame.dimension
         # The columns that are used.
-        self.columns = [*features, Numbers(label, *map(float, frame.label))]
+        if isinstance(label, str):
+            label = Numbers(label, *map(float, frame.label))
+        self.columns = [*features, label]
         self.columns += [] if weight is None else [weight]
         # The readers look at the columns before any is read.
         self._encoders()
@@ -508,7 +547,7 @@ class TableSamples:
         def total(part: Iterator[list[Cells]]) -> Counts:
             return sum((self._count(each) for each in part), start=self._no_counts())
 
-        return sum(self._each(total, self._encoders(), threads), start=self._no_counts())
+        return self._whole(sum(self._each(total, self._encoders(), threads), self._no_counts()))
 
     def hold(self, *, most: int) -> tuple[ArraySamples | TableSamples, Counts | None]:
         """Rows that later passes need not parse, and their `counts`; neither is private.
@@ -527,7 +566,7 @@ class TableSamples:
             for whole, some in zip(held, (features, labels, *roots), strict=False):
                 whole[begin:end] = some
             begin = end
-        return (WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])), counts
+        return (WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])), counts[:-1]
 
     def _parsed(self, counts: Counts) -> tuple[TableSamples, Counts]:
         pairs = [pair for column in self.columns for pair in column.bounds]
@@ -538,18 +577,21 @@ class TableSamples:
         )
         table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
         weight = columns[-1] if self.weighted else None
-        return TableSamples(table, columns[:p], str(p), self.frame, weight=weight), counts
+        return TableSamples(table, columns[:p], str(p), self.frame, weight=weight), counts[:-1]
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
         """Cells of all rows, of which there must be as many as the table says."""
-        left = self.sample_size
         for cells in chain.from_iterable(part() for part in self._encoders()):
-            left -= len(cells[0].missing)
             counts += self._count(cells)
-            if left >= 0:
+            if counts[-1, 0] <= self.sample_size:
                 yield cells
-        if left:
-            raise ValueError(f"table must have {self.sample_size} rows in its parts, got others")
+        self._whole(counts)
+
+    def _whole(self, counts: Counts) -> Counts:
+        """Counts of the columns, if they are of all rows; how many there are may be private."""
+        if counts[-1, 0] != self.sample_size:
+            raise ValueError("table must have as many rows in its parts as it says, got others")
+        return counts[:-1]
 
     def _each(
         self, task: Callable[[Any], Any], readers: Sequence[Callable[[], Any]], threads: int
@@ -565,11 +607,13 @@ class TableSamples:
                 yield from pool.map(lambda read: task(read()), readers)
 
     def _count(self, encoded: list[Cells]) -> Counts:
+        """Missing and clipped cells of each column, and below them the number of rows."""
         pairs = zip(self.columns, encoded, strict=True)
-        return np.array([(np.count_nonzero(own.missing), each.clipped(own)) for each, own in pairs])
+        found = [(np.count_nonzero(own.missing), each.clipped(own)) for each, own in pairs]
+        return np.array([*found, (len(encoded[0].missing), 0)])
 
     def _no_counts(self) -> Counts:
-        return np.zeros((len(self.columns), 2), dtype=np.int64)
+        return np.zeros((len(self.columns) + 1, 2), dtype=np.int64)
 
     def _encoders(self) -> list[Callable[[], Iterator[list[Cells]]]]:
         names = [column.name for column in self.columns]
@@ -654,32 +698,36 @@ class TableQuality:
         Those that the column's bounds clip, for columns that have some; a person in any row.
     noise_std : float
         Standard deviation of the noise of each.
+    harmful : float
+        Share that may move a slope by half its interval (`outlook.harmful_share`), if it is known.
     """
 
     incomplete: dict[str, float]
     clipped: dict[str, float]
     noise_std: float
+    harmful: float = inf
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about shares that are large beyond their noise."""
+        """Warnings about shares beyond their noise that are large or may do harm."""
+        worth = min(WORTH_A_WARNING, max(self.harmful - SURE * self.noise_std, 0.0))
         lost = self._beyond(self.incomplete, MANY)
-        absent = "" if lost else self._beyond(self.incomplete, WORTH_A_WARNING)
-        clipped = self._beyond(self.clipped, WORTH_A_WARNING)
+        absent = "" if lost else self._beyond(self.incomplete, worth)
+        clipped = self._beyond(self.clipped, worth)
         said = {
             f"most records are incomplete because of {lost}, and the estimates are noise: check "
             "the separator, quotes, decimal and thousands marks, blanks and categories": lost,
             f"records are left out as incomplete because of {absent}: the estimates are biased if "
             "that depends on the value, as with thousands separators": absent,
-            f"bounds clip many values of {clipped}: they are too narrow or in another unit, and "
-            "the estimates are for clipped values": clipped,
+            f"bounds clip values of {clipped}: they are too narrow, in another unit, or there "
+            "are codes for missing values, and the estimates are for clipped values": clipped,
         }
         return [text for text, columns in said.items() if columns]
 
     def _beyond(self, shares: dict[str, float], least: float) -> str:
         """Columns whose share is beyond doubt more, with their shares; an empty text for none."""
         return ", ".join(
-            f"{name!r} ({100 * min(share, 1.0):.0f} %)"
+            f"{name!r} ({float(f'{100 * min(share, 1.0):.2g}'):g} %)"
             for name, share in shares.items()
             if share - SURE * self.noise_std > least
         )

@@ -220,10 +220,7 @@ def robust_gain(fit: LeastSquaresFit) -> float:
     law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
     typical = float(np.trace(law.curvature)) / p
     noise = privacy_covariance(
-        law.curvature,
-        fit.step_matrices,
-        fit.gradient_noise_stds,
-        start_covariance=np.zeros((p, p)),
+        law.curvature, fit.step_matrices, fit.gradient_noise_stds, start_covariance=np.zeros((p, p))
     )
     neighbours = fit.spending[0][1].neighbours
     budget = Budget(min(plain_sum(each.rho for _, each in fit.spending), MOST), neighbours)

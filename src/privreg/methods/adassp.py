@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import log, sqrt
 from typing import Any, ClassVar, Self
 
@@ -78,6 +79,8 @@ class AdaSSP(Method):
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[np.random.Generator | None], Fit]:
         bounds = declared.require_bounds(self.name)
+        # Read when the first run needs them, after its budget is counted.
+        sums = cache(partial(clipped_sums, samples, bounds=bounds))
         options: Any = {"bounds": bounds, "budget": budget, "ridge_failure": self.ridge_failure}
         part = budget.share(1 / RELEASES)
         names = ("smallest eigenvalue", "Gram matrix", "moment")
@@ -86,7 +89,7 @@ class AdaSSP(Method):
             if rng is None:
                 estimate = sound_adassp(samples, **options).value
             else:
-                estimate = adassp_zcdp(clipped_sums(samples, bounds=bounds), rng=rng, **options)
+                estimate = adassp_zcdp(sums(), rng=rng, **options)
             return Fit(estimate[None], tuple((name, part) for name in names))
 
         return fit
@@ -108,10 +111,6 @@ def _regime(problem: Problem, found: Prediction) -> Prediction:
     The rows' Gram matrix enters with its mean alone. Without noise least squares has 1/(1 - κ)
     times the error that this gives, κ = p/n, 18 % more at κ = `MOST_RATIO`; privacy's part, which
     decides where AdaSSP is used, has no such factor.
-
-    Source
-    ------
-    Derived as above.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")

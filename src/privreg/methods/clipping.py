@@ -403,7 +403,10 @@ def _solved(
             return -float(np.expm1(-log_growth) * inside) - ratio
 
         low, high = -float(np.log1p(-ratio)), LARGEST_LOGARITHM
-        return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-10))
+        # Where nothing is clipped the least is the root, up to its rounding.
+        if excess(low) >= 0 or excess(high) <= 0:
+            return low if excess(low) >= 0 else high
+        return float(brentq(excess, low, high, xtol=1e-10))
 
     def gain(log_variance: float) -> float:
         variance = float(np.exp(log_variance))

@@ -126,15 +126,7 @@ class CorrelatedNoise(Method):
 
 
 def _regime(found: Prediction) -> Prediction:
-    """Regime of one epoch with correlated noise.
-
-    The recursion of second moments is that of linear descent, in which clipping enters with its
-    mean effect. Divergence is the only threshold; docs/prediction.md has the simulations.
-
-    Source
-    ------
-    choquettechoo2024, Section 2.3.
-    """
+    """Regime of one epoch: divergence is the only threshold (choquettechoo2024, Section 2.3)."""
     if not found.holds:
         return found
     return found.marked(Regime.EXTENDED, "second moments of linear descent, clipping on average")

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.sound import sound_full_batch_dpgd
-from privreg.checks import LEAST, MOST, require_count, require_scales
+from privreg.checks import LEAST, MOST, require_count, require_real, require_scales
 from privreg.methods.clipping import (
     ClippedRows,
     clipped_rows,
@@ -154,7 +154,7 @@ class FullBatchDPGD(Method):
         return {
             "clip_norm": self.clip_norm,
             "step_size": self.step_size,
-            "gradient_noise_std": noise,
+            "gradient_noise_std": require_real("gradient_noise_std", noise, most=MOST),
             "steps": self.steps,
             "screening": False,
             "sample_size": size,

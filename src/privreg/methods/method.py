@@ -32,9 +32,16 @@ from privreg.inference.population_intervals import (
     Target,
 )
 from privreg.methods.problem import ROWS, Prediction, Problem, Rows, rows_of
-from privreg.privacy import release
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.privacy.release import SECRET, NoiseSource, Release, require_source
+from privreg.privacy.release import (
+    BESIDES_THE_STREAM,
+    REAL_NUMBERS,
+    SECRET,
+    TRUSTED,
+    NoiseSource,
+    Release,
+    require_source,
+)
 
 FloatArray = NDArray[np.float64]
 Settings = TypeVar("Settings")
@@ -202,7 +209,7 @@ class Method(ABC):
     gaussian_dp: ClassVar[bool] = False
     is_exact: ClassVar[bool] = False
     supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"
-    assumptions: ClassVar[tuple[str, ...]] = release.BESIDES_THE_STREAM
+    assumptions: ClassVar[tuple[str, ...]] = BESIDES_THE_STREAM
 
     def run(
         self,
@@ -227,18 +234,25 @@ class Method(ABC):
         Releasing all of the value keeps the budget under its relation, if the settings and what is
         declared were chosen without looking at the rows.
         """
+        return self.prepare(samples, budget, declared)(noise)
+
+    def prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[NoiseSource], Release[Any]]:
+        """`run` as a function of its noise source, after its checks of public numbers."""
         samples = self._checked(samples, budget, declared)
         if isinf(budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
-        source = require_source("noise", noise)
         fit = self._prepare(samples, budget, declared)
-        if self.is_exact and source.is_secret:
-            said = (
-                release.TRUSTED if each == release.REAL_NUMBERS else each
-                for each in self.assumptions
-            )
-            return Release(fit(None), budget, tuple(said))
-        return Release(fit(source.generator()), budget, (*self.assumptions, *source.assumptions))
+
+        def release(noise: NoiseSource) -> Release[Any]:
+            source, said = require_source("noise", noise), self.assumptions
+            if self.is_exact and source.is_secret:
+                said = tuple(TRUSTED if each == REAL_NUMBERS else each for each in said)
+                return Release(fit(None), budget, said)
+            return Release(fit(source.generator()), budget, (*said, *source.assumptions))
+
+        return release
 
     def simulate(
         self,
@@ -327,13 +341,7 @@ class Method(ABC):
         return cls(**cls._numbers(values, needed=needed))
 
     def intervals(
-        self,
-        fit: Any,
-        *,
-        level: float,
-        target: Target,
-        functionals: FloatArray,
-        offset: FloatArray,
+        self, fit: Any, *, level: float, target: Target, functionals: FloatArray, offset: FloatArray
     ) -> CoefficientIntervals:
         """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
 

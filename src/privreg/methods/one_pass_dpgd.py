@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -141,10 +141,14 @@ class OnePassDPGD(Method):
             budget=budget,
             clip_constant=self.clip_constant,
         )
-        chunks = [(chunk.features, chunk.labels) for chunk in samples.chunks()]
-        features, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+
+        @cache
+        def rows() -> list[FloatArray]:
+            chunks = [(chunk.features, chunk.labels) for chunk in samples.chunks()]
+            return [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
 
         def fit(rng: np.random.Generator) -> Fit:
+            features, labels = rows()
             iterates = one_pass_dpgd.fit(mechanism, features, labels, rng)
             return Fit(iterates, (("the pass", budget),))
 
@@ -165,7 +169,7 @@ class OnePassDPGD(Method):
 
 
 def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction) -> Prediction:
-    r"""Regime of one-pass DP-GD.
+    r"""Regime of one-pass DP-GD (bombari2025, Theorem 1 and Algorithm 1).
 
     Steps are capped at 2/‖x‖² (Algorithm 1): the first one is not on average while
     η tr Σ / 2 ≤ 1.
@@ -176,10 +180,6 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
 
     ‖x‖/√p has variance 1/(2p) for Gaussian rows: 2.5 % at p = `CONCENTRATED`, and half of that is
     its relative effect on the mean of a function of it, beside which the limit's equations hold.
-
-    Source
-    ------
-    bombari2025, Theorem 1 and Algorithm 1; the rest derived as above.
     """
     if not found.holds:
         return found
@@ -230,12 +230,7 @@ def _follow(
 
 
 def _relaxed(
-    bias: FloatArray,
-    variance: FloatArray,
-    slopes: FloatArray,
-    *,
-    count: float,
-    kick: FloatArray,
+    bias: FloatArray, variance: FloatArray, slopes: FloatArray, *, count: float, kick: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Share of the signal and variance after so many steps with constant slopes."""
     drift, share, square = np.swapaxes(slopes, 0, 1)

@@ -25,7 +25,6 @@ from privreg.checks import (
     short,
 )
 from privreg.kernels import standard_normal
-from privreg.spectra import Spectrum
 
 FloatArray = NDArray[np.float64]
 FeatureLaw = Literal["gaussian", "uniform", "student_t5", "one_hot"]
@@ -142,25 +141,6 @@ class Problem(Immutable):
             "misfit": require_number("misfit", misfit, least=0, most=1),
         }.items():
             object.__setattr__(self, name, value)
-
-    @classmethod
-    def from_spectrum(
-        cls,
-        sample_size: int,
-        spectrum: Spectrum,
-        *,
-        dimension: int,
-        signal: float,
-        label_noise_std: float,
-        **more: float | str | None,
-    ) -> Problem:
-        """A problem with the quantiles of a spectrum for its p eigenvalues, and a signal's norm."""
-        require_count("dimension", dimension)
-        order = np.argsort(spectrum.eigenvalues)
-        mass = np.cumsum(spectrum.weights[order])
-        at = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension * mass[-1])
-        values = spectrum.eigenvalues[order][np.minimum(at, spectrum.modes - 1)]
-        return cls(sample_size, values, signal=signal, label_noise_std=label_noise_std, **more)  # type: ignore[arg-type]
 
     def over(
         self,

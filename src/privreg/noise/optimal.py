@@ -260,11 +260,7 @@ class DenseOptimum(NamedTuple):
 
 
 def dense_optimum(
-    steps: int,
-    *,
-    epochs: int = 1,
-    workload: ArrayLike | None = None,
-    tolerance: float = 1e-4,
+    steps: int, *, epochs: int = 1, workload: ArrayLike | None = None, tolerance: float = 1e-4
 ) -> DenseOptimum:
     r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
 

@@ -71,6 +71,7 @@ class NoiseStream(Uncopied, ABC):
 
     def draw(self, count: int) -> FloatArray:
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
+        self._require_process()
         if self._is_torn:
             raise ValueError("stream must be made anew after a draw that failed half way, got one")
         left = count if self.steps is None else min(count, self.steps - self.count)

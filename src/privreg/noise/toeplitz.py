@@ -255,7 +255,8 @@ def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
 
     The step size η is in (0, 1] (choquettechoo2024, Theorem 2.1).
     """
-    return damped_square_root(steps, damping=step_size)
+    rate = require_number("step_size", step_size, above=0, most=1)
+    return damped_square_root(steps, damping=rate)
 
 
 def anti_pgd(steps: int) -> FloatArray:

@@ -209,16 +209,18 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
     Canonne, Kamath and Steinke (2020), Proposition 12.
     """
     grid = np.concatenate([[1.0], np.geomspace(0.05, 20.0, 2000)])
-    orders = (1 + np.sqrt(-np.log(delta) / rho) * grid).tolist()
-    if delta**2 + expm1(-rho * min(orders)) > 0:
+    orders = 1 + np.sqrt(-np.log(delta) / rho) * grid
+    if delta**2 + expm1(-rho * orders.min()) > 0:
         # δ is at most √(1 - e^-KL).
         return 0.0
     # Orders next to 1 lose digits; there the closed form can be the better one.
-    tight = (
-        rho * order + log1p(-1 / order) - log(delta * order) / (order - 1)
-        for order in orders
-        if order > 1.01
-    )
+    orders = orders[orders > 1.01]
+    if orders.size:
+        loss = rho * orders + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+        best = int(np.argmin(loss))
+        # NumPy's logarithms differ by an ulp from machine to machine.
+        orders = orders[max(best - 1, 0) : best + 2]
+    tight = (rho * x + log1p(-1 / x) - log(delta * x) / (x - 1) for x in orders.tolist())
     return max(0.0, min(*tight, inf, float(to_approximate(rho, delta=delta))))
 
 
@@ -428,11 +430,7 @@ class Budget:
 
     @classmethod
     def approximate(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+        cls, epsilon: float, delta: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
         """The largest zCDP budget whose tight conversion keeps (ε, δ)-DP, for δ in (0, 1).
 

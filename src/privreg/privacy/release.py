@@ -8,6 +8,7 @@ for the one does not run on the other.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from privreg.checks import Computed, require_count, require_instance, short
+from privreg.checks import Computed, OneProcess, Uncopied, require_count, require_instance, short
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
@@ -43,8 +44,8 @@ class Secret:
     Guarantee
     ---------
     Methods that are exact take secure bits alone (`privreg.noise.exact`). A generator's stream
-    starts from 256 of them; what stretches them is fast but not cryptographic, and guarantees that
-    rest on it assume an observer who does not invert it.
+    starts from 192 of them, the whole of its first state; what stretches them is fast but not
+    cryptographic, and guarantees that rest on it assume an observer who does not invert it.
     """
 
     is_secret: ClassVar[bool] = True
@@ -55,7 +56,9 @@ class Secret:
 
     def generator(self) -> np.random.Generator:
         """A generator with a stream of its own."""
-        return np.random.Generator(np.random.SFC64(secrets.randbits(256)))
+        # By default NumPy spreads any number of bits over 128.
+        seed = np.random.SeedSequence(secrets.randbits(192), pool_size=6)
+        return np.random.Generator(np.random.SFC64(seed))
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Seeded:
 
 
 @dataclass(frozen=True, eq=False)
-class Ongoing:
+class Ongoing(Uncopied):
     """A stream that has begun, for the mechanisms of one run after the first.
 
     Guarantee
@@ -105,6 +108,7 @@ class Ongoing:
 
     def generator(self) -> np.random.Generator:
         """The generator itself, which goes on."""
+        self._require_process()
         return self.rng
 
 
@@ -119,7 +123,7 @@ def require_source(name: str, value: object) -> NoiseSource:
     return value
 
 
-class OneOfMany(Computed):
+class OneOfMany(OneProcess, Computed):
     """Memory of which of several settings that share noise has been released.
 
     Guarantee
@@ -127,7 +131,7 @@ class OneOfMany(Computed):
     One setting is taken and no second one: the difference of two outputs holds less noise than
     each, or none, whatever was paid for them. Copies are the object itself. What comes out of a
     pickle cannot know what is released elsewhere: it allows the setting that was taken before, and
-    none if none was and there are several.
+    none if none was and there are several. Nor does a fork of the process, which allows none.
 
     Examples
     --------
@@ -145,11 +149,12 @@ class OneOfMany(Computed):
         self._from_pickle = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state | {"_process": os.getpid()})
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The index of a setting, unless another one was taken before; None names the only one."""
+        self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:
             given = (0,) * len(self.shape)

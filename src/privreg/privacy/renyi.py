@@ -137,11 +137,7 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-9
 
 
 def renyi_divergence(
-    mean_difference: ArrayLike,
-    covariance_p: Covariance,
-    covariance_q: Covariance,
-    *,
-    order: float,
+    mean_difference: ArrayLike, covariance_p: Covariance, covariance_q: Covariance, *, order: float
 ) -> float:
     r"""Rényi divergence D(P‖Q) of two Gaussian laws, in that order, with Δ = μ_P - μ_Q.
 
@@ -220,11 +216,7 @@ def _structured(covariance: Covariance, name: str, dimension: int) -> LowRankUpd
 
 
 def _low_rank_divergence(
-    delta: FloatArray,
-    p: LowRankUpdate,
-    q: LowRankUpdate,
-    mixture: LowRankUpdate,
-    order: float,
+    delta: FloatArray, p: LowRankUpdate, q: LowRankUpdate, mixture: LowRankUpdate, order: float
 ) -> float:
     if mixture.uncertainty >= 1.0:
         return np.nan
@@ -261,10 +253,7 @@ def _shared_diagonal_divergence(
 
 
 def _divergence_near_one(
-    delta: FloatArray,
-    difference: FloatArray,
-    q: FloatArray,
-    order: float,
+    delta: FloatArray, difference: FloatArray, q: FloatArray, order: float
 ) -> float:
     r"""Divergence from the eigenvalues x of Q^{-1/2}(P - Q)Q^{-1/2}, with g(x) = x - ln(1 + x).
 

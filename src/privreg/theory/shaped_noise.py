@@ -306,7 +306,7 @@ class PowerLawDecay:
 
     def cutoff(self, horizon: FloatArray) -> FloatArray:
         """k* = max{k : λ_k ≥ 1/a} for horizons a = N η, 0 if there is none."""
-        k = np.floor(horizon ** (1.0 / self.exponent))
+        k = np.floor(np.asarray(horizon) ** (1.0 / self.exponent))
         # The root of a perfect power may round to just below a whole number, or just above.
         return k + ((k + 1) ** self.exponent <= horizon) - (k**self.exponent > horizon)
 

@@ -16,6 +16,7 @@ from reproduction.engine.yaml_files import read_mapping
 
 Scale = Literal["paper", "quick"]
 Text = Annotated[str, Field(min_length=1)]
+Folder = Annotated[str, Field(pattern=r"^[^{}]*[^{}./\s][./\s]*$")]
 Address = Annotated[str, Field(pattern=r"^https?://[^\s/]+\S*$")]
 # More trials or jobs than any machine would finish are a slip of the hand.
 Trials = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
@@ -62,7 +63,7 @@ class Experiment(Strict):
         return self
 
     def at(self, scale: Scale) -> Experiment:
-        """The experiment at a scale; what `quick` says wins over all else at the quick one."""
+        """The experiment at a scale; what `quick` says wins over the rest at the quick one."""
         if scale == "paper":
             return self
         trials = self.quick.trials or self.trials
@@ -103,8 +104,7 @@ class Paper(Strict):
 
     def drawings(self, kind: str) -> dict[str, Drawing]:
         """Its `figures` or `tables`."""
-        found: dict[str, Drawing] = getattr(self, kind)
-        return found
+        return {"figures": self.figures, "tables": self.tables}[kind]
 
     def caption(self, drawing: Drawing, scale: Scale) -> str:
         """The caption with its numbers of trials at a scale; a ValueError where it names none."""
@@ -137,7 +137,7 @@ class Config(Strict):
         description="The one seed; each trial derives its own stream from it."
     )
     scale: Scale = Field("paper", description="'quick' makes everything small, and marks it so.")
-    results: Text | None = Field(
+    results: Folder | None = Field(
         None, description="Folder of all results; `results`, of the quick scale `results/quick`."
     )
     data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
@@ -152,29 +152,20 @@ class Config(Strict):
     @property
     def root(self) -> str:
         """Folder below which all results lie."""
-        return self.results or ("results" if self.scale == "paper" else "results/quick")
+        usual = "results" if self.scale == "paper" else "results/quick"
+        return str(Path(self.results or usual).expanduser())
 
 
 def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -> Config:
-    """The configuration that lies in a folder, with what a run changes in it.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds `config.yaml`, `studies.yaml`, and `papers/<key>.yaml` of each paper that is listed.
-    overlay : mapping, optional
-        Keys that differ, block by block.
-
-    Raises
-    ------
-    ConfigError
-        One line: the key, what was expected, what was found and the nearest valid name.
-    """
+    """The configuration that lies in a folder, with what a run changes in it, block by block."""
     raw = merge(read_mapping(folder / "config.yaml"), overlay or {})
     listed = raw.pop("papers", None)
     if not isinstance(listed, list) or not listed or len({*map(str, listed)}) < len(listed):
-        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
+        remedy = "; a paper's own keys stand at the top" if isinstance(listed, dict) else ""
+        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}{remedy}")
     files = [f"papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed]
+    for key in raw.keys() & {*known_papers(), STUDIES}:
+        raw[key] = _at_both_scales(raw[key])
     for file in (*files, "studies.yaml"):
         raw = merge(read_mapping(folder / file), raw)
     blocks = {key: validate(Paper, raw.get(key, {}), key) for key in (*listed, STUDIES)}
@@ -183,6 +174,17 @@ def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -
         choose(key, [*Config.model_fields, *known_papers()], "a key of config")
     shared[STUDIES] = blocks.pop(STUDIES)
     return validate(Config, shared | {"papers": blocks}, "config")
+
+
+def _at_both_scales(block: Any) -> Any:
+    """A user's changes of experiments, which win over what the files say of the quick scale."""
+    listed = block.get("experiments") if isinstance(block, Mapping) else None
+    changed = {}
+    for name, each in listed.items() if isinstance(listed, Mapping) else ():
+        if isinstance(each, Mapping):
+            own = {key: each[key] for key in Overlay.model_fields if key in each}
+            changed[name] = merge({"quick": own}, each)
+    return merge(block, {"experiments": changed}) if changed else block
 
 
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:

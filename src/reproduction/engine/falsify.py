@@ -108,6 +108,11 @@ class WrongStatement:
         )
 
 
+def listed(names: str) -> tuple[str, ...]:
+    """Names of entries that a text separates by blanks."""
+    return tuple(names.split())
+
+
 def scaled(factor: float) -> Callable[[Any], Any]:
     """For a `Patch`: a function whose results are this multiple of the right ones."""
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
@@ -200,21 +205,13 @@ def touched(version: WrongVersion | WrongStatement) -> tuple[str, ...]:
     return tuple(dict.fromkeys(artifact.split("/")[1] for artifact in version.observes))
 
 
-def retold(
+def rebuild(
     version: WrongVersion | WrongStatement,
     paper: str,
     experiments: Mapping[str, Mapping[str, Any]],
     held: Evidence,
 ) -> dict[str, xr.Dataset]:
-    """The artifacts that a wrong version changes, as it makes them.
-
-    Parameters
-    ----------
-    experiments : mapping
-        Of each experiment that it touches: `recipe`, `parameters`, `seed` and `trials`.
-    held : mapping
-        The right artifacts, those that the experiments read included.
-    """
+    """The artifacts that a wrong version changes, of the experiments that it touches, remade."""
     if isinstance(version, WrongStatement):
         return {name: version.evidence(name, held[name]) for name in version.observes}
     rebuilt: dict[str, xr.Dataset] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from graphlib import CycleError, TopologicalSorter
-from itertools import product
+from itertools import chain, product
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -16,16 +16,28 @@ from pydantic import Field, model_validator
 
 from reproduction.engine.checks import BOUNDS, Probe, Text
 from reproduction.engine.parameters import ConfigError, Name, Strict, choose, validate
+from reproduction.engine.quantities import Flag
 from reproduction.engine.recipe import entries
 from reproduction.engine.registry import Recipe
 from reproduction.engine.yaml_files import read_mapping
 
 StatementKind = Literal["printed number", "theorem", "proof step", "figure", "prose"]
 StatementVerdict = Literal[
-    "reproduced", "contradicted", "depends on our choice", "inconclusive", "untested"
+    "reproduced",
+    "holds as corrected",
+    "proof gap",
+    "contradicted",
+    "depends on our choice",
+    "inconclusive",
+    "untested",
 ]
 CrossCheckVerdict = Literal["passed", "failed", "inconclusive", "untested"]
 Severity = Literal["conclusion", "hypothesis", "constant", "typo"]
+Change = Literal["guarantee", "rate or condition", "number", "nothing"]
+# Verdicts of statements that hold with a correction, of a misprint or of a step of a proof, and of
+# all that are refuted as printed, the gravest first.
+CORRECTED = ("holds as corrected", "proof gap")
+SLIPS = ("contradicted", *reversed(CORRECTED))
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Texts = tuple[Text, ...]
 
@@ -42,6 +54,16 @@ class Choice(Strict):
 
     choice: Text = Field(description="What is left open.")
     runs: Annotated[tuple[Run, ...], Field(min_length=2)]
+
+
+class Correction(Strict):
+    """The correction with which a statement holds that is refuted as printed."""
+
+    holds_with: Text = Field(description="The correction, to be read after 'holds with'.")
+    slip: Literal["misprint", "proof"] = Field(
+        "misprint", description="A wrong step of a proof leaves a gap that the correction closes."
+    )
+    checks: Annotated[tuple[Probe, ...], Field(min_length=1)]
 
 
 class _Entry(Strict):
@@ -73,21 +95,51 @@ class Statement(_Entry):
     statement: Text
     printed: Texts = Field((), description="Numbers as the paper prints them.")
     depends_on_choice: Choice | None = None
+    corrected: Correction | None = None
     finding: Identifier | None = Field(None, description="The slip of the paper that it shows.")
     expect: StatementVerdict = "reproduced"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expects_what_follows(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping) or "expect" in raw:
+            return raw
+        correction, follows = raw.get("corrected"), "reproduced"
+        if isinstance(correction, Mapping):
+            follows = CORRECTED[correction.get("slip") == "proof"]
+        elif raw.get("depends_on_choice"):
+            follows = "depends on our choice"
+        elif raw.get("finding"):
+            follows = "contradicted"
+        return {**raw, "expect": follows}
+
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The checks, one run for each value of our choice."""
-        return self.depends_on_choice.runs if self.depends_on_choice else super().runs
+        """The checks: one run for each value of our choice, or as printed and as corrected."""
+        if self.depends_on_choice:
+            return self.depends_on_choice.runs
+        if self.corrected:
+            label = f"with {self.corrected.holds_with}"
+            corrected = Run(label=label, checks=self.corrected.checks)
+            return (Run(label="as printed", checks=self.checks), corrected)
+        return super().runs
+
+    @property
+    def slip(self) -> str:
+        """Key of its slip: the finding, or its own id."""
+        return self.finding or self.id
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:
         given = bool(self.checks) + (self.depends_on_choice is not None)
         if given > 1 or (given == 0 and self.expect != "untested"):
             raise ValueError("one of checks and depends_on_choice must be given")
-        if self.expect == "contradicted" and self.finding is None:
-            raise ValueError("finding must be given, the slip that a contradicted statement shows")
+        if (self.expect in SLIPS or self.corrected) and self.finding is None:
+            raise ValueError("finding must be given, the slip that a refuted statement shows")
+        if self.corrected and self.depends_on_choice:
+            raise ValueError("corrected must stand beside checks, got depends_on_choice")
+        if self.expect in CORRECTED and self.corrected is None:
+            raise ValueError(f"corrected must be given for expect = {self.expect!r}")
         if self.expect == "depends on our choice" and self.depends_on_choice is None:
             raise ValueError("depends_on_choice must be given for expect = 'depends on our choice'")
         if self.expect in ("inconclusive", "untested") and self.note is None:
@@ -116,18 +168,29 @@ class CrossCheck(_Entry):
 Entry = Statement | CrossCheck
 
 
+class Foremost(Strict):
+    """A finding that heads the results, with the paper's own words."""
+
+    rank: Annotated[int, Field(ge=1, le=10)]
+    quote: Text = Field(description="From the paper's text, letter by letter.")
+    figure: Name | None = Field(None, description="The figure or table to look at.")
+
+
 class Finding(Strict):
     """One slip of a paper, however many statements show it."""
 
     id: Identifier
     severity: Severity
+    changes: Change = Field(description="What it changes for a user of the paper.")
     places: Annotated[Texts, Field(min_length=1)]
     printed: Text = Field(description="What the paper says.")
     holds: Text = Field(description="What holds instead.")
     how_we_know: Text = Field(description="The derivation in a few lines, and the check.")
     shown_by: tuple[Identifier, ...] = Field(
-        (), description="Entries that show what holds; statements that name it are added."
+        (), description="Entries that would fail without it; statements that name it are added."
     )
+    by_reading: Flag = Field(False, description="Seen by reading alone: no entry would fail.")
+    foremost: Foremost | None = None
     downstream: Text = Field(
         description="What it changes in the paper, or that it changes nothing."
     )
@@ -196,7 +259,8 @@ class Ledger:
 # Entries that an experiment declares beside its functions, by the list that they belong to.
 Declared = Callable[[str], Mapping[str, Sequence[Any]]]
 KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings", "identities")
-SHARED = ("kind", "where", "figure", "ours", "requires", "evidence")
+# What is ours is said by each entry: shared, it would be false of an entry that is added.
+SHARED = ("kind", "where", "figure", "requires", "evidence")
 LISTS: dict[str, type[Strict]] = {
     "statements": Statement,
     "cross_checks": CrossCheck,
@@ -207,21 +271,9 @@ PROBE = ("evidence", "check", "resolves", "rejects", "wrong")
 
 
 def load_ledger(folder: str | Path, paper: str, declared: Declared | None = None) -> Ledger:
-    """Read and check a paper's ledger.
+    """Read and check a paper's ledger, one YAML file a topic, in the order of their names.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Holds one YAML file a topic; they are read in the order of their names.
-    paper : str
-        Citation key, for the messages.
-    declared : callable, optional
-        Gives the entries of an experiment that a topic names as its `identities`.
-
-    Raises
-    ------
-    ConfigError
-        One line: the paper, the file, the entry, the key, what was found and what was expected.
+    `declared` gives the entries of an experiment that a topic names as its `identities`.
     """
     files = topic_files(folder)
     if not files:
@@ -298,8 +350,8 @@ def _whole(
 ) -> dict[str, Any]:
     """An entry with what its topic shares, a list of checks, and each check written out."""
     merged = {key: shared[key] for key in shared if key in model.model_fields} | dict(entry)
-    for key in ("ours", "requires"):
-        merged[key] = [*_given(shared, key, list, where), *_given(entry, key, list, where)]
+    both = (_given(each, "requires", list, where) for each in (shared, entry))
+    merged["requires"] = [*chain.from_iterable(both)]
     if "checks" not in entry and not {*PROBE}.isdisjoint(entry):
         merged["checks"] = [{key: merged.pop(key) for key in PROBE if key in merged}]
     evidence = {"variable": str(entry.get("id")).replace("-", "_")}
@@ -314,7 +366,19 @@ def _whole(
             for run in _given(choice, "runs", list, where)
         ]
         merged["depends_on_choice"] = {**choice, "runs": runs}
+    if correction := _given(entry, "corrected", dict, where):
+        differs = {key: each for key, each in correction.items() if key in PROBE}
+        rest = {key: each for key, each in correction.items() if key not in PROBE}
+        checks = [_differing(probe, differs) for probe in merged["checks"] if differs]
+        checks += _written_out(correction, evidence, where)
+        merged["corrected"] = {**rest, "checks": checks}
     return merged
+
+
+def _differing(probe: Mapping[str, Any], differs: Mapping[str, Any]) -> dict[str, Any]:
+    """A check as corrected, from the one as printed; what that must refuse is not passed on."""
+    evidence = {**probe["evidence"], **differs.get("evidence", {})}
+    return {"label": probe.get("label"), "check": probe["check"], **differs, "evidence": evidence}
 
 
 def _written_out(holder: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> list[Any]:
@@ -388,9 +452,10 @@ def _check_names(ledger: Ledger) -> None:
         for finding in topic.findings:
             for shown in finding.shown_by:
                 choose(shown, ledger.entries, f"{at}.{finding.id}.shown_by")
-            if not ledger.shown_by(finding.id):
+            if not (ledger.shown_by(finding.id) or finding.by_reading):
                 raise ConfigError(
-                    f"{at}.{finding.id}.shown_by must name an entry that shows it, got none"
+                    f"{at}.{finding.id}.shown_by must name an entry that shows it, or by_reading "
+                    "be true, got neither"
                 )
     try:
         TopologicalSorter(

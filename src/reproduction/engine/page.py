@@ -27,6 +27,7 @@ from reproduction.engine.verdicts import (
     CheckResult,
     FindingRecord,
     Record,
+    counts,
     is_unexpected,
     summary,
     with_error,
@@ -37,12 +38,15 @@ FloatArray = NDArray[np.float64]
 TEMPLATES = Path(__file__).parent / "templates"
 PROJECT = SOURCE.parent / "pyproject.toml"
 SIGNS = {
-    "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
-    "untested": "–", "passed": "✓", "failed": "✕",
+    "reproduced": "✓", "holds as corrected": "≈", "proof gap": "∴", "contradicted": "✕",
+    "depends on our choice": "⇄", "inconclusive": "?", "untested": "–", "passed": "✓",
+    "failed": "✕",
 }  # fmt: skip
 MEANINGS = {
     "reproduced": "the evidence supports it",
-    "contradicted": "the evidence refutes it",
+    "holds as corrected": "refuted as printed, reproduced with a misprint's evident correction",
+    "proof gap": "a step of a proof is wrong; with another step the statement stands",
+    "contradicted": "refuted, and no correction of a misprint saves it",
     "depends on our choice": "the paper leaves a choice open, and the verdict changes with it",
     "inconclusive": "the noise is too large to decide",
     "untested": "the required data are not available",
@@ -53,6 +57,23 @@ SEVERITY_MEANINGS = {
     "constant": "a number changes, but no rate",
     "typo": "the argument is unaffected",
 }
+CHANGE_MEANINGS = {
+    "guarantee": "a promise of privacy or of coverage does not hold as printed",
+    "rate or condition": "a rate changes, or a condition under which a result holds",
+    "number": "a number changes, but no rate and no condition",
+    "nothing": "nothing changes for a user of the paper",
+}
+
+
+def gravest_first(findings: Iterable[Any]) -> list[Any]:
+    """Findings by what they change for a user of the paper, then by severity."""
+    orders = [*CHANGE_MEANINGS], [*SEVERITY_MEANINGS]
+    return sorted(findings, key=lambda f: (orders[0].index(f.changes), orders[1].index(f.severity)))
+
+
+def foremost(findings: Iterable[Any]) -> list[Any]:
+    """The findings that head the results, in order."""
+    return sorted((f for f in findings if f.foremost), key=lambda f: f.foremost.rank)
 
 
 def render(
@@ -130,6 +151,10 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "signs": SIGNS,
         "meanings": MEANINGS,
         "severity_meanings": SEVERITY_MEANINGS,
+        "change_meanings": CHANGE_MEANINGS,
+        "gravest_first": gravest_first,
+        "foremost": foremost,
+        "counts": counts,
         "kinds": KINDS,
     }
     return environment

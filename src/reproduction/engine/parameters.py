@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from privreg.checks import expected_choice, require_choice
 
@@ -17,6 +18,7 @@ PLAIN_WORDS = {
     r"valid dictionary( or instance of \w+)?|dictionary or instance of \w+": "mapping",
     r"valid integer": "whole number",
     r"valid (list|tuple|string|boolean|number)": r"\1",
+    r"match pattern .*\{\}.*": "name a folder, without braces",
     r" items? after validation, not \d+": " values",
 }
 Artifact = Annotated[str, Field(pattern=r"^(data|theory|simulation|intervals)/[a-z][a-z0-9_]*$")]
@@ -37,7 +39,8 @@ class Strict(BaseModel):
         if isinstance(value, Mapping):
             for key in value:
                 if key not in cls.model_fields:
-                    raise ValueError(f"a key must be {expected_choice(key, cls.model_fields)}")
+                    expected = {"expected": expected_choice(key, cls.model_fields)}
+                    raise PydanticCustomError("key", "a key must be {expected}", expected)
         return value
 
 
@@ -55,7 +58,7 @@ def explain(error: ValidationError, where: str) -> str:
     location = ".".join([where, *(_on_one_line(part) for part in first["loc"])])
     if first["type"] == "missing":
         return f"{location} must be given"
-    if first["type"] == "value_error":
+    if first["type"] in ("value_error", "key"):
         said = _on_one_line(first["msg"].removeprefix("Value error, "))
         return f"{location} {said}" if said.startswith("must ") else f"{location}: {said}"
     bound = next((key for key in BOUNDS if key in first.get("ctx", {})), None)
@@ -68,11 +71,13 @@ def explain(error: ValidationError, where: str) -> str:
     return f"{location} {_on_one_line(expected)}, got {_short(first['input'])}{_hint(first)}"
 
 
-def validate(model: type[Model], value: Any, where: str) -> Model:
-    """Validate `value`, turning what is wrong into a one-line `ConfigError`."""
+def validate(model: type[Model], value: Any, where: str, *, jointly: bool = True) -> Model:
+    """Validate `value`, or each value in it alone, with a one-line `ConfigError`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
+        if not jointly and error.errors()[0]["type"] == "value_error":
+            return model.model_construct(**value)
         raise ConfigError(explain(error, where)) from None
 
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from privreg import data
+from reproduction.engine.checks import Evidence
 from reproduction.engine.code import code_of
 from reproduction.engine.config import Drawing, Experiment, read_configuration
 from reproduction.engine.falsify import touched, wrong_versions
 from reproduction.engine.ledger import Ledger, load_coverage, read_ledger, topic_files
 from reproduction.engine.parameters import ConfigError, Strict, choose, validate
-from reproduction.engine.recipe import structure
+from reproduction.engine.recipe import Variables, structure
 from reproduction.engine.registry import STAGE_OF, STUDIES, Recipe, drawings, package
 from reproduction.engine.yaml_files import read_mapping
 
@@ -63,7 +64,9 @@ class Plan:
         self.items: dict[str, list[dict[str, Any]]] = {}
         for paper, block in self.config.blocks.items():
             for name, experiment in block.experiments.items():
-                self._add(paper, name, experiment.at(self.config.scale))
+                # A wrong value of the quick scale is refused at the other as well.
+                self._add(paper, name, experiment.at("quick"), jointly=False)
+                self._add(paper, name, experiment.at(self.config.scale), jointly=True)
             for kind in ("figures", "tables"):
                 for name, drawing in block.drawings(kind).items():
                     self._check_drawing(paper, kind, name, drawing)
@@ -89,8 +92,9 @@ class Plan:
 
     def reads(self, paper: str, name: str, *stages: str) -> dict[str, str]:
         """The artifacts that stages of an experiment read, by argument name."""
+        typed: Any = self.parameters[paper, name]
         return {
-            kind: self.artifact(paper, f"{kind}/{self._named(paper, name, kind)}")
+            kind: self.artifact(paper, f"{kind}/{typed.dataset if kind == 'data' else name}")
             for kind in self.recipe(paper, name).reads(*stages)
         }
 
@@ -113,11 +117,8 @@ class Plan:
 
     def at_once(self) -> str:
         """Pattern of the experiments of one shard, which one job simulates and summarises."""
-        return _pattern(
-            key
-            for key, experiment in self.experiments.items()
-            if experiment.trials and experiment.shards == 1
-        )
+        experiments = self.experiments.items()
+        return _pattern(key for key, each in experiments if each.trials and each.shards == 1)
 
     def names(self, kind: str) -> str:
         """Pattern of a wildcard for `experiments`, `figures`, `tables` or `claims`."""
@@ -247,12 +248,10 @@ class Plan:
     def falsifier_code(self, paper: str, version: str) -> str:
         """Digest of the code that a mistake runs."""
         names = touched(wrong_versions(paper)[version])
-        return code_of(
-            f"{package(paper)}.wrong",
-            *(self.recipe(paper, name).module_name for name in names),
-        )
+        recipes = (self.recipe(paper, name).module_name for name in names)
+        return code_of(f"{package(paper)}.wrong", *recipes)
 
-    def _add(self, paper: str, name: str, experiment: Experiment) -> None:
+    def _add(self, paper: str, name: str, experiment: Experiment, *, jointly: bool) -> None:
         where = f"{paper}.experiments.{name}"
         recipe = Recipe(paper, experiment.recipe or name)
         if recipe.has("simulate") != (experiment.trials is not None):
@@ -263,16 +262,11 @@ class Plan:
         least = getattr(recipe.module, "LEAST_TRIALS", 1)
         if experiment.trials is not None and experiment.trials < least:
             raise ConfigError(f"{where}.trials must be at least {least}, got {experiment.trials}")
-        typed: Any = validate(
-            recipe.module.Parameters, experiment.parameters, f"{where}.parameters"
-        )
+        parameters, place = experiment.parameters, f"{where}.parameters"
+        typed: Any = validate(recipe.module.Parameters, parameters, place, jointly=jointly)
         if "data" in recipe.reads(*STAGES):
             choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
         self.experiments[paper, name], self.parameters[paper, name] = experiment, typed
-
-    def _named(self, paper: str, name: str, kind: str) -> str:
-        typed: Any = self.parameters[paper, name]
-        return str(typed.dataset) if kind == "data" else name
 
     def _check_drawing(self, paper: str, kind: str, name: str, drawing: Drawing) -> None:
         where = f"{paper}.{kind}.{name}"
@@ -295,11 +289,26 @@ class Plan:
             where = f"{paper}.claims.{name}"
             if entry.figure is not None:
                 choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
-            for seen in (each for probe in entry.probes for each in probe.reads):
-                self._check_artifact(paper, seen.artifact, f"{where}.evidence")
-                kind, _, made = seen.artifact.partition("/")
-                if kind != "data" and (known := _variables(self.recipe(paper, made), kind)):
-                    choose(seen.variable, known, f"{where}.evidence.variable")
+            for probe in entry.probes:
+                noisy = [each for each in probe.reads if self._is_noisy(paper, each, where)]
+                if noisy and not (probe.resolves or probe.rejects or probe.wrong):
+                    raise ConfigError(
+                        f"{where} must give one of resolves, rejects and wrong, since "
+                        f"{noisy[0].variable!r} has a standard error"
+                    )
+        for finding in ledger.findings.values():
+            if finding.foremost and (shown := finding.foremost.figure):
+                where = f"{paper}.claims.{finding.id}.foremost.figure"
+                choose(shown, [*block.figures, *block.tables], where)
+
+    def _is_noisy(self, paper: str, seen: Evidence, where: str) -> bool:
+        """True for evidence with a standard error; a `ConfigError` for missing evidence."""
+        self._check_artifact(paper, seen.artifact, f"{where}.evidence")
+        kind, _, made = seen.artifact.partition("/")
+        known = {} if kind == "data" else _variables(self.recipe(paper, made), kind)
+        if known:
+            choose(seen.variable, known, f"{where}.evidence.variable")
+        return bool(known and known[seen.variable][2].get("ancillary_variables"))
 
     def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
         kind, _, name = artifact.partition("/")
@@ -313,16 +322,16 @@ class Plan:
             )
 
 
-def looked_for_in(dataset: str, folder: str) -> str:
-    """Where a job looks for a table: a change of it prepares the table anew.
+def looked_for_in(origin: str) -> str:
+    """Source of a table, `PRIVREG_DATA` or `download`, given the path of its recorded origin.
 
-    A real table stays what it is in a shell that could not prepare it; a stand-in gives way to the
-    real files.
+    A change prepares the table anew. A real table stays what it is in a shell that could not
+    prepare it; a stand-in gives way to the real files.
     """
-    directory = os.environ.get("PRIVREG_DATA")
+    directory, dataset = os.environ.get("PRIVREG_DATA"), Path(origin).stem
     here = "PRIVREG_DATA" if directory and data.is_complete(dataset, directory) else "download"
     try:
-        known = json.loads(Path(folder, f"{dataset}.json").read_bytes())
+        known = json.loads(Path(origin).read_bytes())
         stays = here == "download" or not known["stand_in"]
         return str(known["looked_for_in"]) if stays else here
     except (OSError, ValueError, KeyError, TypeError):
@@ -335,10 +344,10 @@ def _pattern(keys: Iterable[tuple[str, str]]) -> str:
 
 
 @cache
-def _variables(recipe: Recipe, kind: str) -> tuple[str, ...]:
+def _variables(recipe: Recipe, kind: str) -> Variables:
     """Variables that a recipe declares of an artifact; none where it declares nothing."""
     found = structure(recipe.maker(kind))
-    return tuple(found.variables) if found else ()
+    return found.variables if found else {}
 
 
 def _natural(name: str) -> tuple[float, str]:

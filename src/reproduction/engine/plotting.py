@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.style import context
 
 from reproduction.engine import artifacts
 
@@ -40,7 +41,7 @@ def style() -> Iterator[None]:
     mpl.use("agg")
     # Embedding a font without a date, for identical bytes, is no reason for a warning.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
-    with mpl.rc_context(
+    with context(
         {
             "figure.dpi": 200,
             "figure.constrained_layout.use": True,
@@ -58,7 +59,9 @@ def style() -> Iterator[None]:
             "mathtext.fontset": "cm",
             "pdf.fonttype": 42,
             "svg.hashsalt": "privreg",
-        }
+        },
+        # Whatever a user's matplotlibrc says.
+        after_reset=True,
     ):
         yield
 

@@ -494,6 +494,9 @@ class Stated(Quantity):
         if self.entry["wrong"]:
             probe["wrong"] = [_wrong(*each) for each in self.entry["wrong"].items()]
         words = {key: self.entry[key] for key in self.entry.keys() - {"check", "select", "wrong"}}
+        if wrong := words.get("corrected", {}).get("wrong"):
+            wrong = [_wrong(*each) for each in wrong.items()]
+            words["corrected"] = {**words["corrected"], "wrong": wrong}
         kind = {"kind": "proof step"} if "statement" in words else {}
         return {"id": name.replace("_", "-"), **kind, "checks": [probe], **words}
 
@@ -524,6 +527,7 @@ def stated(
     **entry
         The entry's other fields: `where`, one of `statement` and `compares`, and what else a
         ledger's file may give; `id` follows from the quantity's name, `kind` is "proof step".
+        `corrected` takes `check` and `wrong` as here, and `evidence` where it differs.
     """
     if ("statement" in entry) == ("compares" in entry):
         raise ValueError(f"one of statement and compares must be given: {meaning}")

@@ -10,9 +10,9 @@ from typing import Any
 import jinja2
 
 from reproduction.engine.ledger import Item, Ledger, Statement
-from reproduction.engine.page import MEANINGS, ORDER, SEVERITY_MEANINGS, by_place
+from reproduction.engine.page import CHANGE_MEANINGS, MEANINGS, ORDER, by_place, gravest_first
 from reproduction.engine.registry import citation
-from reproduction.engine.verdicts import KINDS
+from reproduction.engine.verdicts import KINDS, tally
 
 # A figure on a page: its paper and name, its caption, and what is seen.
 FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
@@ -21,7 +21,10 @@ FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (
 def overview(ledgers: Sequence[Ledger]) -> str:
     """The site's first page of results."""
     found = {f"[{each.paper}](results/{each.paper}.md)": _statements(each) for each in ledgers}
-    return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
+    heads = [(each.paper, f) for each in ledgers for f in each.findings.values() if f.foremost]
+    heads.sort(key=lambda pair: pair[1].foremost.rank)  # type: ignore[union-attr]
+    counts = _counts_by("paper", found)
+    return _written("results.md", ledgers=ledgers, counts=counts, foremost=heads)
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
@@ -68,8 +71,8 @@ def _written(template: str, **given: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"plain": _plain, "statements": _statements, "citation": citation}
-    environment.filters["slips"] = lambda ledger: [*ledger.findings.values()]
-    environment.globals |= {"meanings": MEANINGS, "severities": SEVERITY_MEANINGS}
+    environment.filters["slips"] = lambda ledger: gravest_first(ledger.findings.values())
+    environment.globals |= {"meanings": MEANINGS, "changes": CHANGE_MEANINGS}
     return f"{environment.get_template(template).render(given).rstrip()}\n"
 
 
@@ -78,11 +81,12 @@ def _statements(ledger: Ledger) -> list[Statement]:
 
 
 def _counts_by(what: str, found: Mapping[str, Sequence[Statement]]) -> str:
-    rows = [f"| {what} | reproduced | contradicted | other |", "|---|---:|---:|---:|"]
+    shown = [*MEANINGS][:4]
+    rows = [f"| {what} | {' | '.join(shown)} | other |", f"|---|{'---:|' * 5}"]
     for name, statements in ((name, each) for name, each in found.items() if each):
-        verdicts = [each.expect for each in statements]
-        good, bad = verdicts.count("reproduced"), verdicts.count("contradicted")
-        rows.append(f"| {name} | {good} | {bad} | {len(verdicts) - good - bad} |")
+        verdicts = tally((each.expect, each.slip) for each in statements)
+        cells = [verdicts.pop(verdict, 0) for verdict in shown]
+        rows.append(f"| {name} | {' | '.join(map(str, [*cells, verdicts.total()]))} |")
     return "\n".join(rows)
 
 

@@ -162,11 +162,11 @@ def as_markdown(docstring: str) -> str:
     text = INLINE.sub(r"$\1$", FORMULA.sub(display, f"{docstring}\n"))
     opening, *rest = HEADING.split(text)
     sections = list(zip(rest[::2], rest[1::2], strict=True))
-    told = [f"**{title}.** {body.strip()}" for title, body in sections if title not in SECTIONS]
+    others = [f"**{title}.** {body.strip()}" for title, body in sections if title not in SECTIONS]
     known = [
         f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections if title in SECTIONS
     ]
-    return "\n\n".join([opening.strip(), *told, *known]).strip()
+    return "\n\n".join([opening.strip(), *others, *known]).strip()
 
 
 def _accepted(about: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ A job is Snakemake's own object: `input`, `output`, `params`, `wildcards`, `log`
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import logging
 import os
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from privreg.version import __version__
 from reproduction.engine import artifacts
 from reproduction.engine.code import SOURCE
-from reproduction.engine.registry import Recipe, bibliography, citation, package
+from reproduction.engine.registry import Recipe, bibliography, citation, drawings
 from reproduction.engine.simulation import simulated, summarised
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def figure(job: Job) -> None:
     from reproduction.engine import plotting
 
     found = _inputs(job)
-    draw = _drawing(job, "figures", job.wildcards.figure)
+    draw = drawings(job.wildcards.paper, "figures")[job.wildcards.figure]
     with plotting.style():
         drawing = draw(**found)
         plotting.mark(drawing, scale=job.params.scale, stand_ins=_stand_ins(found))
@@ -132,7 +131,7 @@ def figure(job: Job) -> None:
 
 def table(job: Job) -> None:
     """Write one table as CSV."""
-    frame = _drawing(job, "tables", job.wildcards.table)(**_inputs(job))
+    frame = drawings(job.wildcards.paper, "tables")[job.wildcards.table](**_inputs(job))
     with artifacts.atomic(job.output[0]) as partial:
         frame.to_csv(partial, index=False)
 
@@ -151,6 +150,7 @@ def judge(job: Job) -> None:
         digests={_artifact(path): artifacts.digest_of(path) for path in job.input.artifacts},
         scale=job.params.scale,
         only=None if claim is None else (claim,),
+        results=str(Path(job.output[0]).parents[1 if claim is None else 2]),
     )
     found = json.loads(verdicts.records_to_json(records))
     artifacts.write_json({"records": found} if claim is None else found[0], job.output[0])
@@ -182,7 +182,8 @@ def page(job: Job) -> None:
         drawings=job.params.drawings,
         images={(path.parent.name, path.stem): path.read_bytes() for path in images},
         coverage=job.params.coverage,
-        results=Path(job.params.benchmarks).parent,
+        # Below a module's prefix, too.
+        results=Path(job.output.page).parents[bool(job.wildcards.book)],
         made_by=_version(),
     )
     for address, text in pages:
@@ -202,18 +203,18 @@ def gate(job: Job) -> list[str]:
 
 def falsifier(job: Job) -> None:
     """Make a deliberate mistake, run what it touches and judge it; always succeeds."""
-    from reproduction.engine.falsify import retold, turned, uncaught, wrong_versions
+    from reproduction.engine.falsify import rebuild, turned, uncaught, wrong_versions
     from reproduction.engine.verdicts import judge
 
     paper = job.wildcards.paper
     version = wrong_versions(paper)[job.wildcards.version]
     held = _by_artifact(job.input.artifacts)
-    told = retold(version, paper, job.params.experiments, held)
+    rebuilt = rebuild(version, paper, job.params.experiments, held)
     book = _ledger(paper, job.input.ledgers)
-    only = book.reading(tuple(told))
+    only = book.reading(tuple(rebuilt))
     right, wrong = (
         judge(book, evidence, digests={}, scale="paper", only=only)
-        for evidence in (held, held | told)
+        for evidence in (held, held | rebuilt)
     )
     found = {
         "version": version.name,
@@ -248,12 +249,6 @@ def _recipe(job: Job) -> Recipe:
 def _inputs(job: Job) -> dict[str, xr.Dataset]:
     """Artifacts by the names of the stage's arguments."""
     return {name: artifacts.read(path) for name, path in job.input.items() if name != "shards"}
-
-
-def _drawing(job: Job, kind: str, name: str) -> Callable[..., Any]:
-    module = importlib.import_module(f"{package(job.wildcards.paper)}.{kind}")
-    found: Callable[..., Any] = getattr(module, name)
-    return found
 
 
 def _write(
@@ -316,7 +311,7 @@ def _version() -> str:
     here = ["--git-dir", str(SOURCE.parent / ".git"), "--work-tree", str(SOURCE.parent)]
     command = ["git", *here, "describe", "--always", "--dirty", "--exclude", "*"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return __version__
-    return f"{__version__}, commit {told}"
+    return f"{__version__}, commit {commit}"

@@ -23,11 +23,13 @@ from reproduction.engine.checks import (
     series,
 )
 from reproduction.engine.ledger import (
+    CORRECTED,
+    SLIPS,
+    Change,
     CrossCheckVerdict,
     Entry,
     Finding,
     Ledger,
-    Severity,
     Statement,
     StatementKind,
     StatementVerdict,
@@ -39,18 +41,18 @@ if TYPE_CHECKING:
     import xarray as xr
 
 STATEMENT_VERDICTS: tuple[str, ...] = get_args(StatementVerdict)
+CHANGES: tuple[str, ...] = get_args(Change)
 CROSS_CHECK_VERDICTS: tuple[str, ...] = get_args(CrossCheckVerdict)
-SEVERITIES: tuple[str, ...] = get_args(Severity)
 KINDS: tuple[str, ...] = get_args(StatementKind)
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "untested", "inconclusive", "passed")
 # What the outcome of a statement's checks says of the paper.
 WORDS = {"passed": "reproduced", "failed": "contradicted"}
-SOUND, REFUTED = ("reproduced", "passed"), ("contradicted", "failed")
+SOUND, REFUTED = ("reproduced", *CORRECTED, "passed"), ("contradicted", "failed")
 COLUMNS = (
     "paper", "topic", "entry", "kind", "id", "where", "statement", "verdict", "expect",
-    "as_expected", "finding", "choice", "check", "outcome", "observed", "standard_error", "z",
-    "expected", "margin", "at", "trials", "trials_needed", "reason", "stand_in", "scale",
-    "artifact", "variable", "select", "digest", "command",
+    "as_expected", "finding", "holds_with", "choice", "check", "outcome", "observed",
+    "standard_error", "z", "expected", "margin", "at", "trials", "trials_needed", "reason",
+    "stand_in", "scale", "artifact", "variable", "select", "digest", "command",
 )  # fmt: skip
 
 
@@ -80,6 +82,7 @@ class Record(_Result):
     printed: tuple[str, ...]
     ours: tuple[str, ...]
     choice: str | None
+    holds_with: str | None
     requires: tuple[str, ...]
     broken: tuple[str, ...] = ()
     figure: str | None
@@ -160,25 +163,17 @@ def judge(
     digests: Mapping[str, str],
     scale: Scale,
     only: Collection[str] | None = None,
+    results: str = "results",
 ) -> list[Record]:
     """Judge a ledger's entries, all or those with the ids of `only`.
 
     Of an entry's checks the worst counts: failed, untested, inconclusive, passed. Runs at choices
-    of ours that contradict each other make the entry depend on our choice.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    datasets : mapping of str to xarray.Dataset
-        Each artifact that the checks read; see `Ledger.artifacts`.
-    digests : mapping of str to str
-        SHA-256 of each artifact's file.
-    scale : {"paper", "quick"}
-        Of the run that the evidence comes from.
-    only : collection of str, optional
+    of ours that contradict each other make the entry depend on our choice. A statement that is
+    refuted as printed holds as corrected, or has a gap in its proof, if its correction passes.
+    Datasets and SHA-256 digests are those of `Ledger.artifacts`; `results` is the run's folder.
     """
     return [
-        _record(ledger.paper, topic, entry, datasets, digests, scale)
+        _record(ledger.paper, topic, entry, datasets, digests, scale, results)
         for topic in ledger.topics
         for entry in topic.entries
         if only is None or entry.id in only
@@ -197,31 +192,39 @@ def _record(
     datasets: Mapping[str, xr.Dataset],
     digests: Mapping[str, str],
     scale: Scale,
+    folder: str,
 ) -> Record:
     runs = []
     for run in entry.runs:
         found = tuple(decide(probe, datasets, digests, scale) for probe in run.checks)
         worst_of_run = worst(result.outcome for result in found)
         runs.append(RunResult(label=run.label, outcome=worst_of_run, checks=found))
-    outcome = _over_runs({run.outcome for run in runs})
+    correction = entry.corrected if isinstance(entry, Statement) else None
+    outcome = printed = runs[0].outcome if correction else _over_runs({run.outcome for run in runs})
+    words = WORDS
+    if correction and printed == "failed":
+        holds = CORRECTED[correction.slip == "proof"]
+        outcome, words = runs[1].outcome, WORDS | {"passed": holds}
     reasons = [
         f"{run.label}: {check.reason}" if len(runs) > 1 else check.reason
         for run in runs
         for check in run.checks
-        if check.reason and (check.outcome == outcome or outcome == "depends on our choice")
+        if check.reason and (check.outcome in (printed, outcome) or outcome not in WORST_FIRST)
     ]
-    says: dict[str, Any] = {"verdict": outcome}
+    says: dict[str, Any] = dict.fromkeys(("kind", "choice", "holds_with", "finding"))
+    says |= {"printed": (), "verdict": outcome}
     if isinstance(entry, Statement):
-        says = {
+        says |= {
             "kind": entry.kind,
             "printed": entry.printed,
             "choice": entry.depends_on_choice and entry.depends_on_choice.choice,
+            "holds_with": correction and correction.holds_with,
             "finding": entry.finding,
-            "verdict": WORDS.get(outcome, outcome),
+            "verdict": words.get(outcome, outcome),
         }
     read = {name for probe in entry.probes for name in probe.artifacts}
     return Record(
-        **({"kind": None, "printed": (), "choice": None, "finding": None} | says),
+        **says,
         paper=paper,
         topic=topic.name,
         entry="statement" if isinstance(entry, Statement) else "cross_check",
@@ -238,7 +241,8 @@ def _record(
         runs=tuple(runs),
         stand_in=any(is_stand_in(datasets[name]) for name in read if name in datasets),
         scale=scale,
-        command=f"snakemake results/claims/{paper}/{entry.id}.json",
+        command=f"snakemake {folder}/claims/{paper}/{entry.id}.json"
+        f"{' --configfile config/quick.yaml' if scale == 'quick' else ''}",
     )
 
 
@@ -295,8 +299,17 @@ def _broken(record: Record, found: Mapping[tuple[str, str], Record]) -> tuple[st
 
 
 def counts(records: Iterable[Record]) -> Counter[str]:
-    """Number of records by verdict."""
-    return Counter(record.verdict for record in records)
+    """Number of records by verdict, where a slip of a paper counts once."""
+    return tally((r.verdict, (r.paper, r.finding or r.id)) for r in records)
+
+
+def tally(verdicts: Iterable[tuple[str, Any]]) -> Counter[str]:
+    """Number of verdicts, of which those on one slip count once, as the gravest."""
+    pairs = list(verdicts)
+    slips: dict[Any, str] = {}
+    for verdict in SLIPS:
+        slips = {slip: verdict for own, slip in pairs if own == verdict} | slips
+    return Counter([*slips.values(), *(own for own, _ in pairs if own not in SLIPS)])
 
 
 # Files
@@ -329,7 +342,7 @@ def to_csv(book: Book) -> str:
 
 def findings_to_csv(findings: Sequence[FindingRecord]) -> str:
     """One row a finding."""
-    columns = ("paper", *Finding.model_fields)
+    columns = ("paper", *(name for name in Finding.model_fields if name != "foremost"))
     rows = ({column: getattr(each, column) for column in columns} for each in findings)
     return _table(
         columns,
@@ -403,11 +416,12 @@ def is_unexpected(record: Record) -> bool:
 
 def summary(book: Book) -> str:
     """Counts in one line, and what the gate left out."""
-    severities = Counter(f"of a {finding.severity}" for finding in book.findings)
+    said, ours = book.statements, book.cross_checks
+    changes = Counter[str](each.changes for each in book.findings)
     parts = [
-        _counted(counts(book.statements), "statement", " of the papers", STATEMENT_VERDICTS),
-        _counted(counts(book.cross_checks), "cross-check", " of ours", CROSS_CHECK_VERDICTS),
-        _counted(severities, "finding", "", [f"of a {name}" for name in SEVERITIES]),
+        _counted(len(said), counts(said), "statement", " of the papers", STATEMENT_VERDICTS),
+        _counted(len(ours), counts(ours), "cross-check", " of ours", CROSS_CHECK_VERDICTS),
+        _counted(len(book.findings), changes, "finding", " by what changes", CHANGES),
     ]
     if not book.statements:
         # The studies make no statement of a paper, in which a slip could be found.
@@ -425,8 +439,7 @@ def summary(book: Book) -> str:
     return "; ".join([*parts, *(f"{count} {words}" for words, count in left_out.items() if count)])
 
 
-def _counted(found: Counter[str], one: str, rest: str, names: Sequence[str]) -> str:
-    number = found.total()
+def _counted(number: int, found: Counter[str], one: str, rest: str, names: Sequence[str]) -> str:
     shares = ", ".join(f"{found[name]} {name}" for name in names if found[name])
     return f"{number} {one}{'' if number == 1 else 's'}{rest}" + (f": {shares}" if shares else "")
 

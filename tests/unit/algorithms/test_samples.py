@@ -12,9 +12,9 @@ from privreg.algorithms.samples import (
     ArraySamples,
     Chunk,
     as_samples,
+    build,
     clippable_chunks,
     clipped_gradient_sum,
-    made,
     moments,
     require_clip_norm,
     rescale_chunks,
@@ -81,7 +81,7 @@ RUN = {"step_size": 0.3, "steps": 4, "lanes": 1}
 def tube() -> ScreenedSamples:
     centres = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
     samples = ArraySamples([[1.0, 0.0]], [0.0])
-    return made(ScreenedSamples, samples=samples, centres=centres, radius=0.5)
+    return build(ScreenedSamples, samples=samples, centres=centres, radius=0.5)
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 50])

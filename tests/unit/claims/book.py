@@ -67,6 +67,7 @@ def statement(name: str, value: Any = 1.0, **changes: Any) -> dict[str, Any]:
 
 def topics(**changes: Any) -> dict[str, Any]:
     """The first paper's topic."""
+    other = {"evidence": {"select": {"of": 2.0}}, "resolves": 5.0}
     runs = [{"label": str(value), "checks": [probe(value)]} for value in (1.0, -1.0)]
     return {
         "topic": "Theorem 1 and Figure 1",
@@ -75,6 +76,11 @@ def topics(**changes: Any) -> dict[str, Any]:
         "statements": [
             statement("holds", ours=["the norm"]),
             statement("printed-wrong", -1.0, finding="slip", expect="contradicted", kind="prose"),
+            statement("same-slip", -1.0, finding="slip", expect="contradicted"),
+            statement("misprint", -1.0, finding="missing-factor", expect="holds as corrected",
+                      corrected={"holds_with": "a factor of -2", **other}),
+            statement("gap", -1.0, finding="missing-step", expect="proof gap",
+                      corrected={"holds_with": "another step", "slip": "proof", **other}),
             statement("on-it", [1.0, 2.0], statement="It falls as lambda_min d^(-1/2).",
                       requires=["printed-wrong"]),
             statement("surprise", -1.0),
@@ -85,10 +91,18 @@ def topics(**changes: Any) -> dict[str, Any]:
         "cross_checks": [{"id": "route", "compares": "Two routes.", "checks": [probe(2.0)]}],
         "findings": [
             {
-                "id": "slip", "severity": "constant", "places": ["Equation (1)"],
-                "printed": "Two.", "holds": "One.", "how_we_know": "Derived.",
-                "downstream": "Nothing.", "shown_by": ["route"],
-            }
+                "id": "slip", "severity": "constant", "changes": "number",
+                "places": ["Equation (1)"], "printed": "Two.", "holds": "One.",
+                "how_we_know": "Derived.", "downstream": "Nothing.", "shown_by": ["route"],
+                "foremost": {"rank": 1, "quote": "It is two.", "figure": "fig1"},
+            },
+            *(
+                {
+                    "id": name, "severity": "typo", "changes": "nothing", "places": ["Lemma 2"],
+                    "printed": "A.", "holds": "B.", "how_we_know": "C.", "downstream": "None.",
+                }
+                for name in ("missing-factor", "missing-step")
+            ),
         ],
     } | changes  # fmt: skip
 

@@ -105,7 +105,7 @@ PAGES = ("index.html", "gallery.html", "entries/index.html", "entries/bombari202
         ("verdict", "unexpected", ["surprise"]),
         ("verdict", "broken", ["on-it"]),
         ("kind", "cross-check", ["route"]),
-        ("kind", "finding", ["slip"]),
+        ("kind", "finding", ["slip", "missing-factor", "missing-step"]),
         ("text", "as lambda_min d^(-1/2)", ["on-it"]),
         ("text", "λ", ["on-it"]),
         ("text", "nothing has this", []),

@@ -44,6 +44,7 @@ def finding(**changes: Any) -> dict[str, Any]:
     return {
         "id": "drift-factor",
         "severity": "constant",
+        "changes": "number",
         "places": ["Equation (4.14)"],
         "printed": "Twice the drift.",
         "holds": "The drift once.",
@@ -98,6 +99,8 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
         ({"kind": "theorm"}, "kind must be 'printed number'.*'theorm'"),
         ({"kind": "printed number"}, "printed must be given"),
         ({"expect": "contradicted"}, "finding must be given"),
+        ({"expect": "proof gap", "finding": "x"}, "corrected must be given for expect"),
+        ({"corrected": {"holds_with": "a sign"}, "finding": "x"}, "corrected.checks.* at least 1"),
         ({"expect": "untested"}, "note must say why"),
         ({"expect": "depends on our choice"}, "depends_on_choice must be given"),
         ({"depends_on_choice": {"choice": "x", "runs": RUNS}}, "one of checks"),
@@ -142,6 +145,7 @@ def test_an_error_is_one_line_that_names_paper_topic_entry_and_key(
 
 def test_a_wrong_topic_is_one_line() -> None:
     for raw, message in (
+        ({"topic": "x", "shared": {"ours": ["a norm"]}}, "shared: a key must be .*got 'ours'"),
         (None, "must be a mapping"),
         ({"topic": "x"}, "one of statements, cross_checks and findings must"),
         ({"topic": "x", "statement": []}, "got 'statement'; did you mean 'statements'"),
@@ -155,7 +159,6 @@ def test_what_entries_share_is_said_once() -> None:
     found = topic(
         shared={
             "figure": "fig1",
-            "ours": ["the norm"],
             "evidence": {"artifact": "simulation/trajectories", "select": {"spectrum": "uniform"}},
         },
         statements=[
@@ -168,7 +171,6 @@ def test_what_entries_share_is_said_once() -> None:
     first, other = found.statements
     assert first.figure == "fig1"
     assert other.figure == "fig2"
-    assert first.ours == ("the norm", "the grid")
     assert first.checks[0].evidence.artifact == "simulation/trajectories"
     assert first.checks[0].evidence.select == {"spectrum": "uniform", "dimension": 10}
     assert other.checks[0].evidence.select == {}

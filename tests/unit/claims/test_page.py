@@ -96,7 +96,7 @@ def test_counts_are_of_statements_by_paper() -> None:
     text = drawn()
     row = text[text.index('<th scope="row"><a href="#bombari2025">') :]
     cells = re.findall(r"<td>(?:<a[^>]*>)?([^<]*)", row[: row.index("</tr>")])
-    assert cells == ["2", "2", "1 depend"]
+    assert cells == ["2", "1", "1", "2", "1 depend"]
     assert 'href="#?paper=bombari2025&amp;verdict=inconclusive">1 inconclusive</a>' in row
 
 

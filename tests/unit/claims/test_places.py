@@ -102,9 +102,10 @@ def test_every_place_and_printed_number_is_in_the_papers_text(paper: str) -> Non
         found = list(places(where))
         assert found, where
         assert all(is_there(kind, number, text) for kind, number in found), where
-    for statement in statements:
-        for printed in statement.printed:
-            assert " ".join(printed.split()) in flat, statement.id
+    quoted = {each.id: each.printed for each in statements}
+    heads = [each for each in ledger.findings.values() if each.foremost]
+    for name, printed in (quoted | {each.id: (each.foremost.quote,) for each in heads}).items():
+        assert all(" ".join(each.split()) in flat for each in printed), name
     items = load_coverage(ROOT / f"config/coverage/{paper}.yaml", ledger)
     named += [each.where or "" for each in ledger.entries.values()] + [item.item for item in items]
     covered = {place for where in named for place in places(where)}

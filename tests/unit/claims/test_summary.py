@@ -27,11 +27,11 @@ def whole_ledger(paper: str) -> Ledger:
 def test_counts_are_of_what_the_ledger_expects() -> None:
     *_, row = counts_table([small_ledger()]).splitlines()
     assert row.startswith("| [bombari2025](config/claims/bombari2025): [High-Dimensional Private")
-    assert row.endswith("(2025) | 3 | 1 | 2 |")
+    assert row.endswith("(2025) | 3 | 1 | 1 | 1 | 2 |")
 
 
 def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
-    slip = topics()["findings"][0] | {"printed": "a_b * c <d> | e^2.", "severity": "conclusion"}
+    slip = topics()["findings"][0] | {"printed": "a_b * c <d> | e^2.", "changes": "guarantee"}
     ledger = small_ledger(findings=[slip])
     text = paper_page(ledger, DRAWINGS["bombari2025"])
     for page in (text, overview([ledger])):

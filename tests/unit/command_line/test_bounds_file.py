@@ -25,6 +25,7 @@ def read(tmp_path, text, ending="yaml"):
         ("[-1.5, 1e6]", [-1.5, 1e6]),
         ("[.5, +2.]", [0.5, 2.0]),
         ("\n  - 0\n  - 250\n", [0, 250]),
+        ("{bounds: [0, 9], missing: [-999, 1e4]}", {"bounds": [0, 9], "missing": [-999, 1e4]}),
     ],
 )
 def test_what_yaml_writes(tmp_path, written, read_as):
@@ -39,7 +40,8 @@ def test_json_says_the_same(tmp_path):
 
 NEITHER = """["10", "300"]; [10, "300"]; [10, null]; [10, 100, 300]; [10]; []; 10; null; [[0, 1]]
 ["town", "coast"]; [true, false]; [NaN, 1]; {"low": 10, "high": 300}; {"categories": "a"}; {}
-{"categories": [["a"]]}; {"categories": ["FIRST", "SECOND"]}; {"categories": ["a"], "low": 0}"""
+{"categories": [["a"]]}; {"categories": ["FIRST", "SECOND"]}; {"categories": ["a"], "low": 0}
+{"bounds": [0, 1], "missing": 9}; {"bounds": [0, 1], "missing": ["NA"]}; {"bounds": [0, 1]}"""
 NO_NUMBERS = """[1,900, 2,030]; [10 m2, 300 m2]; [10, 3OO]; [2020-01-01, 2021-01-01]; [0, .inf]
 [LOW, 9]; [1_0, 9]; [0x20, 99]; [1:30, 2:30]"""
 

@@ -192,6 +192,14 @@ def test_errors_take_one_line(capsys, words, message):
     assert error.count("\n") == 1
 
 
+def test_options_are_written_out(capsys):
+    """In full, so that a new option changes no old command."""
+    for words in (["plan", *PROBLEM, "--eps=1"], [*ADASSP, "--neigh", "zero-out", "--rho=1"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
 def test_a_shells_odd_date_and_back_end_stop_no_command(tmp_path):
     words = ["plan", *PROBLEM, "--rho", "1", "--methods", "adassp", "--figure", "plan.png"]
     odd = {"SOURCE_DATE_EPOCH": "yes", "MPLBACKEND": "module://of_a_notebook"}

@@ -39,6 +39,13 @@ class TestRecord:
         assert read_statement("out").rho == 0.5
         with pytest.raises(KeyboardInterrupt):
             main([*words[command], "--output=other"])
+        monkeypatch.setattr(SplitBudget, "noise_std", lambda *_: Path("gone").unlink() or killed())
+        with pytest.raises(KeyboardInterrupt) as ended:
+            main([*words[command], "--output=gone"])
+        assert (
+            "rho = 0.5 is spent, and recorded nowhere: there is no 'gone'" in ended.value.__notes__
+        )
+        monkeypatch.setattr(SplitBudget, "noise_std", killed)
         capsys.readouterr()
         with pytest.raises(KeyboardInterrupt):
             main(words[command])
@@ -121,6 +128,30 @@ def test_a_template_holds_names_as_they_are_and_nothing_that_is_valid(tmp_path, 
         "town": {"categories": ["a", "SECOND"]},
         "new": {"categories": ["false", "true"]},
     }
+
+
+def test_a_first_record_is_not_quoted_as_a_header(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text("812.73,61,3a\n4,5,6\n")
+    for label in ("rent", "61"):
+        assert main(["bounds", str(table), "--label", label]) == 1
+        said = capsys.readouterr()
+        assert "header" in said.err
+        assert "812" not in said.err + said.out
+        assert "3a" not in said.err + said.out
+
+
+def test_a_label_has_codes_for_missing_in_fit_and_score(words, capsys):
+    table = Path("t.csv")
+    spoilt = table.read_text().splitlines()
+    spoilt[1:400] = ["0.5,-9"] * 399
+    table.write_text("\n".join(spoilt))
+    Path("b.yaml").write_text("x: [-1, 1]\ny: {bounds: [-1, 1], missing: [-9]}\n")
+    assert main([*words["fit"][:-1], "--rho=500", "--output=out"]) == 0
+    found = json.loads(Path("out").read_text())
+    assert found["records"]["incomplete"]["y"] == pytest.approx(399 / 2000, abs=0.01)
+    assert main(["score", "t.csv", "--fit=out", "--rho=500", "--output=scored"]) == 0
+    assert json.loads(Path("scored").read_text())["score"]["records"] == pytest.approx(1601, abs=5)
 
 
 def test_names_command_no_terminal(words, capsys):

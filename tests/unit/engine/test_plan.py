@@ -42,6 +42,8 @@ FIG1 = "brown2024.figures.fig1"
         ("seed", "one", "config.seed must be a whole number, got 'one'"),
         ("papers", ["bombary2025"], "config.papers ... 'bombary2025'... 'bombari2025'"),
         ("papers", "lin2025", "config.papers must be a list of citation keys, got 'lin2025'"),
+        ("papers.lin2025", {}, "got {'lin2025': {}}; a paper's own keys stand at the top"),
+        (f"{TRAJECTORIES}.quick.parameters", {"dimenson": 3}, "a key must be ...'dimenson'"),
         (
             "data.mnits",
             {"mirrors": ["https://a.b"]},
@@ -126,6 +128,24 @@ def test_overlays_are_valid_and_change_nothing_else(whole, overlay):
     assert Plan(CONFIG, merge(raw, {"results": "elsewhere"})).root == "elsewhere"
 
 
+def test_the_users_word_wins_over_the_quick_scales():
+    """What the files say comes first, then `quick`, then the user; `quick` of the user as well."""
+    path = "brown2024.experiments.coverage"
+    for own, found in (
+        ({}, None),
+        ({"trials": 7, "shards": 2}, (7, 2)),
+        ({"quick": {"trials": 5}}, (5, 1)),
+        ({"trials": 7, "quick": {"trials": 5}}, (5, 1)),
+    ):
+        plan = Plan(CONFIG, {"scale": "quick"} | nested(path, own))
+        experiment = plan.experiments["brown2024", "coverage"]
+        quick = plan.config.papers["brown2024"].experiments["coverage"].quick
+        assert (experiment.trials, experiment.shards) == (found or (quick.trials, 1))
+    assert (
+        Plan(CONFIG, nested(path, {"trials": 7})).experiments["brown2024", "coverage"].trials == 7
+    )
+
+
 def test_a_caption_states_the_trials_of_its_experiments():
     block = Paper.model_validate(
         {
@@ -147,10 +167,18 @@ def test_a_wrong_variable_of_an_entry_is_named(tmp_path):
     for path in (CONFIG / "claims/lin2025").glob("*.yaml"):
         (tmp_path / path.name).write_text(path.read_text().replace("variable: ", "variable: x", 1))
     whole = Plan(CONFIG)
-    from reproduction.engine.ledger import read_ledger
+    from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
 
     with pytest.raises(ConfigError, match=r"^lin2025\.claims\..*variable must be [^\n]*$"):
         whole._check_ledger("lin2025", read_ledger(tmp_path, "lin2025"))
+    evidence = {"artifact": "simulation/population_coverage", "variable": "covered"}
+    check = {"kind": "close", "expected": 1.0, "sigmas": 3}
+    raw = {"id": "a", "compares": "b", "evidence": evidence, "check": check}
+    topic = parse_topic({"topic": "T", "cross_checks": [raw]}, "t", "x")
+    with pytest.raises(
+        ConfigError, match=r"^studies\.claims\.a must give one of resolves, rejects"
+    ):
+        whole._check_ledger("studies", Ledger("studies", (topic,)))
 
 
 def test_what_is_one_shard_is_simulated_and_summarised_by_one_job():
@@ -193,7 +221,8 @@ def test_without_a_table_the_shell_decides(tmp_path, files, record):
         (tmp_path / f"{NAME}.json").write_text(record)
     for there in (False, True):
         files(there)
-        assert looked_for_in(NAME, str(tmp_path)) == ("PRIVREG_DATA" if there else "download")
+        found = looked_for_in(f"{tmp_path}/{NAME}.json")
+        assert found == ("PRIVREG_DATA" if there else "download")
 
 
 @pytest.mark.parametrize(
@@ -211,4 +240,4 @@ def test_a_real_table_stays_and_a_stand_in_gives_way(
     (tmp_path / f"{NAME}.json").write_text(json.dumps(about))
     for there, expected in ((False, made_with), (True, with_files)):
         files(there)
-        assert looked_for_in(NAME, str(tmp_path)) == expected
+        assert looked_for_in(f"{tmp_path}/{NAME}.json") == expected

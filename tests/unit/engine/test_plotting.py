@@ -56,6 +56,15 @@ def test_cells_of_a_heat_map_are_centred_on_their_settings(figure):
         assert [low, high] == pytest.approx([settings[0] / 10**0.5, settings[-1] * 10**0.5])
 
 
+def test_a_users_own_defaults_change_nothing():
+    before = plt.rcParams["axes.facecolor"]
+    with plt.rc_context({"axes.facecolor": "red", "savefig.dpi": 7, "font.size": 30}):
+        with plotting.style():
+            own = {name: plt.rcParams[name] for name in ("axes.facecolor", "savefig.dpi")}
+        assert plt.rcParams["font.size"] == 30
+    assert own == {"axes.facecolor": before, "savefig.dpi": "figure"}
+
+
 @pytest.mark.parametrize("suffix", ["pdf", "png", "svg"])
 def test_the_same_figure_is_the_same_file(figure, tmp_path, suffix):
     files = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]

@@ -33,6 +33,19 @@ def test_numbers_are_those_of_python_in_double_precision(kind, values):
     np.testing.assert_array_equal(cells.missing, np.isnan(wanted))
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.decimal128(9, 1), pa.string()])
+def test_a_code_for_missing_is_missing_in_every_type(kind):
+    """Rounded as the column rounds; what is near a code is a number."""
+    cells = [str(each) for each in (9999, -9.9, 1, -9.5, 9998)]
+    own = {pa.string(): str, pa.float32(): float}.get(kind, Decimal)
+    cells = pa.array([own(each) for each in cells]).cast(kind, safe=False)
+    (column,) = table_columns({"x": {"bounds": (0, 5), "missing": [9999, -9.9]}}, "y", NAMES)
+    found = column.encode(cells)
+    whole = kind == pa.int64()
+    assert found.missing.tolist() == [True, not whole, False, False, False]
+    assert column.clipped(found) == 2 + whole
+
+
 def test_a_number_on_its_bound_is_not_clipped():
     column = Numbers("x", -1.0, 2.0)
     cells = column.encode(pa.array([-1.0, 2.0, 0.0, -1.1, 2.1, np.inf]))
@@ -73,6 +86,9 @@ NAMES = ("x", "x=b", "y", "size")
             "features must have different names, got 'x=b' twice",
         ),
         ({"x": (1, 0)}, "must have low less than high"),
+        ({"x": {"bounds": (1, 0), "missing": [9]}}, "must have low less than high"),
+        ({"x": {"bounds": {"categories": ["a", "b"]}, "missing": [9]}}, "must be two numbers"),
+        ({"x": {"bounds": (0, 1), "missing": ["NA"]}}, "missing of 'x' must be real numbers"),
         ({"siz": (0, 1)}, r"a name must be a column of the table \(4 columns\), got 'siz'$"),
         ({"y": (0, 1)}, "label must be none of the features"),
         ((0, 1), "feature_bounds must be a mapping"),

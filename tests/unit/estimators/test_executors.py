@@ -19,6 +19,7 @@ from privreg.estimators import linear_regression
 from privreg.privacy.release import Secret
 
 ROWS = 1600
+pytestmark = pytest.mark.filterwarnings("ignore:records are left out", "ignore:bounds clip")
 
 
 class Posted(Executor):

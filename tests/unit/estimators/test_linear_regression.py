@@ -82,6 +82,7 @@ def test_intervals_cover_in_the_tables_own_units(rng, neighbours, fit_intercept)
     assert sum(each.rho for _, each in model.privacy_.spending) == pytest.approx(0.5)
 
 
+@pytest.mark.filterwarnings("ignore:bounds clip")
 def test_bounds_are_enforced(rng):
     """Values outside act as the bounds themselves."""
     features, labels = table(rng)
@@ -196,7 +197,7 @@ def test_cross_validation_protects_the_unit_that_was_declared(rng):
     persons, odometer = np.arange(900) // 3, Odometer()
     model = PrivateLinearRegression(BUDGET, **BOUNDS, odometer=odometer)
     split = {"cv": GroupKFold(3), "error_score": "raise"}
-    with pytest.warns(UserWarning, match="fitted without groups, and privacy is that of rows"):
+    with pytest.warns(UserWarning, match="repeatedly without groups, and privacy is that of rows"):
         cross_val_score(model, features, labels, groups=persons, **split)
     odometer = Odometer()
     model.set_params(unit="person", odometer=odometer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import sqrt
@@ -17,9 +18,18 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
+from privreg import (
+    AdaSSP,
+    Budget,
+    FullBatchDPGD,
+    Odometer,
+    PrivateLinearRegression,
+    Release,
+    compose,
+)
 from privreg.command_line.main import main
 from privreg.command_line.tables import as_json, fit_as_json
+from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.privacy.budget import gaussian_epsilon
 
 BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4)}
@@ -97,17 +107,44 @@ def test_a_failed_fit_is_counted_and_a_refused_one_is_not():
     model = regression(odometer=odometer)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((5, 2), np.nan), np.ones(5))
+    wide = FullBatchDPGD(clip_norm=1e12, step_size=0.05, steps=200)
+    with pytest.raises(ValueError, match="gradient_noise_std must be finite"):
+        regression(Budget.zcdp(1e-6), settings=wide, odometer=odometer).fit(X, Y)
     with pytest.raises(ValueError, match="must have counted a fit"):
         _ = odometer.total
 
     class Broken(AdaSSP):
-        def run(self, *_, **__):
-            raise RuntimeError("broken")
+        def _prepare(self, *_):
+            return lambda _: 1 / 0
 
     model.set_params(settings=Broken())
-    with pytest.raises(RuntimeError, match="broken"):
+    with pytest.raises(ZeroDivisionError):
         model.fit(X, Y)
     assert odometer.total.rho == 0.5
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_what_public_numbers_refuse_costs_nothing(monkeypatch, n):
+    """The prediction is a function of them: it fails before the fit is counted."""
+    odometer = Odometer()
+    monkeypatch.setattr("privreg.estimators.outlook.outlook", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        regression(odometer=odometer).fit(X[:n], Y[:n])
+    with pytest.raises(ValueError, match="budget: rho must be at least 1e-12"):
+        regression(Budget(1e-20), odometer=odometer).fit(X, Y)
+    assert odometer.left is None
+    with pytest.raises(ValueError, match="must have counted a fit"):
+        _ = odometer.total
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("rho", [1e-12, 0.1, 1e12])
+def test_a_handful_of_rows_is_fitted(rho):
+    """Where nothing is clipped, the root that a prediction looks for lies at the bracket's end."""
+    for n, p in ((1, 1), (2, 1), (3, 2), (5, 3), (6, 4), (12, 5)):
+        for target in ("least_squares", "huber"):
+            rows = DRAWS.uniform(-1, 1, (n, p))
+            regression(Budget.zcdp(rho), target=target).fit(rows, rows.sum(axis=1))
 
 
 def test_what_cannot_be_added_is_refused():
@@ -122,9 +159,10 @@ def test_what_cannot_be_added_is_refused():
         seeded.fit(X, Y)
     with pytest.raises(ValueError, match="neighbours must be 'zero-out'"):
         Odometer(Budget.zcdp(1.0, neighbours="zero-out")).add(Release(0, BUDGET))
-    for other in (3, None, BUDGET):
-        with pytest.raises(ValueError, match="fit must be"):
+    for other in (3, None, BUDGET, "secret " * 50):
+        with pytest.raises(ValueError, match="fit must be") as refused:
             odometer.add(other)
+        assert len(str(refused.value)) < 150
     with pytest.raises(ValueError, match="limit: rho must be"):
         Odometer(Budget.zcdp(np.inf))
     assert odometer.total.rho == 0.5
@@ -174,7 +212,7 @@ def test_threads_share_an_odometer_and_processes_are_refused():
     assert repr(fresh) == "<Odometer: 0 fits, rho = 0>"
 
 
-CLONED = "clones of one estimator are fitted, as cross-validation"
+CLONED = "clones of one estimator, or one object, are fitted repeatedly, as cross-validation"
 
 
 def test_cross_validation_and_grids_warn():
@@ -190,12 +228,29 @@ def test_cross_validation_and_grids_warn():
         sent.fit(X, Y)
 
 
+@pytest.mark.filterwarnings("error:clones of one")
 def test_one_fit_does_not_warn():
     """Nor does one through a meta-estimator, which makes a clone of its own."""
     regression().fit(X, Y)
     TransformedTargetRegressor(regression(), func=np.copy, inverse_func=np.copy).fit(X, Y)
     cross_val_score(regression(random_state=1), X, Y, cv=2)
     cross_val_score(regression(odometer=Odometer(), unit="row"), X, Y, cv=2)
+    for settings in ({"random_state": 1}, {"odometer": Odometer(), "unit": "row"}):
+        regression(**settings).fit(X, Y).fit(X, Y)
+
+
+def test_a_second_fit_of_an_object_warns(monkeypatch):
+    """Also where the first failed after its budget was counted."""
+    model = regression()
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((5, 2), np.nan), np.ones(5))
+    with monkeypatch.context() as patch, warnings.catch_warnings(action="error"):
+        patch.setattr(PrivateLeastSquares, "_prepare", None)
+        with pytest.raises(TypeError, match="callable"):
+            model.fit(X, Y)
+    with pytest.warns(UserWarning, match=CLONED) as said:
+        model.fit(X, Y)
+    assert any("without groups, and privacy is that of rows" in str(each.message) for each in said)
 
 
 @pytest.fixture
@@ -234,6 +289,7 @@ def test_files_of_fits_add_up(files, capsys):
 
 SUMS = [[], [float("inf")], [1e308] * 2, [0.4], [0.5 + 1e-9]]
 CHANGES = [{"spent": [{"on": "all", "rho": rho} for rho in sums]} for sums in SUMS]
+CHANGES += [{"mu": mu} for mu in (0.0, 0.9, 1.1, "one")]
 CHANGES += [{"seeded": True}, {"unit": "cell"}, {"rho": None}, {"rho": -1}, {"rho": float("inf")}]
 
 

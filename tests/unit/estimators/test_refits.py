@@ -87,7 +87,7 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         ({"feature_bounds": "private"}, "feature_bounds must be declared as"),
         ({"budget": None}, "budget must be declared"),
         ({"budget": 1.0}, "budget must be a Budget"),
-        ({"budget": Budget(float("inf"))}, "budget must be finite"),
+        ({"budget": Budget(float("inf"))}, "budget: rho must be at least 1e-12"),
         ({"epsilon": 1.0}, "budget must be declared.*got both"),
         ({"unit": "house"}, "unit must be one of 'person', 'row'"),
         ({"unit": "person"}, r"groups must be given.*set_fit_request\(groups=True\)"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tracemalloc
 from datetime import date, datetime
+from unittest.mock import Mock
 
 import numpy as np
 import pandas
@@ -14,9 +17,9 @@ from pyarrow import parquet
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import records
 from privreg.algorithms.records import Records
-from privreg.estimators import tables
+from privreg.estimators import linear_regression, tables
 from privreg.estimators.columns import Frame, declared, table_columns
-from privreg.estimators.tables import TableSamples, open_table
+from privreg.estimators.tables import FolderTable, Table, TableSamples, open_table
 from privreg.noise.exact import UNITS
 
 
@@ -138,7 +141,9 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
     for text, message in (
         ("y,x,c,x", "a name must be a column of the table .4 columns. that it has once, got 'x'"),
         ("y,x\n", "table must have rows, got none"),
-        ("y,z\n1,2\n", f"{names}, got 'x'"),
+        ("y,z\n1,2\n", f"{names}, got 'x'$"),
+        ("#y,7\n1,2\n", "the table .2 columns., got 'y': is its first line a header"),
+        ("y,7.31\n1,2\n", f"{names}, got 'x': is its first line a header"),
     ):
         (tmp_path / "table.csv").write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -152,10 +157,76 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
         (b"y,x\r0,1\r", "lines that end in .r alone"),
         ("y,x\n0,1\n".encode("utf-16-le"), "NUL characters: save it as UTF-8"),
         ("y,x\n0,1\n".encode("utf-32"), "NUL characters"),
+        (b"sep=,\ny,x\n0,1\n", "a line `sep=`: delete it"),
+        (b"sep=;\ny;x\n0;1\n", "a line `sep=`: delete it"),
+        (b'"y", "x"\n0, 1\n', "blanks before quotes"),
     ):
         (tmp_path / "table.csv").write_bytes(text)
         with pytest.raises(ValueError, match=f"a header line in UTF-8, got {cause}"):
             open_table(tmp_path / "table.csv")
+
+
+def test_what_would_count_records_twice_is_refused(tmp_path):
+    first, link = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("y,x\n0,1\n")
+    for linked in (link.symlink_to, link.hardlink_to):
+        linked(first)
+        with pytest.raises(ValueError, match=r"each file once, got 'b.csv' twice or linked"):
+            open_table(tmp_path)
+        link.unlink()
+    for other in ("A.CSV", "a.csv.gz"):
+        (tmp_path / other).write_bytes(first.read_bytes())
+        with pytest.raises(ValueError, match="each file once, got two of the name 'a'"):
+            open_table(tmp_path)
+        (tmp_path / other).unlink()
+    table = open_table(first)
+    with pytest.raises(ValueError, match="table must have each file once, got 'q'"):
+        FolderTable(["p", "q"], [table, open_table(tmp_path)])
+    path = written(tmp_path / "t.parquet", x=pa.array([1.0, 2.0]))
+    metadata, data = parquet.read_metadata(path), path.read_bytes()
+    metadata.append_row_groups(metadata)
+    metadata.write_metadata_file(tmp_path / "footer")
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    path.write_bytes(data[:end] + (tmp_path / "footer").read_bytes()[4:])
+    assert open_table(path).row_count == 4
+    with pytest.raises(ValueError, match=r"each row group once, got 't.parquet'"):
+        samples(path, {"x": (0, 1)})
+
+
+def test_what_a_folder_holds_besides_is_named_or_known_to_hold_no_records(tmp_path):
+    (tmp_path / "a.csv").write_text("y,x\n0,1\n")
+    for marker in ("_SUCCESS", "_metadata", "README.md", ".DS_Store", ".a.csv.crc", "._a.csv"):
+        (tmp_path / marker).touch()
+    assert open_table(tmp_path).row_count == 1
+    for other in ("b.txt", "b", "_b.csv", ".b.csv", "b.csv.bz2", "b.parquet.tmp"):
+        (path := tmp_path / other).touch()
+        with pytest.raises(ValueError, match=f": move or rename '{other}'"):
+            open_table(tmp_path)
+        path.unlink()
+    # Of other versions of the records.
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(ValueError, match="move or rename '_delta_log'"):
+        open_table(tmp_path)
+
+
+@pytest.mark.parametrize("most", [0, 10**6])
+def test_a_table_that_changes_is_refused_without_its_number_of_rows(tmp_path, most, monkeypatch):
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", most)
+    budget = Budget.zcdp(1.0, neighbours="add-remove")
+    model = PrivateLinearRegression(budget, feature_bounds={"x": (0, 1)}, label_bounds=(0, 1))
+    (tmp_path / "t.csv").write_text("y,x\n" + "0.5,0.5\n" * 4321)
+    for path in (written(tmp_path / "t.parquet", x=pa.array([0.5] * 4321)), tmp_path / "t.csv"):
+        table = open_table(path)
+        twice = Mock(spec=Table, schema=table.schema, row_count=table.row_count)
+        twice.parts = lambda names, table=table: table.parts(names) * 2
+        for given, said in (
+            (twice, "as many rows in its parts as it says"),
+            (table, "stay as it is"),
+        ):
+            with pytest.raises(ValueError, match=f"table must .*{said}") as refused:
+                model.fit_table(given, label="y")
+            assert not re.search(r"4.?321|8.?642", str(refused.value))
+            os.utime(path, (0, 0))
 
 
 def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, monkeypatch):

@@ -231,7 +231,7 @@ def test_files_and_threads_do_not_enter(tmp_path, rng):
     for number, begin in enumerate(range(0, 300, 77)):
         text = HEADER + b"\n".join(lines[begin : begin + 77]) + b"\n"
         (folder / f"{number}.csv").write_bytes(text)
-    (folder / "_notes.csv").write_bytes(b"of nothing")
+    (folder / "_SUCCESS").touch()
     found = encoded(path, CSV_BOUNDS)
     np.testing.assert_array_equal(found, encoded(folder, CSV_BOUNDS))
     one, several = samples(path, CSV_BOUNDS), samples(folder, CSV_BOUNDS)

@@ -166,6 +166,39 @@ def test_the_command_quotes_no_cell(tmp_path, capsys):
         assert not quotes(said.out + said.err)
 
 
+def test_rows_of_another_index_are_refused():
+    """Wherever two have one: by place, each record would get another one's label or person."""
+    frame, label = pandas.DataFrame(X, columns=["a", "b"]), pandas.Series(Y)
+    fitted, turned = model(weight_bound=1.0), pandas.Series(Y**2).iloc[np.roll(np.arange(N), 1)]
+    given = {"y": label, "groups": label.index // 2, "sample_weight": label.abs()}
+    assert fitted.fit(frame, **given).privacy_.unit == "person"
+    for name in given:
+        said = refusal(fitted.fit, frame, **(given | {name: turned}))
+        assert f"write {name}.loc[X.index], or" in said
+        if name != "groups":
+            refused = refusal(fitted.score, frame, **({"y": label} | {name: turned}))
+            assert "must have the index of y in its order" in refused
+    assert "write groups.loc[y.index]" in refusal(fitted.fit, X, label, groups=turned)
+    # An array has none to differ.
+    fitted.fit(frame.set_axis(turned.index), turned, sample_weight=Y**2)
+
+
+def test_lazy_frames_are_read_by_their_owner():
+    lazy, fitted = type("LazyFrame", (), {"columns": ("a", "b"), "collect": pytest.fail})(), model()
+    fitted.set_params(weight_bound=1.0).fit(X, Y)
+    for name in ("X", "y", "sample_weight", "groups"):
+        given = {"X": X, "y": Y, name: lazy}
+        for call in (fitted.fit, fitted.score)[: 1 + (name != "groups")]:
+            assert refusal(call, **given).endswith(f"got a LazyFrame: write {name}.collect()")
+    assert "write X.collect()" in refusal(fitted.predict, lazy)
+
+
+def test_codes_for_missing_are_for_tables():
+    codes, frame = {"bounds": (-1, 1), "missing": [9]}, pandas.DataFrame(X, columns=["a", "b"])
+    for change in ({"feature_bounds": {"a": (-1, 1), "b": codes}}, {"label_bounds": codes}):
+        assert "or use fit_table" in refusal(model().set_params(**change).fit, frame, Y)
+
+
 def test_groups_and_weights_go_by_name():
     """A third argument by position is another estimator's weights, which are no persons."""
     found = model()

@@ -108,3 +108,13 @@ def test_features_that_are_always_zero_cost_nothing_and_count():
     np.testing.assert_array_equal(
         ready.validation_features, every.validation_features[:, [0, 2, 4]]
     )
+
+
+def test_medians_have_the_error_of_their_law():
+    from reproduction.papers.bombari2025.experiments import table_heat_maps
+
+    drawn = np.random.default_rng(2).standard_normal((400, 240))
+    medians, errors = np.transpose([table_heat_maps._median(list(each)) for each in drawn])
+    # Of a normal law: sqrt(pi / 2) deviations of the mean; half and twice that are far.
+    assert np.isclose(np.mean(errors) * np.sqrt(240), np.sqrt(np.pi / 2), rtol=0.05)
+    assert np.isclose(np.std(medians), np.mean(errors), rtol=0.1)

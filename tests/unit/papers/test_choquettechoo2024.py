@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.linalg import circulant, sqrtm
+from scipy.special import logsumexp
 
 from reproduction.papers.choquettechoo2024 import mechanisms
+from reproduction.papers.choquettechoo2024.experiments.amplification import sampled_divergences
 from reproduction.papers.choquettechoo2024.experiments.unclipped_runs import NoisyRun, Parameters
 from reproduction.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
@@ -110,3 +112,14 @@ def test_parts_add_up_to_the_recursion_and_sizes_are_of_its_gradients(run, rng):
         error = error - run.step_size * (gradient + noise)
         np.testing.assert_allclose(path.parts[step + 1].T @ [1.0, zeta, 1.0], error, rtol=1e-9)
         np.testing.assert_allclose(sizes[step, :2], [error @ error, gradient @ gradient], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("share", "std"), [(1 / 342, 0.6), (0.01, 1.0), (0.1, 4.0)])
+def test_divergences_of_a_sampled_step_equal_quadrature(share, std):
+    x = np.linspace(-15 * std, 32 + 15 * std, 20_001)
+    density = -0.5 * (x / std) ** 2 - np.log(std * (2 * np.pi) ** 0.5 / (x[1] - x[0]))
+    ratio = np.logaddexp(np.log1p(-share), np.log(share) + (x - 0.5) / std**2)
+    closed = sampled_divergences(share, std)
+    for order in (2, 3, 8, 32):
+        by_rule = logsumexp(density + order * ratio) / (order - 1)
+        assert closed[order - 2] == pytest.approx(by_rule, rel=1e-8)

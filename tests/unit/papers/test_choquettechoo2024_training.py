@@ -10,7 +10,7 @@ from privreg.noise.toeplitz import dense_matrix
 from privreg.privacy.budget import Budget
 from reproduction.engine.artifacts import to_dataset
 from reproduction.engine.trials import shard_of
-from reproduction.papers.choquettechoo2024.experiments import private_training
+from reproduction.papers.choquettechoo2024.experiments import amplification, private_training
 from reproduction.papers.choquettechoo2024.experiments.private_training import Parameters
 from reproduction.papers.choquettechoo2024.features import (
     FEATURE_MAPS,
@@ -70,6 +70,7 @@ def test_clipped_gradients_equal_a_loop_over_records(rng):
         theta,
         0.9,
         np.linalg.norm(features, axis=1),
+        size,
     )
     clipped = 0
     for model in range(models):
@@ -84,6 +85,30 @@ def test_clipped_gradients_equal_a_loop_over_records(rng):
         # Single precision: relative 6e-8 a rounding, sums of some tens of terms below 1.
         np.testing.assert_allclose(found[:, model], total / size, atol=5e-6)
     assert 0 < clipped < size * models
+
+
+def test_sampled_batches_are_divided_by_their_mean_size(rng):
+    size, labels = 40, rng.integers(0, 4, 40)
+    features = rng.standard_normal((size, 3)).astype(np.float32)
+    parameters = PARAMETERS.model_copy(update={"epochs": 1, "steps_per_epoch": 2})
+    nothing = np.zeros((2, 4, 1, 3), np.float32)
+    found = train(
+        (features, labels),
+        parameters,
+        nothing,
+        np.zeros((1, 1)),
+        np.array([0.5]),
+        np.zeros(1),
+        np.random.Generator(np.random.SFC64(7)),
+    )
+    again, theta = np.random.Generator(np.random.SFC64(7)), np.zeros((4, 1, 3), np.float32)
+    norms, one_hot = np.linalg.norm(features, axis=1), np.eye(4, dtype=np.float32)[:, labels]
+    for share in rate_shares(parameters):
+        now = again.random(size) < 0.5
+        assert now.sum() != size / 2
+        terms = clipped_mean_gradient(features[now], one_hot[:, now], theta, 0.7, norms[now], 1)
+        theta = theta - 0.5 * share * terms / (size / 2)
+    np.testing.assert_allclose(found, theta, atol=1e-6)
 
 
 def test_rates_fall_over_the_last_steps_and_momentum_is_that_of_heavy_ball(rng):
@@ -155,6 +180,18 @@ def test_the_budget_is_that_of_the_whole_matrix(runs, name):
         # Never more than the budget; the search for ME meets its constraint to 1e-3.
         assert 0.5 * (worst / std) ** 2 <= budget.rho * (1 + 1e-6)
         assert 0.5 * (worst / std) ** 2 >= budget.rho * (1 - 1e-3)
+
+
+def test_sampled_steps_spend_the_budget_by_their_renyi_account(runs):
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+
+    share, steps = 1 / PARAMETERS.steps_per_epoch, PARAMETERS.participation.steps
+    multipliers = runs.sampled_std * runs.batch_size / PARAMETERS.clip_norm
+    for multiplier, epsilon in zip(multipliers, PARAMETERS.epsilons, strict=True):
+        accountant = RdpAccountant([*map(int, amplification.ORDERS)])
+        accountant.compose(PoissonSampledDpEvent(share, GaussianDpEvent(multiplier)), steps)
+        assert accountant.get_epsilon(PARAMETERS.delta) == pytest.approx(epsilon, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", FEATURE_MAPS)

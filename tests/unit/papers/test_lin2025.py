@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch, candidate_records
 from reproduction.papers.lin2025.experiments import divergence_checks, joint_law
@@ -16,7 +15,6 @@ from reproduction.papers.lin2025.experiments.divergence_checks import (
     small_case,
     stacked_law,
 )
-from reproduction.papers.lin2025.experiments.risk_paths import noise_increments
 from reproduction.papers.lin2025.setting import READINGS, Design, Reading, second_moment_basis
 
 DESIGN = {
@@ -127,25 +125,6 @@ def test_moment_equations_have_the_law_of_the_stacked_noises() -> None:
         np.testing.assert_allclose(covariance, later_covariance, rtol=1e-9, atol=1e-11)
         with pytest.raises(AssertionError):
             np.testing.assert_allclose(covariance, 1.001 * later_covariance, rtol=1e-4)
-
-
-def test_least_rise_has_the_standard_error_of_its_iteration() -> None:
-    """Two noise scales whose rise is least, and noisier, at the last iteration."""
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((400, 3)) * np.array([0.0, 0.1, 0.5])
-    lower = rng.standard_normal((400, 3))
-    risk = np.stack([lower, lower + np.array([0.0, 2.0, 1.0]) + noise])
-    law = np.stack([np.zeros((400, 3)), np.tile([0.0, 2.0, 1.0], (400, 1))])
-    law[1, 7, 1] = 0.5
-    dims = ("gradient_noise_std", "trial", "step")
-    simulation = xr.Dataset(
-        {"risk": ((*dims, "clip_norm"), risk[..., None]), "law_risk": (dims, law)}
-    )
-    found = noise_increments.function(simulation)
-    least, error = found["least_noise_increment"]
-    assert least[0] == pytest.approx(1.0, abs=0.1)
-    assert error[0] == pytest.approx(0.5 / 20, rel=0.15)
-    assert found["least_law_increment"][0] == 0.5
 
 
 def test_printed_mixture_without_the_plus_is_no_divergence() -> None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from privreg import planning
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
+from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import EXCURSION, residual_scale, scale_edges
 from privreg.methods import huber
 from privreg.methods.adassp import AdaSSP
@@ -15,8 +17,10 @@ from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.huber import TALLEST_BIN, PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
+from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import FEATURE_LAWS, MOST_RATIO, MOST_RATIO_WHOLE, Problem, Regime
+from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from privreg.spectra import isotropic
@@ -39,6 +43,32 @@ def problem(n=20_000, p=10, **changes):
     stated = {"signal": 1.0, "label_noise_std": 1.0} | changes
     values = stated.pop("eigenvalues", np.ones(p))
     return Problem(n, values, **stated)
+
+
+# Whatever else plans search, as they would set it.
+METHODS += [
+    planning.plan_run(problem(), BUDGET, methods=[name]).best.method
+    for name, kind in planning.searched().items()
+    if not any(isinstance(each, kind) for each in METHODS)
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda each: type(each).__name__)
+def test_where_a_prediction_holds_runs_have_its_risk(method):
+    """Within a tenth and four standard errors; 1.6 times as much, or as little, is noticed."""
+    case, rng = problem(n=4000, p=8), np.random.Generator(np.random.SFC64(5))
+    model = LinearModel(case.eigenvalues, case.signal, case.label_noise_std)
+    risks = []
+    for _ in range(150):
+        samples = ArraySamples(*model.sample(case.sample_size, rng))
+        (found,) = method.simulate(samples, BUDGET, rng, declared=Declared.of(case))
+        risks.append(np.sum((found - case.signal) ** 2) / 2)
+    mean, error = np.mean(risks), np.std(risks, ddof=1) / np.sqrt(len(risks))
+    prediction = method.predict(case, BUDGET)
+    assert prediction.holds
+    for factor in (1.0, 1.6, 1 / 1.6):
+        expected = factor * prediction.excess_risk
+        assert (abs(mean - expected) < 0.1 * expected + 4 * error) == (factor == 1.0)
 
 
 def test_without_clipping_it_is_the_exact_law_of_descent():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from privreg import spectra
 from privreg.methods.least_squares import predicted_length
 from privreg.methods.problem import Problem
 from privreg.privacy.budget import Budget
@@ -32,12 +31,6 @@ def test_over_keeps_the_declared_bounds():
         (1.0, 6.0),
     ]
     assert {each.label_bound for each in found} == {base.label_bound}
-
-
-def test_a_spectrum_gives_its_quantiles():
-    spectrum = spectra.explicit([1.0, 2.0, 2.0, 5.0])
-    problem = Problem.from_spectrum(100, spectrum, dimension=8, signal=1.0, label_noise_std=1.0)
-    assert problem.eigenvalues.tolist() == [1, 1, 2, 2, 2, 2, 5, 5]
 
 
 @pytest.mark.parametrize(

@@ -665,8 +665,7 @@ def _examine(
     pull = 2.0 * fastest * width * rate * decay
     left_over = np.max(np.abs(pull @ matrix.T - (1.0 - decay)), axis=1)
     return exponent, np.maximum(
-        lag / (RESOLUTION * length + rounding),
-        left_over / (RESOLUTION + 2.0 * fastest * rounding),
+        lag / (RESOLUTION * length + rounding), left_over / (RESOLUTION + 2.0 * fastest * rounding)
     )
 
 

@@ -24,14 +24,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfc, gammainc
 
-from privreg.checks import (
-    entry,
-    require_answer,
-    require_array,
-    require_real,
-    short,
-    warn_beyond,
-)
+from privreg.checks import entry, require_answer, require_array, require_real, short, warn_beyond
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 

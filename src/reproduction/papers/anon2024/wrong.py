@@ -10,6 +10,7 @@ from reproduction.engine.falsify import (
     Patch,
     WrongStatement,
     WrongVersion,
+    listed,
     plus,
     power,
     scaled,
@@ -83,7 +84,7 @@ WRONG_VERSIONS = (
         says="A replaced record is charged what the proof charges, for a sensitivity of psi.",
         runs={"privacy_constant": ("theory",)},
         patches=(Patch(f"{PUBLISHED}:published_readings", _as_the_proof_says),),
-        turns=("three-readings", "three-readings-exact"),
+        turns=("three-readings",),
     ),
     WrongVersion(
         name="half-the-published-noise",
@@ -104,7 +105,7 @@ WRONG_VERSIONS = (
         says="Tails of Lemmas B.2 and B.13 have half of the squared sub-Gaussian norm.",
         runs={"gradient_bounds": ("theory",)},
         patches=(Patch(f"{EXPERIMENTS}.gradient_bounds:GAUSSIAN_SCALE", lambda right: right / 2),),
-        turns=("product-with-features-b2", "tail-of-a-form-b13"),
+        turns=("product-with-features-b2", "label-noise-b2", "tail-of-a-form-b13"),
     ),
     WrongVersion(
         name="neighbouring-privacy-lemmas",
@@ -117,7 +118,10 @@ WRONG_VERSIONS = (
                 lambda right: lambda rho, delta: right(rho, delta**0.5),
             ),
         ),
-        turns=("shaped-gaussian-mechanism-2-6", "conversion-b1", "best-order-of-the-conversion"),
+        turns=listed("""
+            shaped-gaussian-mechanism-2-6 integrand-of-lemma-2-6
+            gaussian-mechanism-in-definition-2-5 conversion-b1 best-order-of-the-conversion
+        """),
     ),
     WrongVersion(
         name="increments-are-prefixes",
@@ -145,7 +149,6 @@ WRONG_STATEMENTS = (
         name="half-of-each-bound",
         says="Every bound of the appendix is half of the printed one.",
         observes={
-            "theory/exponents": {"dimension_over_horizon": HALF},
             "theory/privacy_steps": {"composed_epsilon_ratio": HALF},
             "theory/algorithm_forms": {"most_nodes_over_levels": HALF},
             "theory/moment_steps": dict.fromkeys(
@@ -158,7 +161,6 @@ WRONG_STATEMENTS = (
                 "private_step": HALF,
                 "designed_first_step": HALF,
                 "designed_second_step": HALF,
-                "largest_trace_ratio": HALF,
             },
             "theory/gradient_bounds": {"tail_constant": times(0.5), "one_step_ratio": HALF},
             "simulation/effective_dimension": dict.fromkeys(
@@ -166,27 +168,14 @@ WRONG_STATEMENTS = (
             ),
             "simulation/gradient_bounds": {"least_form": times(0.5)},
         },
-        turns=(
-            "effective-dimension-below-the-sample-size",
-            "residual-estimates-compose",
-            "nodes-of-a-record",
-            "risk-by-second-moments-b6",
-            "rough-bound-b7",
-            "products-of-steps-b12",
-            "elementary-head-bound",
-            "nonprivate-variance-b7",
-            "bias-of-bounded-starts-b8",
-            "private-variance-b11",
-            "first-part-of-b33",
-            "second-part-of-b33",
-            "tail-of-a-form-b13",
-            "trace-of-the-design-b33",
-            "one-step-b19",
-            "trace-of-the-public-design-b10",
-            "trace-of-the-public-design-b11",
-            "public-features-suffice",
-            "leave-one-out-forms-b16",
-        ),
+        turns=listed("""
+            residual-estimates-compose nodes-of-a-record risk-by-second-moments-b6 rough-bound-b7
+            products-of-steps-b12 elementary-head-bound nonprivate-variance-b7
+            bias-of-bounded-starts-b8 private-variance-b11 first-part-of-b33 second-part-of-b33
+            tail-of-a-form-b13 one-step-b19 trace-of-the-public-design-b10
+            trace-of-the-public-design-b11 public-features-suffice
+            leave-one-out-forms-b16
+        """),
     ),
     WrongStatement(
         name="neighbouring-exponents",
@@ -208,21 +197,12 @@ WRONG_STATEMENTS = (
             ),
             "simulation/dimensions": {"relative": power("ratio", 0.1)},
         },
-        turns=(
-            "nonprivate-exponent",
-            "identity-exponent",
-            "designed-exponent",
-            "exponential-exponents",
-            "step-sizes-of-the-proofs",
-            "exponential-step-sizes",
-            "effective-dimension-of-power-laws",
-            "designed-outperforms-above-two",
-            "identity-better-below-two",
-            "variance-bound-b8",
-            "middle-bound-b18",
-            "bias-bound-b9",
-            "no-dependence-on-the-dimension",
-        ),
+        turns=listed("""
+            nonprivate-exponent identity-exponent designed-exponent exponential-exponents
+            step-sizes-of-the-proofs exponential-step-sizes exponential-step-size-of-the-design
+            effective-dimension-of-power-laws identity-better-below-two variance-bound-b8
+            middle-bound-b18 bias-bound-b9 no-dependence-on-the-dimension
+        """),
     ),
     WrongStatement(
         name="less-noise-for-the-same-promise",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, listed, scaled
 
 ALGORITHM = "privreg.algorithms.one_pass_dpgd"
 SCHEDULES = "privreg.schedules"
@@ -30,6 +30,7 @@ TRAJECTORIES = (
     "simulated-final-decaying-isotropic",
     "simulated-final-decaying-uniform",
     "output-risk-of-single-runs",
+    "output-noise-as-printed",
 )
 
 
@@ -104,7 +105,7 @@ WRONG_VERSIONS = (
         says="The drift of the diffusion is twice the clipped gradient, as printed.",
         runs={"diffusion": ("simulate",)},
         patches=(Patch(f"{THEORY}.volterra:risk_path", _with(form=lambda _: "printed")),),
-        turns=("diffusion-corrected",),
+        turns=("diffusion-as-printed",),
     ),
     _in_theory(
         "privacy_budget",
@@ -136,15 +137,11 @@ WRONG_VERSIONS = (
         _normal_part,
         name="variance-factor-of-unclipped-residuals",
         says="The variance factor lacks its first term, that of the clipped residuals.",
-        turns=(
-            "clipping-bounds-attained",
-            "clipping-closed-forms",
-            "variance-factor-lower-bound-small",
-            "variance-factor-lower-bound-large",
-            "variance-over-square-monotone",
-            "variance-factor-at-one",
-            "variance-factor-at-one-closed-form",
-        ),
+        turns=listed("""
+            clipping-bounds-attained clipping-closed-forms variance-factor-lower-bound-small
+            variance-factor-lower-bound-large variance-over-square-monotone
+            variance-over-ratio-monotone variance-factor-at-one variance-factor-at-one-closed-form
+        """),
     ),
     _in_theory(
         "clipping_factors",
@@ -216,6 +213,10 @@ WRONG_VERSIONS = (
         _with(smallest=lambda _: 1.0, largest=lambda _: 1.0),
         name="comparison-of-isotropic-data",
         says="The comparison equations have the mean eigenvalue for both extremes.",
-        turns=("comparison-equation-below", "comparison-equation-above"),
+        turns=(
+            "comparison-equation-below",
+            "comparison-equation-above",
+            "comparison-above-the-cap",
+        ),
     ),
 )

@@ -37,11 +37,7 @@ def fig1(simulation: Dataset) -> Figure:
     _points(panel, at, "sampling_error", color=BLACK, marker="s", label="least squares")
     label = r"DP-GD, to $\theta^*$"
     panel.plot(dimensions, simulation.private_error, color=RED, ls=":", lw=0.9, label=label)
-    panel.set(
-        xlabel="features $p$, with $n = 100\\,p$",
-        ylabel=r"$\ell_2$ error",
-        ylim=(0, 1.3),
-    )
+    panel.set(xlabel="features $p$, with $n = 100\\,p$", ylabel=r"$\ell_2$ error", ylim=(0, 1.3))
     ticks(panel, dimensions)
     panel.legend(loc="upper left", ncols=2, columnspacing=1.0)
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.falsify import Patch, WrongStatement, WrongVersion, power, scaled
+from reproduction.engine.falsify import Patch, WrongStatement, WrongVersion, listed, power, scaled
 from reproduction.engine.recipe import DataArray
 
 DESCENT = "privreg.algorithms.full_batch_dpgd"
@@ -94,12 +94,7 @@ WRONG_VERSIONS = (
         says="Intervals take the normal law's quantile for Student's t.",
         runs={"coverage": ("intervals",)},
         patches=(Patch("privreg.inference.intervals:t_quantile", _normal_quantile),),
-        turns=(
-            "batch-means-simulated-coverage",
-            "checkpoints-simulated-coverage",
-            "independent-runs-simulated-coverage",
-            "batch-means-length",
-        ),
+        turns=("simulated-coverage", "batch-means-length"),
     ),
     WrongVersion(
         name="least-squares-for-the-clipped-minimiser",
@@ -127,12 +122,9 @@ WRONG_VERSIONS = (
         says="Iterate t has the power t + 1 of the contraction in its mean.",
         runs={"unclipped_law": ("simulate",)},
         patches=(Patch("privreg.theory.full_batch_dpgd:gradient_descent_law", _one_step_on),),
-        turns=(
-            "unclipped-mean",
-            "unclipped-covariance",
-            "unclipped-runs-are-gaussian",
-            "unclipped-noise-scale",
-        ),
+        turns=listed("""
+            unclipped-mean unclipped-covariance unclipped-runs-are-gaussian unclipped-noise-scale
+        """),
     ),
 )
 

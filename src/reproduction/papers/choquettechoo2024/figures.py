@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels, ticks
 from reproduction.engine.recipe import Axes, Dataset, Figure
 
 ALGORITHMS = {"noisy_sgd": ("Noisy-SGD", RED, "s"), "noisy_ftrl": (r"$\nu$-Noisy-FTRL", BLUE, "o")}
 MECHANISMS = {
     "dp_sgd": "DP-SGD",
+    "dp_sgd_sampled": "DP-SGD, sampled",
     "tree_aggregation": "TreeAgg",
     "full_honaker": "Full Honaker",
     "optimal_cc": "Optimal CC",
@@ -23,6 +24,7 @@ MECHANISMS = {
 ANYTIME = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl")
 TRAINED = {
     "dp_sgd": (RED, "s"),
+    "dp_sgd_sampled": (RED, "x"),
     "tree_aggregation": (ORANGE, "^"),
     "optimal_cc": (GREEN, "v"),
     "nu_dp_ftrl": (PURPLE, "o"),
@@ -122,15 +124,26 @@ def fig3(theory: Dataset) -> Figure:
     return figure
 
 
-def fig4(cifar10: Dataset, stackoverflow: Dataset) -> Figure:
-    """Prefix-sum error of every mechanism at the two schedules of the paper's experiments."""
-    figure, axes = panels(1, 2, height=2.5, sharey=True)
-    for panel, errors in zip(axes, (cifar10, stackoverflow), strict=True):
+def fig4(cifar10: Dataset, stackoverflow: Dataset, budgets: Dataset) -> Figure:
+    """Prefix-sum errors at the two schedules of the paper's experiments, and over the budget."""
+    figure, axes = panels(2, 2, height=2.5, sharey="row")
+    for panel, errors in zip(axes[0], (cifar10, stackoverflow), strict=True):
         _errors(panel, errors.isel(schedule=0))
     names = cifar10.mechanism.values
-    axes[0].set_yticks(range(len(names)), [MECHANISMS[str(name)] for name in names])
-    axes[0].invert_yaxis()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    axes[0, 0].set_yticks(range(len(names)), [MECHANISMS[str(name)] for name in names])
+    axes[0, 0].invert_yaxis()
+    for panel, steps in zip(axes[1], budgets.steps.values, strict=True):
+        at = budgets.isel(schedule=budgets.steps.values == steps).squeeze("schedule")
+        for account, style in zip(at.account.values, ("-", "--", ":"), strict=True):
+            own = at.dp_sgd_error.sel(account=account)
+            panel.loglog(at.epsilon, own, style, color=RED, label=f"DP-SGD, {account}")
+        own, label = at.nu_dp_ftrl_error.isel(account=0), MECHANISMS["nu_dp_ftrl"]
+        panel.loglog(at.epsilon, own, color=PURPLE, label=label)
+        panel.set(xlabel=r"privacy budget $\varepsilon$", title=f"{steps} steps")
+        ticks(panel, [0.5, 1, 2, 4, 10])
+    axes[1, 0].set_ylabel("mean prefix error\nover the clip norm")
+    upper, lower = (row[0].get_legend_handles_labels() for row in axes)
+    figure.legend(upper[0] + lower[0], upper[1] + lower[1], loc="outside lower center", ncols=3)
     return figure
 
 

@@ -22,6 +22,7 @@ from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
 Doubles = NDArray[np.float64]
 Rows = tuple[Floats, NDArray[np.intp]]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
+SAMPLED = "dp_sgd_sampled"
 CLASSES = 10
 # The generator that rates are chosen with; reported trials count from 0.
 TUNING_TRIAL = 1_000_000
@@ -56,6 +57,12 @@ class Runs:
         return np.asarray(change * self.parameters.noise_multipliers)
 
     @cached_property
+    def sampled_std(self) -> Doubles:
+        """Standard deviation of the noise where DP-SGD samples its batches, (budgets,)."""
+        change = self.parameters.clip_norm / self.batch_size
+        return np.asarray(change * self.parameters.sampled_multipliers)
+
+    @cached_property
     def rates(self) -> dict[str, tuple[Doubles, Doubles]]:
         """Of the best validation accuracy in one run, by feature map; not private."""
         return {
@@ -64,13 +71,16 @@ class Runs:
 
     def accuracies(self, name: str, rng: Generator) -> dict[str, Any]:
         """Test accuracies by mechanism and budget, and the one without noise."""
+        (sampling,) = rng.spawn(1)
         (rates, without), rows = self.rates[name], self._rows(name, rng)
-        found = self._trained(rows["train"], rng, self.noise_std, rates, without)
+        found = self._trained(rows["train"], rng, self.noise_std, rates[:-1], without)
         *private, noiseless = accuracy(*rows["test"], found)
+        private += [*accuracy(*rows["test"], self._sampled(rows["train"], sampling, rates[-1:].T))]
         return {"accuracy": np.reshape(private, rates.shape), "noiseless_accuracy": noiseless}
 
     def _chosen(self, name: str, rng: Generator) -> tuple[Doubles, Doubles]:
-        """Rates by mechanism and budget, and the one without noise."""
+        """Rates by mechanism and budget, sampled DP-SGD last, and the one without noise."""
+        (sampling,) = rng.spawn(1)
         errors = self._theory.mean_error.isel(schedule=0).sel(mechanism=[*TRAINED]).values
         # Noise of the mean gradients' prefix sums, (mechanisms, budgets, 1).
         levels = (errors[:, None] * self._changes)[..., None]
@@ -80,8 +90,13 @@ class Runs:
         noise_std = np.broadcast_to(self.noise_std[..., None], rates.shape)
         found = self._trained(rows["train"], rng, noise_std, rates, without)
         scores = accuracy(*rows["validation"], found)
-        private = scores[: rates.size].reshape(rates.shape)
-        best = np.take_along_axis(rates, private.argmax(axis=-1)[..., None], axis=-1)[..., 0]
+        # A sampled step has a sensitivity of 1: the noise of t steps adds up to t^(1/2).
+        levels = self.sampled_std * ((self.parameters.participation.steps + 1) / 2) ** 0.5
+        sampled = np.array(self.parameters.rate_factors) / levels[:, None]
+        more = accuracy(*rows["validation"], self._sampled(rows["train"], sampling, sampled))
+        tried = np.concatenate([rates, sampled[None]])
+        private = np.append(scores[: rates.size], more).reshape(tried.shape)
+        best = np.take_along_axis(tried, private.argmax(axis=-1)[..., None], axis=-1)[..., 0]
         return best, without[[scores[rates.size :].argmax()]]
 
     def _trained(
@@ -103,6 +118,13 @@ class Runs:
         spread = np.zeros((every.size, count))
         spread[np.arange(rates.size), owner] = noise_std.ravel()
         return train(rows, self.parameters, noise, spread, every, momentum)
+
+    def _sampled(self, rows: Rows, rng: Generator, rates: Doubles) -> Floats:
+        """Models of DP-SGD on Poisson-sampled batches, by budget and rate."""
+        shape = self.parameters.participation.steps, CLASSES, 1, rows[0].shape[1]
+        noise = rng.standard_normal(shape, dtype=np.float32)
+        stds, flat = np.repeat(self.sampled_std, rates.shape[1])[:, None], rates.ravel()
+        return train(rows, self.parameters, noise, stds, flat, np.zeros_like(flat), rng)
 
     @cached_property
     def _features(self) -> dict[str, Floats]:
@@ -155,6 +177,7 @@ def train(
     noise_std: Doubles,
     rates: Doubles,
     momentum: Doubles,
+    sampling: Generator | None = None,
 ) -> Floats:
     r"""Last iterates of all models, shape (classes, models, features).
 
@@ -163,7 +186,8 @@ def train(
 
     with the mean clipped gradient of a batch and correlated noise: `noise`, shape (steps, classes,
     mechanisms, features), times `noise_std`, shape (models, mechanisms). The factor 1 - β lets
-    equal rates move equally far whatever the momentum; a framework's rate is (1 - β) η.
+    equal rates move equally far whatever the momentum; a framework's rate is (1 - β) η. Batches
+    follow one order, or are Poisson samples of their size in the mean, which is what divides them.
     """
     (features, labels), per_epoch = rows, parameters.steps_per_epoch
     classes = noise.shape[1]
@@ -177,10 +201,12 @@ def train(
     norms = np.linalg.norm(features, axis=1)
     one_hot = np.eye(classes, dtype=np.float32)[:, labels]
     for step, share in enumerate(rate_shares(parameters)):
-        now = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
+        now: Any = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
+        if sampling is not None:
+            now = np.flatnonzero(sampling.random(len(features)) < 1 / per_epoch)
         velocity *= kept
         velocity += clipped_mean_gradient(
-            features[now], one_hot[:, now], theta, parameters.clip_norm, norms[now]
+            features[now], one_hot[:, now], theta, parameters.clip_norm, norms[now], batch
         )
         velocity += spread @ noise[step]
         theta -= moved * share * velocity
@@ -197,13 +223,14 @@ def rate_shares(parameters: Any) -> Floats:
 
 
 def clipped_mean_gradient(
-    features: Floats, one_hot: Floats, theta: Floats, clip_norm: float, norms: Floats
+    features: Floats, one_hot: Floats, theta: Floats, clip_norm: float, norms: Floats, batch: int
 ) -> Floats:
     r"""Mean over a batch of the clipped cross-entropy gradients, for models side by side.
 
     .. math:: \frac1m \sum_i \min\Bigl(1, \frac{G}{\|x_i\| \|p_i - y_i\|}\Bigr) x_i (p_i - y_i)^T
 
-    of shape (classes, models, d) as theta, for one-hot labels of shape (classes, m).
+    of shape (classes, models, d) as theta, for one-hot labels of shape (classes, records) and the
+    batch size m.
     """
     # Classes come first and records last, so that a class's numbers are contiguous.
     residual = _scores(features, theta)
@@ -213,7 +240,7 @@ def clipped_mean_gradient(
     residual -= one_hot[:, None]
     length = np.sqrt(np.einsum("cmi,cmi->mi", residual, residual))
     length *= norms
-    residual *= np.float32(clip_norm / len(features)) / np.maximum(length, np.float32(clip_norm))
+    residual *= np.float32(clip_norm / batch) / np.maximum(length, np.float32(clip_norm))
     return (residual.reshape(-1, len(features)) @ features).reshape(theta.shape)
 
 

@@ -10,10 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import (
-    HomogenisedSGD,
-    RidgeRegression,
-)
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.renyi_loss import Record
 from privreg.theory.noisy_sgd.worst_pairs import candidate_records
 from reproduction.engine import quantities as q

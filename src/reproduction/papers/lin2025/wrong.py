@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reproduction.engine.falsify import Patch, WrongVersion, scaled
+from reproduction.engine.falsify import Patch, WrongVersion, listed, scaled
 
 EXPERIMENTS = "reproduction.papers.lin2025.experiments"
 
@@ -26,15 +26,11 @@ WRONG_VERSIONS = (
         says="The divergence of two Gaussian laws is taken in the other direction.",
         runs={"divergence_checks": ("theory",)},
         patches=(Patch(f"{EXPERIMENTS}.divergence_checks:renyi_divergence", _reversed),),
-        turns=(
-            "later-releases-add-nothing",
-            "gaussian-divergence-quadrature",
-            "gaussian-divergence-cubature",
-            "lemma-c2-corrected",
-            "low-rank-equals-dense",
-            "prefix-counts",
-            "average-corrected",
-        ),
+        turns=listed("""
+            later-releases-add-nothing gaussian-divergence-quadrature gaussian-divergence-cubature
+            lemma-c2-corrected low-rank-equals-dense prefix-counts average-corrected
+            exact-loss-by-two-routes
+        """),
     ),
     WrongVersion(
         name="stationary-risk-without-the-half",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from pydantic import Field
 
@@ -92,10 +94,13 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
         "the sum of all vectors received so far.",
         select={"counting": "from 0"},
         check=below(1e-12),
+        corrected={
+            "holds_with": "the binary digits of t + 1",
+            "evidence": {"select": {"counting": "from 1"}},
+        },
         id="private-sum-of-algorithm-3",
         kind="prose",
         ours=["without noise", "45 vectors"],
-        expect="contradicted",
         finding="steps-from-one",
     ),
 )
@@ -150,11 +155,17 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
     ),
     listed_covariance=stated(
         "largest covariance of an increment with one that it takes back",
-        where="Equation (B.14)",
-        compares="The covariance of an increment with one whose node it takes back, -1 in units of "
-        "a node's variance.",
-        check=close(-1.0, absolute=0.01),
-        id="increments-take-back",
+        where="Equation (B.15), Section B.4",
+        statement="Where an increment of the tree's noise shares a vector with an earlier one, "
+        "their covariance is psi^2 tau^2 Sigma for each such vector.",
+        check=close(1.0, absolute=0.01),
+        corrected={
+            "holds_with": "the sign -; with that of (B.13) in the recursion the bound stays",
+            "check": close(-1.0, absolute=0.01),
+        },
+        id="shared-increments-b15",
+        ours=["in units of a node's variance, N = 45, steps counted from 1"],
+        finding="increments-of-the-tree",
     ),
 )
 def increments(parameters: Parameters) -> dict[str, float]:
@@ -227,6 +238,40 @@ def bound_on_cross_terms() -> dict[str, float]:
                 found = min(np.linalg.eigvalsh(bound + sign * cross)[0] for sign in (-1, 1))
                 least[name] = min(least[name], float(found / np.linalg.norm(bound, 2)))
     return least
+
+
+@per(
+    scale_on_noise=stated(
+        "largest correlation of a clip norm with an earlier noise vector",
+        where="Section B.4",
+        statement="The noise vectors z are independent of the clip norms psi.",
+        check=below(1e-9),
+        corrected={
+            "slip": "proof",
+            "holds_with": "z_k independent of psi(k) and of all before, so that cross terms vanish",
+            "evidence": {"variable": "cross_moment"},
+            "wrong": {"With the clip norms of the next step.": "cross_moment_of_the_next"},
+        },
+        id="noise-independent-of-clip-norms",
+        ours=["eight steps of Algorithm 1 in one dimension, signs as noise, all cases counted"],
+        finding="clip-norms-depend-on-noise",
+    ),
+    cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, over that of psi(k)^2",
+    cross_moment_of_the_next="the same with psi(j + 1) and psi(k + 1)",
+)
+def adaptive_scales() -> dict[str, float]:
+    """C = 2, tau = 1, eta = 0.1 and l_t^2 twice the mean square, on fixed rows."""
+    signs = np.array(list(product((-1.0, 1.0), repeat=8))).T
+    tree, iterate, scales = _Tree(8, 256), np.zeros(256), np.zeros((9, 256))
+    for t, (x, z) in enumerate(generator(7).standard_normal((8, 2))):
+        scales[t] = np.maximum(scales[t - 1], 2 * np.sqrt(2 * (iterate - 1) ** 2 + 2))
+        iterate = -0.1 * tree.step(x * (x * iterate - x - z), scales[t] * signs[t])
+    correlation = np.corrcoef(scales[1:8], signs[:7])[:7, 7:]
+    noise, later = scales[:8] * signs, scales[1:8] * signs[:7]
+    return {"scale_on_noise": np.abs(np.tril(correlation)).max()} | {
+        name: float(np.abs(np.triu(each @ each.T, 1)).max() / np.sum(each[-1] ** 2))
+        for name, each in (("cross_moment", noise), ("cross_moment_of_the_next", later))
+    }
 
 
 theory = stage(AXES, blocks_of=globals())

@@ -1,4 +1,4 @@
-"""Clip norms too small or too large; adaptive ones feed back, and where their runs diverge."""
+"""Clip norms that follow the residuals feed back, and where their runs diverge."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ AXES = {
     "noise_shape": setting.AXES["noise_shape"],
     "constant": Axis("constant C of the clip norm", CONSTANTS),
     "step_size": setting.AXES["step_size"],
-    "clip_share": Axis("clip norm over twice the typical norm", (0.01, 0.1, 1.0, 10.0, 100.0)),
     "relative_step": Axis("step size over the paper's cap", "relative_steps", along="step_size"),
+    "any_size": Axis("number of rows N", (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)),
 }
 GRID = tuple(AXES)[:3]
 
@@ -61,33 +61,24 @@ def gain(parameters: Parameters, noise_shape: str, constant: str, step_size: flo
 
 
 @per(
-    plain_risk_by_clip=Quantity("risk over that of the start, without noise", "clip_share"),
-    noisy_risk_by_clip=Quantity("risk over that of the start, with the tree's noise", "clip_share"),
+    "noise_shape",
+    "any_size",
+    gain_at_the_cap="the same at the largest step size and the C of Theorem 4.2",
+    gain_at_the_printed_step="the same at that C and the step sizes of Sections B.3.2 and B.3.4",
 )
-def clip_norms() -> dict:
-    """Means of 20 runs for the average iterate, N = 256, d = 64, tau = 1, eta tr(H) = 1/4."""
-    from privreg.algorithms.shaped_dp_ftrl import run_settings
-
-    problem = setting.Problem(decay=2.0, dimension=64, sample_size=256, label_noise_std=0.5)
-    eta, identity_shape = 0.25 / problem.eigenvalues.sum(), np.ones(problem.dimension)
-    clip_norm = problem.clip_norm(identity_shape) * np.array(AXES["clip_share"].values)
-    found: dict[str, list] = {"plain_risk_by_clip": [], "noisy_risk_by_clip": []}
-    for seed in range(20):
-        features, labels = problem.model.sample(problem.sample_size, setting.generator(seed))
-        norms = np.tile(np.linalg.norm(features, axis=1), (len(clip_norm), 1))
-        for name, multiplier in zip(found, (0.0, 1.0), strict=True):
-            averages, _ = run_settings(
-                features,
-                labels,
-                inverse_norms=norms,
-                noise=problem.increments("tree", problem.dimension, seed),
-                noise_scale=multiplier * clip_norm[:, None] * identity_shape,
-                step_size=np.full(len(clip_norm), eta),
-                clip_norm=clip_norm,
-            )
-            found[name].append(problem.excess_risk(averages))
-    start = problem.excess_risk(np.zeros(problem.dimension))
-    return {name: np.mean(runs, axis=0) / start for name, runs in found.items()}
+def gains(parameters: Parameters, noise_shape: str, any_size: float) -> dict[str, float]:
+    """Gains of the loop; step sizes of a printed order have the constant 1."""
+    r, problem = parameters.decay, parameters.model_copy(update={"sample_size": int(any_size)})
+    spread = (any_size ** -(1 + r) * problem.multiplier ** (-2 * r)) ** (1 / (1 + 2 * r))
+    steps = [problem.step_cap, any_size ** (-1 / (1 + r)), spread]
+    if noise_shape != "identity":
+        spread = (any_size ** -(1 + r) * problem.multiplier ** (-2 * r)) ** (1 / (1 + 3 * r))
+        cubed = (any_size**-3 * problem.multiplier ** (-2 * r)) ** (1 / (3 + r))
+        steps[2:] = [spread, cubed]
+    return {
+        "gain_at_the_cap": gain(problem, noise_shape, "paper", problem.step_cap),
+        "gain_at_the_printed_step": gain(problem, noise_shape, "paper", min(steps)),
+    }
 
 
 @per(*GRID, risk="excess risk, infinite for a run that diverged")
@@ -133,6 +124,6 @@ def summary(parameters: Parameters, simulation: Dataset) -> dict:
     }
 
 
-theory = stage(AXES, gain, clip_norms)
+theory = stage(AXES, gain, gains)
 simulate = stage(AXES, run)
 summarise = stage(AXES, summary)

@@ -212,22 +212,14 @@ def small_budgets(parameters: Parameters, small_power: float) -> dict:
 
 
 HORIZONS = np.geomspace(1e2, 1e12, 200)
-# (B.12) is about every horizon with a head, and is attained at the first.
-ALL_HORIZONS = np.geomspace(1.0, 1e12, 241)
 
 
-@per(
-    "decay",
-    dimension_spread="largest over least effective dimension over (N eta)^(1/r)",
-    dimension_over_horizon="largest effective dimension over N eta tr(H)",
-)
-def dimensions(decay: float) -> dict:
+@per("decay", dimension_spread="largest over least effective dimension over (N eta)^(1/r)")
+def dimensions(decay: float) -> float:
     from privreg.theory.shaped_noise import effective_dimension
 
-    law = _law(decay)
-    growth = effective_dimension(law, HORIZONS) / HORIZONS ** (1 / decay)
-    shares = effective_dimension(law, ALL_HORIZONS) / (ALL_HORIZONS * law.trace)
-    return {"dimension_spread": growth.max() / growth.min(), "dimension_over_horizon": shares.max()}
+    growth = effective_dimension(_law(decay), HORIZONS) / HORIZONS ** (1 / decay)
+    return growth.max() / growth.min()
 
 
 @per(

@@ -129,6 +129,11 @@ def shares(simulation: Dataset) -> dict:
     }
 
 
+@per("rows", public_near_the_truth=Mean("Option 1 estimates at most 5 times the truth"))
+def public_share(simulation: Dataset) -> np.ndarray:
+    return (trials_last(simulation.public) <= 5.0).astype(float)
+
+
 theory = stage(AXES, failures)
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run, "public"), shares)
+summarise = stage(AXES, means(run, "public"), shares, public_share)

@@ -14,7 +14,7 @@ from reproduction.engine.recipe import Axis, per, stage
 
 PLACE = (
     "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.18), (C.30), (C.56), (D.10)-(D.13), "
-    "(D.30)-(D.31), (D.54), (D.89), (D.98), (D.101) and (E.12), Lemma D.8"
+    "(D.30)-(D.31), (D.54), (D.89), (D.98), (D.101) and (E.12), Lemmas C.4 and D.8"
 )
 ORDERS = (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9)
 ARGUMENTS = np.geomspace(1e-3, 50, 400)
@@ -41,7 +41,6 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
 @per(
     contour_norm_ratio="i / pi times the contour integral of q_z over |v|^2",
     contour_risk_ratio="i / (2 pi) times the contour integral of z q_z over the risk",
-    contour_risk_printed="i / (4 pi) times the contour integral of z q_z over the risk",
     resolvent_drift_printed="largest relative distance of |u|^2 + z q_z to "
     "u' Sigma (Sigma - z)^-1 u",
     resolvent_drift_corrected="largest relative distance of |u|^2 + 2 z q_z to "
@@ -64,18 +63,14 @@ def resolvents(parameters: Parameters) -> dict:
     return {
         "contour_norm_ratio": np.real(1j / np.pi * np.sum(quadratic * element) / norm),
         "contour_risk_ratio": np.real(1j / (2 * np.pi) * np.sum(z * quadratic * element) / risk),
-        "contour_risk_printed": np.real(1j / (4 * np.pi) * np.sum(z * quadratic * element) / risk),
         "resolvent_drift_printed": np.max(np.abs((norm + z * quadratic) / drift - 1)),
         "resolvent_drift_corrected": np.max(np.abs((norm + 2 * z * quadratic) / drift - 1)),
         "output_noise_printed": float(np.sum(eigenvalues**2) / np.sum(eigenvalues)),
     }
 
 
-@per(
-    second_order_over_printed="half the mean squared clipped residual over nu P / 2",
-    second_order_over_corrected="half the mean squared clipped residual over nu P",
-)
-def second_order() -> dict:
+@per(second_order_over_printed="half the mean squared clipped residual over nu P / 2")
+def second_order() -> float:
     """Half the mean square of a clipped standard normal, by quadrature; P = 1/2."""
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import variance_factor
 
@@ -86,17 +81,12 @@ def second_order() -> dict:
         density = np.exp(-(nodes**2) / 2) * np.sqrt(2 / np.pi)
         square += (high - low) / 2 * np.sum(weights * density * np.minimum(nodes, clip) ** 2)
     term = float(variance_factor(0.0, clip_constant=clip, label_noise_std=1.0)) / 2
-    return {
-        "second_order_over_printed": square / 2 / (term / 2),
-        "second_order_over_corrected": square / 2 / term,
-    }
+    return square / 2 / (term / 2)
 
 
 @per(
     log_norm_printed="size of the integrand of (C.30) over the gradient of log(1 + |v|^2)",
-    log_norm_corrected="twice that integrand over the gradient of log(1 + |v|^2)",
     noise_cross_printed="cross term of (C.8)'s noise martingale over that of the update (C.6)",
-    noise_cross_corrected="minus twice the cross term of (C.8) over that of the update (C.6)",
     noise_square_printed="last term of (C.18) over that of (C.8)'s noise martingale",
     noise_square_corrected="last term of (C.18) with C_k over that of (C.8)'s noise martingale",
     printed_cap="rate of (C.5) over that of Algorithm 1, where both caps bind",
@@ -125,12 +115,26 @@ def updates() -> dict:
     energy = np.sum(squares * hessian) / 2
     return {
         "log_norm_printed": integrand,
-        "log_norm_corrected": 2 * integrand,
         "noise_cross_printed": printed / cross,
-        "noise_cross_corrected": -2 * printed / cross,
         "noise_square_printed": np.trace(squares) / steps**2 / energy,
         "noise_square_corrected": np.sum(squares * hessian * steps**2 / 2) / steps**2 / energy,
         "printed_cap": (2 / np.sqrt(samples)) / (2 / samples),
+    }
+
+
+@per(
+    stopping_printed="least over M of the log of (C.28)'s bound over M^2, each factor of (C.29) at "
+    "its largest for |V| up to M",
+    stopping_corrected="that with nu P at most c^2 / 2",
+)
+def stopping() -> dict:
+    """At r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3, a rate 3 sqrt(1 - t)."""
+    bound = np.geomspace(1, 1e4, 400)
+    noise, start = 4 * (0.1 * 3) ** 2, np.log(2)
+    levels = {"printed": (bound**2 + 0.3**2) / 2, "corrected": np.array(0.5)}
+    return {
+        f"stopping_{form}": np.min(2 * 0.1 * 3**2 * level + noise + start - 2 * np.log(bound))
+        for form, level in levels.items()
     }
 
 
@@ -279,9 +283,8 @@ def coefficient(schedule_power: float) -> dict:
 
 
 @per(
-    descent_over_printed="descent factor at R(0) = 2 over its bound with sqrt(R(0) + 1 + zeta^2)",
-    descent_over_corrected="descent factor at R(0) + 1 over its bound with "
-    "sqrt(2 R(0) + 2 + zeta^2)",
+    descent_over_largest="descent factor at R(0) = 2 over (D.31) with the largest c_mu of (B.15)",
+    descent_over_smaller="that at R(0) + 1 over (D.31) with this c_mu over sqrt(2)",
 )
 def comparison_constants() -> dict:
     """Whether the descent of (D.31) is below that at R(0) = 2 and at R(0) + 1, the largest risk."""
@@ -293,8 +296,8 @@ def comparison_constants() -> dict:
     lower = float(descent_factor(0.0, **setting)) * noise / constant
     first, largest = descent_factor(np.array([start, start + 1]), **setting) / (lower * constant)
     return {
-        "descent_over_printed": first * np.sqrt(start + 1 + noise**2),
-        "descent_over_corrected": largest * np.sqrt(2 * (start + 1) + noise**2),
+        "descent_over_largest": first * np.sqrt(start + 1 + noise**2),
+        "descent_over_smaller": largest * np.sqrt(2 * (start + 1 + noise**2)),
     }
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg import spectra
 from reproduction.engine import quantities as q
-from reproduction.engine.recipe import above, every, identity, per, stage, stated
+from reproduction.engine.recipe import above, below, every, identity, per, stage, stated
 from reproduction.papers.bombari2025 import equivalent
 from reproduction.papers.bombari2025.setting import EXPONENT, OneRate
 
@@ -86,10 +86,16 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     statement="The two comparison equations bound the risk for every rate.",
     ours=["isotropic data, a constant rate of twice 2 / gamma"],
     check=above(-1e-6),
+    corrected={
+        "holds_with": "min(eta, 2 / gamma), which (4.7) and (4.11) have, for eta",
+        "checks": [
+            {"evidence": {"variable": f"least_margin_{side}"}, "check": every(above(0.0))}
+            for side in ("below", "above")
+        ],
+    },
     finding="comparison-lacks-the-cap",
-    expect="contradicted",
     note="With one eigenvalue both equations are the same, and their solution ends at 7.4 times "
-    "the risk.",
+    "the risk. As corrected the rate is at most 2 / gamma: alpha = 0, 1/2 and 1, a rate of 3.",
 )
 def least_margin_above_the_cap(parameters: Parameters) -> float:
     """Least log ratio by which the risk keeps either bound at twice the cap on the rate."""
@@ -120,9 +126,8 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     statement="tr(Sigma^2) is at least the largest eigenvalue times tr(Sigma).",
     ours=[EIGENVALUES],
     check=above(1.0),
+    corrected={"holds_with": "at most for at least, which the proof needs", "check": below(1.0)},
     finding="trace-inequality-reversed",
-    expect="contradicted",
-    note="The proof needs the opposite, which holds.",
 )
 def trace_ratio(parameters: Parameters) -> float:
     """tr(Sigma^2) over the largest eigenvalue times tr(Sigma)."""

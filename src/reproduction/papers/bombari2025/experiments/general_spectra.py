@@ -79,14 +79,14 @@ def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell:
 
 @per(
     "schedule",
+    "privacy_power",
     power_of_smallest="largest power of the inverse smallest eigenvalue in the risk",
     power_of_largest="largest power of the largest eigenvalue in the risk",
     power_of_samples="largest power of 1 / gamma in the risk over the stated order",
 )
-def powers(earlier: Dataset, schedule: str) -> dict:
-    """Log-log slopes between neighbouring eigenvalues and ratios."""
-    risk = np.log(earlier.risk.sel(schedule=schedule))
-    ratio = np.log(earlier.risk_over_bound.sel(schedule=schedule))
+def powers(earlier: Dataset, **cell: str) -> dict:
+    """Log-log slopes between neighbouring eigenvalues and ratios; a term leads at each budget."""
+    risk, ratio = np.log(earlier.risk.sel(cell)), np.log(earlier.risk_over_bound.sel(cell))
     by_samples = ratio.diff("aspect_ratio") / -np.log(ratio.aspect_ratio).diff("aspect_ratio")
     by_smallest = risk.diff("smallest") / -np.log(risk.smallest).diff("smallest")
     by_largest = risk.diff("largest") / np.log(risk.largest).diff("largest")
@@ -99,32 +99,29 @@ def powers(earlier: Dataset, schedule: str) -> dict:
 
 @per(
     "best",
+    "privacy_power",
     power_of_largest_at_best="least power of the largest eigenvalue in the least risk over rates "
     "and clipping constants",
     power_of_samples_at_best="least power of 1 / gamma in the least risk over (D.25) and (D.51)",
 )
-def lower(parameters: Parameters, best: str) -> dict:
+def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
     """Against the lower bounds, at the best rate and constant; the start has the risk 1/2."""
-    by_largest, by_samples = [], []
-    for power in parameters.privacy_powers:
-        ratios = []
-        for gamma in SEARCHED:
-            risks = []
-            for largest in LARGE:
-                rest = (1 - SHARE * largest) / (1 - SHARE)
-                spectrum = Spectrum(np.array([rest, largest]), np.array([1 - SHARE, SHARE]))
-                signal = np.array([0.0, 0.5 / (SHARE * largest)])
-                found = (
-                    equivalent.tuned(
-                        parameters, spectrum, SHAPES[best], gamma, gamma**power, c, signal=signal
-                    )
-                    for c in CLIPS
-                )
-                risks.append(min(each.final_risk for each in found))
-            by_largest.append(np.diff(np.log(risks)) / np.diff(np.log(LARGE)))
-            growth = gamma * setting.growth(SHAPES[best], gamma)
-            ratios.append(np.log(np.array(risks) / (growth + (growth / gamma**power) ** 2)))
-        by_samples.append((ratios[1] - ratios[0]) / np.log(SEARCHED[0] / SEARCHED[1]))
+    by_largest, ratios = [], []
+    for gamma in SEARCHED:
+        risks, rho = [], gamma**privacy_power
+        for largest in LARGE:
+            rest = (1 - SHARE * largest) / (1 - SHARE)
+            spectrum = Spectrum(np.array([rest, largest]), np.array([1 - SHARE, SHARE]))
+            signal = np.array([0.0, 0.5 / (SHARE * largest)])
+            found = (
+                equivalent.tuned(parameters, spectrum, SHAPES[best], gamma, rho, c, signal=signal)
+                for c in CLIPS
+            )
+            risks.append(min(each.final_risk for each in found))
+        by_largest.append(np.diff(np.log(risks)) / np.diff(np.log(LARGE)))
+        growth = gamma * setting.growth(SHAPES[best], gamma)
+        ratios.append(np.log(np.array(risks) / (growth + (growth / rho) ** 2)))
+    by_samples = (ratios[1] - ratios[0]) / np.log(SEARCHED[0] / SEARCHED[1])
     return {
         "power_of_largest_at_best": np.min(by_largest),
         "power_of_samples_at_best": np.min(by_samples),

@@ -119,8 +119,10 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
 @per(
     proof_offset_slope="log-log slope in gamma of the proof's offset, rho = gamma^b",
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
+    proof_clip_ratio="clipping constant of (D.105) over the residual's deviation at the start",
+    proof_private_constant="risk with (D.105) over (gamma / rho)^2 where private noise dominates",
 )
-def offset_slopes(parameters: Parameters) -> dict:
+def of_the_proof(parameters: Parameters) -> dict:
     small = parameters.small
     rhos = [gamma**parameters.privacy_power for gamma in small]
     proof = [
@@ -130,7 +132,15 @@ def offset_slopes(parameters: Parameters) -> dict:
         for gamma, rho in zip(small, rhos, strict=True)
     ]
     text = [_text_offset(gamma, rho) for gamma, rho in zip(small, rhos, strict=True)]
+    gamma, noise = parameters.private_aspect_ratio, parameters.label_noise_std
+    at = gamma, gamma**parameters.privacy_power
+    found = explicit_constants(aspect_ratio=at[0], zcdp_root=at[1], label_noise_std=noise)
+    solved = equivalent.solve(
+        parameters, spectra.isotropic(), found.schedule, *at, found.clip_constant, times=[1.0]
+    )
     return {
+        "proof_clip_ratio": found.clip_constant / math.sqrt(1 + noise**2),
+        "proof_private_constant": solved.final_risk.item() / (at[0] / at[1]) ** 2,
         "proof_offset_slope": np.polyfit(np.log(small), np.log(proof), 1)[0],
         "text_offset_slope": np.polyfit(np.log(small), np.log(text), 1)[0],
     }

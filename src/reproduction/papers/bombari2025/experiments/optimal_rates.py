@@ -125,13 +125,15 @@ def advantage_slope(earlier: Dataset, **cell: str) -> float:
 
 @per(
     "polynomial",
+    share_of_matched="sampling term of (5.16) over that of (5.3)",
     product_bend="increment of the best product of constant and rate over the last decade of "
     "gamma, over that over the first, first privacy",
 )
-def product_bend(earlier: Dataset, polynomial: float) -> float:
+def product_bend(earlier: Dataset, polynomial: float) -> dict:
     late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=f"alpha={polynomial:g}"))
     logs = np.log(1 / late.aspect_ratio.values)
-    return (np.diff(late)[-1] / np.diff(logs)[-1]) / (np.diff(late)[0] / np.diff(logs)[0])
+    bend = (np.diff(late)[-1] / np.diff(logs)[-1]) / (np.diff(late)[0] / np.diff(logs)[0])
+    return {"share_of_matched": polynomial / max(polynomial, 1), "product_bend": bend}
 
 
 @per(
@@ -183,6 +185,29 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
         return _log_power(parameters, regime, risk)
 
     return {"stated_log_power": power(1.0), "faster_log_power": power(1.5)}
+
+
+@per(
+    "regime",
+    best_exponent_growth="increment of the best alpha over that of ln ln(1/gamma), from gamma = "
+    "1e-8 to the smallest",
+    heuristic_log_power="power of ln(1/gamma) in the least of (5.8) over gamma + gamma^2 / rho^2",
+)
+def of_regime(parameters: Parameters, regime: str) -> dict:
+    product = np.linspace(1, 300, 300_000)
+
+    def heuristic(gamma: float, rho: float) -> float:
+        forgotten = (0.5 - gamma * product) * np.exp(-product)
+        return float(np.min(forgotten + gamma * product + (product * gamma / rho) ** 2))
+
+    def best(gamma: float) -> float:
+        at = gamma, parameters.root(regime, gamma)
+        return min(np.arange(0.5, 4.6, 0.25), key=lambda a: _tuned(parameters, a, *at).final_risk)
+
+    ratios = np.array([1e-8, parameters.log_power_aspect_ratios[-1]])
+    growth = np.diff([*map(best, ratios)]).item() / np.diff(np.log(np.log(1 / ratios))).item()
+    power = _log_power(parameters, regime, heuristic)
+    return {"best_exponent_growth": growth, "heuristic_log_power": power}
 
 
 @per(

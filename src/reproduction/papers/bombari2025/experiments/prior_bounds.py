@@ -50,7 +50,7 @@ TRACING = {
 
 @per(
     prior_drift="prior mean of minus z times the score",
-    prior_drift_printed="minus the prior mean of minus z times the score, as printed",
+    squared_norm="prior mean of the target's squared norm, the error of the estimator 0",
     prior_information="prior mean of the squared score over the dimension",
     largest_privacy_factor="largest (exp(rho^2) - 1) / rho^2 up to rho = 1",
 )
@@ -62,10 +62,9 @@ def prior(parameters: Parameters) -> dict:
     density = prior_density(place, parameters.dimension)
     score = prior_score(place, parameters.dimension)
     rho = np.linspace(1e-3, 1, 1000)
-    drift = np.sum(weight * density * -place * score)
     return {
-        "prior_drift": drift,
-        "prior_drift_printed": -drift,
+        "prior_drift": np.sum(weight * density * -place * score),
+        "squared_norm": parameters.dimension * np.sum(weight * density * place**2),
         "prior_information": np.sum(weight * density * score**2) / parameters.dimension,
         "largest_privacy_factor": np.max(np.expm1(rho**2) / rho**2),
     }
@@ -125,7 +124,6 @@ def tracing(parameters: Parameters, simulation: Dataset) -> dict:
     "smallest",
     bayes_over_trace=Estimate("Bayes risk over the trace expression of equation (D.157)"),
     bayes_over_printed_bound=Estimate("Bayes risk over the lower bound as printed"),
-    bayes_over_bound=Estimate("Bayes risk over the lower bound with the 1/2 of the excess risk"),
 )
 def bayes(parameters: Parameters, simulation: Dataset) -> dict:
     """Ratios that the lemma of the Gaussian prior fixes or bounds."""
@@ -138,7 +136,6 @@ def bayes(parameters: Parameters, simulation: Dataset) -> dict:
         lambda m: {
             "bayes_over_trace": m["bayes_risk"] / m["bayes_trace"],
             "bayes_over_printed_bound": m["bayes_risk"] / bound,
-            "bayes_over_bound": 2 * m["bayes_risk"] / bound,
         },
     )
 

@@ -79,9 +79,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
     last_step_share=stated(
         "share of the last step in the squared noise multipliers",
         id="output-perturbation-is-noise-at-the-end",
-        kind="prose",
         where="Section 5.1, text after equation (5.1)",
-        statement="With alpha = 0 the private noise is added at the last step alone.",
+        compares="The last step's share of the squared noise with 1, at alpha = 0.",
         select={"schedule": "polynomial 0"},
         check=close(1.0, absolute=1e-12),
     ),

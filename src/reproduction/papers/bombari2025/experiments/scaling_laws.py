@@ -104,9 +104,6 @@ def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
     largest_difference=Quantity(
         "largest distance of a fitted slope to its exponent", "schedule_power", missing=BOUND
     ),
-    upper_half_rise=Quantity(
-        "largest rise of the fitted slope over the upper half of the schedule powers", missing=BOUND
-    ),
     least_increment_by_schedule=Quantity(
         "least increment of the fitted slope between neighbouring schedule powers",
         "privacy_power",
@@ -124,10 +121,8 @@ def readings(parameters: Parameters, earlier: Dataset) -> dict:
     # 2 - phi - psi, increasing: the signal's share in fast modes.
     decay = -np.add.outer(parameters.spectrum_powers, parameters.signal_powers)
     by_decay = np.unravel_index(np.argsort(decay, axis=None), decay.shape)
-    middle = (len(parameters.schedule_powers) - 1) // 2
     return {
         "largest_difference": np.abs(slope - exponent).max(axis=(0, 1, 3)),
-        "upper_half_rise": (slope[:, :, -1] - slope[:, :, middle]).max(),
         "least_increment_by_schedule": np.diff(slope, axis=2).min(axis=(0, 1, 2)),
         "least_increment_by_decay": np.diff(slope[by_decay], axis=0).min(axis=(0, 1)),
     }

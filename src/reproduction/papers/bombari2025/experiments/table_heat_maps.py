@@ -63,6 +63,9 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     valley_slope=Estimate(
         "log-log slope of the best initial rate in the clipping constant below 1"
     ),
+    large_clip_typical=Estimate("median over all seeds of that ratio", missing=FEW_OR_ONE_SIDE),
+    large_rate_typical=Estimate("median over all seeds of that ratio", missing=FEW_OR_ONE_SIDE),
+    valley_typical=Estimate("median over all seeds of that slope"),
 )
 def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponent: float) -> dict:
     """Mean over stable seeds, median over all, and what the text says of the grid."""
@@ -73,12 +76,16 @@ def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponen
     stable = ~np.any(beyond, axis=(0, 1))
     mean, variance, count = tables.moments(loss, stable)
     regions = parameters.regions(simulation.attrs["dimension"] / sample_size)
-    excess = {name: _excess(loss[..., stable], region) for name, region in regions.items()}
-    return excess | {
+    found = {}
+    for name, region in regions.items():
+        found[name] = _mean(_excesses(loss[..., stable], region), np.nan, np.nan)
+        found[name.replace("excess", "typical")] = _median(_excesses(loss, region), np.nan, np.nan)
+    return found | {
         "loss": (mean, np.sqrt(variance / count)),
         "loss_median": median,
         "excluded": np.int32(np.sum(~stable)),
-        "valley_slope": _valley_slope(parameters, loss[..., stable]),
+        "valley_slope": _mean(_valley_slopes(parameters, loss[..., stable]), 0.0, np.inf),
+        "valley_typical": _median(_valley_slopes(parameters, loss), 0.0, np.inf),
     }
 
 
@@ -115,19 +122,29 @@ def _losses(
     return loss.reshape(rates.shape)
 
 
-def _excess(loss: np.ndarray, region: np.ndarray) -> tuple:
+def _mean(values: list, *none: float) -> tuple:
+    return (np.mean(values), error_of_mean(values)) if values else none
+
+
+def _median(values: list, *none: float) -> tuple:
+    """With half the distance of the quantiles whose ranks are a deviation away."""
+    if not values:
+        return none
+    apart = 0.5 / np.sqrt(len(values))
+    low, high = np.quantile(values, [0.5 - apart, 0.5 + apart])
+    return np.median(values), (high - low) / 2
+
+
+def _excesses(loss: np.ndarray, region: np.ndarray) -> list:
     """Settings of a trial are chosen on the others, so that no minimum is its own evidence."""
-    if loss.shape[-1] < 2:
-        return np.nan, np.nan
     differences = []
-    for trial in range(loss.shape[-1]):
+    for trial in range(loss.shape[-1] if loss.shape[-1] > 1 else 0):
         scores = np.median(np.delete(loss, trial, axis=-1), axis=-1)
         differences.append(heat_maps.best_in_and_out(loss[..., trial], scores, region))
-    return np.mean(differences), error_of_mean(differences)
+    return differences
 
 
-def _valley_slope(parameters: Parameters, loss: np.ndarray) -> tuple:
+def _valley_slopes(parameters: Parameters, loss: np.ndarray) -> list:
     """Each trial fitted by itself, where three constants have their best rate inside the grid."""
     slopes = [parameters.valley_slope(each, fewest=3) for each in np.moveaxis(loss, -1, 0)]
-    found = [slope for slope in slopes if np.isfinite(slope)]
-    return (np.mean(found), error_of_mean(found)) if found else (0.0, np.inf)
+    return [slope for slope in slopes if np.isfinite(slope)]

@@ -12,7 +12,6 @@ from reproduction.engine.recipe import (
     Mean,
     Quantity,
     Trial,
-    above,
     below,
     close,
     identity,
@@ -32,11 +31,16 @@ class Parameters(OneSize):
     wide_dimension: q.Plural[q.Dimension] = Field(
         description="Features p for the spectrum of Sigma."
     )
+    linear_dimensions: q.Grid[q.Dimension] = Field(description="Features p where n grows with p.")
     draws: q.Plural[q.Count] = Field(description="Data sets in each trial.")
     power: q.Count = Field(description="t of Lemma C.6.")
 
 
-AXES = {"ratio": Axis("n / p", "ratios")}
+AXES = {
+    "ratio": Axis("n / p", "ratios"),
+    "order": Axis("order of n in p, from 20 p at the least p on", ["linear", "root"]),
+    "dimension": Axis("features p", "linear_dimensions"),
+}
 FAILURE = np.geomspace(1e-12, 0.999, 400)
 MATRIX = np.array([[0.5, 0.2, 0.0], [0.1, -0.3, 0.2], [0.0, 0.4, 0.6]])
 SUMMANDS = 7
@@ -53,8 +57,8 @@ CONTRACTION = 7 / 8
     ours=["beta from 1e-12 to 0.999"],
     check=below(1.0),
     wrong={"Beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
-    note="Exact tails over the bound, as in the next two; here 0.24 at most. With ln(1 / beta) for "
-    "ln(2 / beta) it would hold as well.",
+    note="Exact tails over the bound, as in the next: 0.24 at most, and with ln(1 / beta) for "
+    "ln(2 / beta) it would hold as well. The factor 2 of the logarithm is needed.",
 )
 def normal_tail_ratio() -> float:
     """Largest exact tail over bound, Claim A.8."""
@@ -82,89 +86,47 @@ def norm_tail_ratio() -> float:
     return max(_norm_tail(2), _two_level_tail(1.0, 1.0))
 
 
-@identity(
-    id="sphere-tail",
-    kind="theorem",
-    where="Lemma A.11",
-    statement="A coordinate of a uniform unit vector exceeds t in absolute value with probability "
-    "at most exp(-(sqrt(p) - 1) t / 4).",
-    ours=["p from 2 to 1000", "a grid of t"],
-    check=below(1.0),
-    wrong={"At most exp(-(sqrt(p) - 1) t).": "sphere_tail_without_four"},
-    note="The bound is not binding but as t goes to 0: with half of the 4 it would hold as well.",
-)
-def sphere_tail_ratio() -> float:
-    """Largest exact tail over bound, Lemma A.11."""
-    return _sphere_tail(4)
-
-
 @per(
     normal_tail_without_two="largest exact tail over bound, sigma sqrt(ln(2 / beta))",
     norm_tail_without_two="largest exact tail over bound, sqrt(tr Sigma) + "
     "sqrt(|Sigma| ln(1 / beta))",
     norm_tail_by_the_mean="largest exact tail over bound, tr Sigma / p in place of |Sigma|",
-    sphere_tail_without_four="largest exact tail over bound, exp(-(sqrt(p) - 1) t)",
 )
 def tails_over_smaller_bounds() -> dict:
-    """The three tails with another constant or norm."""
+    """The two tails with another constant or norm."""
     return {
         "normal_tail_without_two": _normal_tail(1),
         "norm_tail_without_two": _norm_tail(1),
         "norm_tail_by_the_mean": _two_level_tail(0.55, 0.505),
-        "sphere_tail_without_four": _sphere_tail(1),
     }
 
 
-@identity(
-    id="geometric-sum",
-    where="Fact A.7",
-    compares="The sum over j below n of T^j is (I - T)^-1 (I - T^n).",
-    check=below(1e-10),
+@per(
+    geometric_sum_error="error of Fact A.7 with summand T^j",
+    geometric_sum_error_printed="error of Fact A.7 with summand T^n",
+    least_of_difference="least eigenvalue of I - D over the least of Sigma and D",
+    covariance_error_at_singular_d="error of A^(t) where D is singular and I - D is not",
 )
-def geometric_sum_error() -> float:
-    """Error of Fact A.7 with summand T^j."""
-    powers = (np.linalg.matrix_power(MATRIX, j) for j in range(SUMMANDS))
-    return np.abs(sum(powers) - _closed_sum()).max()
-
-
-@identity(
-    id="geometric-sum-as-printed",
-    kind="theorem",
-    where="Fact A.7",
-    statement="The sum over j below n of T^n is (I - T)^-1 (I - T^n).",
-    check=below(1e-10),
-    finding="geometric-sum-exponent",
-    expect="contradicted",
-)
-def geometric_sum_error_printed() -> float:
-    """Error of Fact A.7 with summand T^n."""
-    return np.abs(SUMMANDS * np.linalg.matrix_power(MATRIX, SUMMANDS) - _closed_sum()).max()
-
-
-@identity(
-    id="covariance-where-both-are-invertible",
-    kind="theorem",
-    where="Lemma 2.3; Lemma C.4",
-    statement="Where Sigma and D = (I - eta Sigma)^2 are invertible, the covariance of the noise "
-    "is given by the inverse of I - D.",
-    ours=["eta = 1 and the eigenvalues 1/2 and 2 of Sigma"],
-    check=above(1e-9),
-    finding="invertible-d-for-i-less-d",
-    expect="contradicted",
-    note="I - eta Sigma has the eigenvalue -1, at which the noise of t steps has t times the "
-    "variance of one.",
-)
-def least_of_difference() -> float:
-    """Least eigenvalue of I - D over the least of Sigma and D."""
-    eigenvalues, step_size = np.array([0.5, 2.0]), 1.0
-    square = (1 - step_size * eigenvalues) ** 2
-    return float((1 - square).min() / min(eigenvalues.min(), square.min()))
+def facts_on_inverses() -> dict[str, float]:
+    powers = [np.linalg.matrix_power(MATRIX, j) for j in range(SUMMANDS + 1)]
+    closed = np.linalg.solve(powers[0] - MATRIX, powers[0] - powers[-1])
+    # At step size 1 the eigenvalues of D are those of (I - Sigma)^2.
+    printed, singular = (1 - np.array([[0.5, 2.0], [0.5, 1.0]])) ** 2
+    noise = np.sum(singular ** np.arange(SUMMANDS)[:, None], axis=0)
+    covariance = (1 - singular**SUMMANDS) / (1 - singular)
+    return {
+        "geometric_sum_error": np.abs(sum(powers[:-1]) - closed).max(),
+        "geometric_sum_error_printed": np.abs(SUMMANDS * powers[-1] - closed).max(),
+        "least_of_difference": (1 - printed).min() / min(0.5, printed.min()),
+        "covariance_error_at_singular_d": np.abs(covariance - noise).max(),
+    }
 
 
 @per(
     largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8",
     frobenius_over_printed_bound="Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 "
     "and t = 3",
+    frobenius_over_bound="the same over sqrt(p) (7/8)^t",
 )
 def norms_of_contractions() -> dict[str, float]:
     m, p, steps = 10, 100, 3
@@ -172,6 +134,52 @@ def norms_of_contractions() -> dict[str, float]:
     return {
         "largest_stationary_norm": 1 / (1 - CONTRACTION**2),
         "frobenius_over_printed_bound": frobenius / (np.sqrt(m) * CONTRACTION**steps),
+        "frobenius_over_bound": frobenius / (np.sqrt(p) * CONTRACTION**steps),
+    }
+
+
+@per(
+    rotation_error="error of rotating rows before or after (I - eta Sigma)^3, Lemma C.6",
+    shear_error="the same of a shear",
+)
+def rotated_rows() -> dict[str, float]:
+    shear = np.eye(3) + np.eye(3, k=1)
+
+    def moved(rows: np.ndarray) -> np.ndarray:
+        return rows @ np.linalg.matrix_power(np.eye(3) - 0.25 * rows.T @ rows / len(rows), 3)
+
+    rotation_error, shear_error = (
+        np.abs(moved(MATRIX @ turn) - moved(MATRIX) @ turn).max()
+        for turn in (np.linalg.qr(shear.T)[0], shear)
+    )
+    return {"rotation_error": rotation_error, "shear_error": shear_error}
+
+
+@per(
+    covariance_tail="largest exact probability over beta that Sigma leaves [1/2, 2], p = 1 and "
+    "n = 20 (p + ln(1 / beta))",
+    covariance_tail_by_the_root="the same with sqrt(ln(1 / beta)) for ln(1 / beta)",
+    least_squares_tail="largest exact quantile of n |theta_hat - theta*|^2 / (p + ln(1 / beta))",
+    least_squares_tail_without_beta="the same over p",
+)
+def tails_in_beta() -> dict[str, float]:
+    """Claims A.10 and A.12, beta from 1e-12 to 0.999."""
+    from scipy.special import fdtri, gammainc, gammaincc
+
+    logarithm = np.log(1 / FAILURE)
+    # Given the features the square is z' (X'X)^-1 z: p / (n - p + 1) times an F variable.
+    p = np.array([1, 2, 5, 10, 100, 1000])[:, None]
+    n = 20 * (p + logarithm)
+    square = n * p / (n - p + 1) * fdtri(p, n - p + 1, 1 - FAILURE)
+    root = 20 * (1 + np.sqrt(logarithm))
+    linear, root = (
+        np.max((gammainc(n / 2, n / 4) + gammaincc(n / 2, n)) / FAILURE) for n in (n[0], root)
+    )
+    return {
+        "covariance_tail": linear,
+        "covariance_tail_by_the_root": root,
+        "least_squares_tail": np.max(square / (p + logarithm)),
+        "least_squares_tail_without_beta": np.max(square / p),
     }
 
 
@@ -219,6 +227,7 @@ theory = stage(AXES, blocks_of=globals())
     direction_rank=Quantity("rank of a propagated row's direction", "draw"),
     direction_sign=Quantity("sign of a propagated row's direction", "draw"),
     bounded=Quantity("indicator of half I <= Sigma <= 2 I", "ratio"),
+    bounded_in_order=Quantity("indicator of half I <= Sigma <= 2 I", "order dimension"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Error of least squares, direction of a propagated row, spectra of sample covariances."""
@@ -237,12 +246,11 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         # On the sphere the square of a coordinate is beta distributed: this is its rank.
         found["direction_rank"].append(betainc(0.5, (p - 1) / 2, moved[0] ** 2))
         found["direction_sign"].append(np.sign(moved[0]))
-    for ratio in parameters.ratios:
-        x = trial.rng.standard_normal(
-            (ratio * parameters.wide_dimension, parameters.wide_dimension)
-        )
-        spectrum = np.linalg.eigvalsh(x.T @ x / len(x))
-        found["bounded"].append(float(spectrum[0] >= 0.5 and spectrum[-1] <= 2))
+    wide, grid = parameters.wide_dimension, np.array(parameters.linear_dimensions)
+    found["bounded"] = [_bounded(ratio * wide, wide, trial.rng) for ratio in parameters.ratios]
+    for sizes in (20 * grid, 20 * np.sqrt(grid[0] * grid).astype(int)):
+        row = [_bounded(*size, trial.rng) for size in zip(sizes, grid, strict=True)]
+        found["bounded_in_order"].append(row)
     return found
 
 
@@ -265,7 +273,14 @@ def draws(simulation: Dataset) -> dict:
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, draws, means(run, "bounded"))
+summarise = stage(AXES, draws, means(run, "bounded", "bounded_in_order"))
+
+
+def _bounded(n: int, p: int, rng: np.random.Generator) -> float:
+    """Indicator of half I <= Sigma <= 2 I."""
+    x = rng.standard_normal((n, p))
+    spectrum = np.linalg.eigvalsh(x.T @ x / n)
+    return float(spectrum[0] >= 0.5 and spectrum[-1] <= 2)
 
 
 def _normal_tail(factor: float) -> float:
@@ -296,18 +311,3 @@ def _two_level_tail(*norms: float) -> float:
         return float((tail / FAILURE).max())
 
     return max(ratio(s, norm) for s, norm in zip((0.1, 0.01), norms, strict=True))
-
-
-def _sphere_tail(divisor: float) -> float:
-    """Largest exact tail beyond t over exp(-(sqrt(p) - 1) t / divisor)."""
-    from scipy.special import betainc
-
-    dimensions = np.array([2, 5, 10, 100, 1000])[:, None]
-    height = np.linspace(0, 1, 401)[1:-1]
-    tail = 1 - betainc(0.5, (dimensions - 1) / 2, height**2)
-    return (tail / np.exp(-(np.sqrt(dimensions) - 1) * height / divisor)).max()
-
-
-def _closed_sum() -> np.ndarray:
-    identity = np.eye(len(MATRIX))
-    return np.linalg.solve(identity - MATRIX, identity - np.linalg.matrix_power(MATRIX, SUMMANDS))

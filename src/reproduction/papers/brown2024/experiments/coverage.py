@@ -131,7 +131,6 @@ def law(parameters: Parameters) -> dict:
         "of mean and covariance, Claim C.11",
         "steps",
     ),
-    literal_slack=Quantity("coverage less the level plus the bound on the distance", "steps"),
     literal_rate="factor of that distance for each further step at Sigma = I / 2, with one noise",
 )
 def literal(parameters: Parameters, literal: str) -> dict:
@@ -165,9 +164,26 @@ def literal(parameters: Parameters, literal: str) -> dict:
     return {
         "literal_coverage": coverage,
         "literal_distance_over_gap": distance / gap,
-        "literal_slack": coverage - (parameters.level - np.minimum(distance, 1)),
         "literal_rate": np.exp(np.log(slow) @ centred / np.sum(centred**2)),
     }
+
+
+@per(
+    averaged_over_final_length=Quantity(
+        "expected length from averages of the runs' iterates over that from their final ones",
+        "long_gradients",
+    )
+)
+def averages(parameters: Parameters) -> list[float]:
+    """At identity covariance, without clipping."""
+    law = _isotropic_law(parameters, parameters.dimension)
+    ratios = []
+    for count in parameters.long_gradients:
+        last = parameters.model_copy(update={"burn_in": count // parameters.replicates - 1})
+        each = (part.quality(law, "independent_runs", count) for part in (parameters, last))
+        averaged, final = (quality.expected_length.mean() for quality in each)
+        ratios.append(averaged / final)
+    return ratios
 
 
 @per(
@@ -294,7 +310,7 @@ def scores(parameters: Parameters, simulation: Dataset) -> dict:
     return found | {"ols_length": simulation.ols_length.values.mean()}
 
 
-theory = stage(AXES, law, literal)
+theory = stage(AXES, law, literal, averages)
 simulate = stage(AXES, table, replicates)
 intervals = stage(
     AXES,

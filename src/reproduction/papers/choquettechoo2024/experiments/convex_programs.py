@@ -81,7 +81,6 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
         "lambda_0 = lambda_1 = 1",
     ],
     check=above(0.0),
-    expect="contradicted",
     finding="multiplier-sign",
 )
 def printed_multiplier_value() -> float:

@@ -15,7 +15,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, below, every, identity, per, stage, stated
 from reproduction.papers.choquettechoo2024 import regression
 
-PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20, Theorem F.3"
+PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20"
 KURTOSIS = 3.0
 SHARES = "step sizes of 0.01 to 0.9 over R^2, label noise 0.3"
 
@@ -44,19 +44,7 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
         ours=[SHARES],
         note="The ratio is 1/(2 - eta lambda); measured from impulse responses.",
     ),
-    orders=stated(
-        "largest variance of an order over the bound of Proposition C.11",
-        where="Proposition C.11",
-        statement="The covariance of order r is at most the printed one, which falls as (eta "
-        "R^2)^r.",
-        check=every(below(1.0)),
-        id="higher-orders-c11",
-        ours=[SHARES, "orders up to 12"],
-        note="At most 18 % of the bound are reached; its powers of eta R^2 are what is tested.",
-    ),
     drive="largest variance of the next order's input over the bound of Lemma C.12(a)",
-    response="largest variance of the next order over the bound of Lemma C.12(b)",
-    remainder="largest variance of the remainder over the bound in Proposition C.13's proof",
     orders_sum_error=stated(
         "relative distance of the orders' sum from the stationary variances",
         where="Theorem C.14",
@@ -70,10 +58,9 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     """Exact ones of all orders, by direction."""
     eigenvalues, moment = parameters.eigenvalues, parameters.moment
     eta, label = step_share / moment, parameters.label_noise_std**2
-    power, noise = eta * moment, regression.family_noise(family, float(eta * eigenvalues.min()))
+    noise = regression.family_noise(family, float(eta * eigenvalues.min()))
     variance, relative = noise.squared_sensitivity / 2, noise.relative_variance(eta * eigenvalues)
     total = float(relative.sum())
-    source = label + KURTOSIS * variance * total / moment
     limits = eta * label + eta * variance * relative / eigenvalues
     bounded = eta * (label * moment + KURTOSIS * variance * total)
 
@@ -98,8 +85,6 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
         orders.append(respond(orders[-1]))
     # What all orders above each one leave.
     rest = [summed(respond(order)) for order in orders]
-    order_bounds = [eta * power**r * source for r in range(1, len(orders))]
-    rest_bounds = [eta / (1 - power) * power ** (m + 1) * source for m in range(len(rest))]
     whole = summed(base)
     exact = regression.stationary(
         eigenvalues, eta, noise, label_noise_std=parameters.label_noise_std
@@ -107,33 +92,10 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     shares = np.array([each @ eigenvalues for each in rest]) / (whole @ eigenvalues)
     return {
         "base": (base / limits).max(),
-        "orders": max(each.max() / b for each, b in zip(orders[1:], order_bounds, strict=True)),
         "drive": (driven(limits) / (bounded * eigenvalues)).max(),
-        "response": respond(limits).max() / (eta * bounded),
-        "remainder": max(each.max() / b for each, b in zip(rest, rest_bounds, strict=True)),
         "orders_sum_error": np.abs(whole / exact - 1).max(),
         "remainder_decline": (shares[1:] / shares[:-1]).max(),
     }
-
-
-@identity(
-    "step_share",
-    id="sgd-covariance-f3",
-    where="Theorem F.3",
-    statement="The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) "
-    "times the identity.",
-    ours=["step sizes of 0.01 to 0.9 over R^2"],
-    note="At most half of the bound is reached: eta sigma^2 / (2 - eta R^2) is a bound as well, "
-    "for 2 eta H - eta^2 E |x|^2 x x' is at least eta (2 - eta R^2) H.",
-    check=every(below(1.0)),
-)
-def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
-    """Largest variance of SGD from label noise alone over the bound of Theorem F.3."""
-    eta, noise = step_share / parameters.moment, regression.family_noise("independent", 1.0)
-    exact = regression.stationary(
-        parameters.eigenvalues, eta, noise, clip_norm=0.0, label_noise_std=1.0
-    ).variances
-    return float(exact.max() * (1 - eta * parameters.moment) / eta)
 
 
 @identity(

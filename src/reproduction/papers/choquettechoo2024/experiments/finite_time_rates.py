@@ -8,7 +8,7 @@ from pydantic import Field
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Quantity, per, stage
-from reproduction.papers.choquettechoo2024.regression import power_law
+from reproduction.papers.choquettechoo2024 import regression
 
 PLACE = "Section 2.3, Theorems D.11 and D.13, Corollaries D.14 and D.15"
 ALGORITHMS = ("dp_sgd", "dp_ftrl")
@@ -33,6 +33,7 @@ AXES = {
     "dimension": Axis("dimension d", "dimensions"),
     "steps": Axis("steps T", "counts"),
     "algorithm": Axis("algorithm", ALGORITHMS),
+    "power_of": Axis("what the risk grows with", ("kappa", "d_eff", "d")),
 }
 
 
@@ -53,13 +54,36 @@ def tuned(parameters: Parameters, dimension: int) -> dict:
     return {"risk": risk, "risk_ratio": risk[:, 1] / risk[:, 0], "last_slope": slope[-1]}
 
 
-theory = stage(AXES, tuned)
+@per(power=Quantity("exponent of the private risk at the clip norm tr H", "algorithm power_of"))
+def powers() -> list[list[float]]:
+    """Exponents at the step size 2 log(T) / (mu T), for m eigenvalues 1 and d - m of 1/kappa."""
+
+    def risk(name: str, kappa: float, m: int, d: int) -> float:
+        eigenvalues, steps = np.append(np.ones(m), np.full(d - m, 1 / kappa)), 1e12
+        eta = 2 * kappa * np.log(steps) / steps
+        family = "independent" if name == "dp_sgd" else "damped_square_root"
+        noise = regression.family_noise(family, eta / kappa)
+        clip = float(eigenvalues.sum())
+        return regression.stationary(eigenvalues, eta, noise, clip_norm=clip).excess_risk
+
+    few, many = (1e6, 4, 1024), (1e6, 4, 4096)
+    ends = [((1e4, 4, 1024), few), (few, (1e6, 64, 1024)), ((1e6, 4, 256), many)]
+    return [
+        [
+            float(np.log(risk(name, *last) / risk(name, *first)) / np.log(factor))
+            for (first, last), factor in zip(ends, (100, 16, 16), strict=True)
+        ]
+        for name in ALGORITHMS
+    ]
+
+
+theory = stage(AXES, tuned, powers)
 
 
 def _tuned_risk(parameters: Parameters, dimension: int, steps: int, algorithm: str) -> float:
     from privreg.theory.correlated_noise import finite_time
 
-    eigenvalues = power_law(dimension, parameters.decay)
+    eigenvalues = regression.power_law(dimension, parameters.decay)
     damped = finite_time.damped_noise(eigenvalues[-1])
     return finite_time.tune_step_size(
         eigenvalues,

@@ -77,7 +77,6 @@ def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
     "sensitivities over T steps is the mean of 1/|B|^2 over frequencies.",
     ours=["coefficients 1, -2, 0, ..., whose causal inverse is not bounded", "T = 40"],
     check=close(1.0, absolute=0.01),
-    expect="contradicted",
     finding="limiting-sensitivity-needs-a-causal-inverse",
 )
 def growing_sensitivity() -> float:

@@ -13,10 +13,8 @@ from reproduction.engine.recipe import (
     Dataset,
     Quantity,
     Trial,
-    above,
     close,
     every,
-    identity,
     means,
     per,
     stage,
@@ -189,85 +187,62 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 @per(
     least_rate_share="least eta^2 log^2(1/eta) / rho over the optimal risk, step sizes up to 1/2",
     largest_rate_share="largest of these",
-    rate_share_at_one=stated(
-        "eta^2 log^2(1/eta) / rho over the optimal risk at step size 1",
-        where="Theorem 2.1",
-        statement="The order eta^2 log^2(1/eta) / rho holds for every step size up to 1.",
-        check=above(0.01),
-        id="mean-optimal-rate-up-to-one",
-        kind="theorem",
-        ours=["step size 1", "a hundredth as order 1"],
-        expect="contradicted",
-        finding="logarithm-at-step-size-one",
-    ),
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """With the logarithm as printed, which vanishes at step size 1."""
     eta = parameters.step_sizes.values()
-    eta = np.append(eta[eta <= 0.5], 1.0)
+    eta = eta[eta <= 0.5]
     share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / parameters.least_risk(eta)
-    return {
-        "least_rate_share": share[:-1].min(),
-        "largest_rate_share": share[:-1].max(),
-        "rate_share_at_one": share[-1],
-    }
+    return {"least_rate_share": share.min(), "largest_rate_share": share.max()}
 
 
-@identity(
-    id="sample-part-of-a-bounded-deviation",
-    kind="theorem",
-    where="Theorem 2.1",
-    statement="Where samples deviate from their mean by at most sigma_sgd, the part of the samples "
-    "is of order eta sigma_sgd^2.",
-    ours=["samples on two points, one of probability 1e-4", "eta = 0.1", "a hundredth as order 1"],
-    check=above(0.01),
-    expect="contradicted",
-    finding="label-noise-term-needs-a-variance",
+@per(
+    two_point_constant="part of the samples over eta times their largest squared deviation",
+    two_point_variance_constant="part of the samples over eta times their variance",
 )
-def two_point_constant() -> float:
-    """Part of the samples over eta sigma_sgd^2, samples on two points."""
+def two_point_constants() -> dict[str, float]:
+    """Samples on the points 0 and 1."""
     from privreg.theory.correlated_noise.stationary import stationary_excess_risk
 
     eta, rare = 0.1, 1e-4
-    # Points 0 and 1: the largest deviation is 1 - rare.
     risk = stationary_excess_risk(
         eta,
         noise=family_noise("independent", 1.0),
         gradient_noise_std=0.0,
         sample_std=float((rare * (1 - rare)) ** 0.5),
     )
-    return float(risk) / (eta * (1 - rare) ** 2)
+    return {
+        "two_point_constant": float(risk) / (eta * (1 - rare) ** 2),
+        "two_point_variance_constant": float(risk) / (eta * rare * (1 - rare)),
+    }
 
 
-@identity(
+@per(
     "shown_step_size",
-    id="least-value-after-equation-19",
-    where="Equation (19), Appendix B",
-    statement="The least value of (18) is eta^2 G^2 sigma_dp^2 / (4 pi^2) times the squared "
-    "integral of 1 / |1 - eta - exp(i omega)|.",
-    ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
-    check=every(close(1.0, relative=1e-6)),
-    expect="contradicted",
-    finding="sensitivity-twice-after-equation-19",
+    printed_least_value=stated(
+        "printed least value of (18) over the exact private squared error",
+        where="Equation (19), Appendix B",
+        statement="The least value of (18) is eta^2 G^2 sigma_dp^2 / (4 pi^2) times the squared "
+        "integral of 1 / |1 - eta - exp(i omega)|.",
+        check=every(close(1.0, relative=1e-6)),
+        corrected={
+            "holds_with": "1 / (2 rho) in place of sigma_dp^2",
+            "evidence": {"variable": "least_value_with_budget"},
+        },
+        id="least-value-after-equation-19",
+        ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
+        finding="sensitivity-twice-after-equation-19",
+    ),
+    least_value_with_budget="the same with 1 / (2 rho) for sigma_dp^2",
 )
-def printed_least_value(parameters: Parameters, shown_step_size: float) -> float:
-    """Printed least value of (18) over the exact private squared error."""
+def least_values(parameters: Parameters, shown_step_size: float) -> dict[str, float]:
     exact = 2 * parameters.least_risk(shown_step_size)
+    integral = _squared_integral(shown_step_size)
     printed = parameters.source_std(shown_step_size, "optimal") ** 2
-    return float(_squared_integral(shown_step_size) * printed / exact)
-
-
-@identity(
-    "shown_step_size",
-    id="least-value-with-the-budget",
-    where="Equation (19), Appendix B",
-    compares="The exact least value of (18) with 1 / (2 rho) in place of sigma_dp^2.",
-    check=every(close(1.0, relative=1e-9)),
-)
-def least_value_with_budget(parameters: Parameters, shown_step_size: float) -> float:
-    """Least value of (18) with 1 / (2 rho) for sigma_dp^2, over the exact one."""
-    exact = 2 * parameters.least_risk(shown_step_size)
-    return float(_squared_integral(shown_step_size) / (2 * parameters.rho) / exact)
+    return {
+        "printed_least_value": float(integral * printed / exact),
+        "least_value_with_budget": float(integral / (2 * parameters.rho) / exact),
+    }
 
 
 theory = stage(AXES, blocks_of=globals())

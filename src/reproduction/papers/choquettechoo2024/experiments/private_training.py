@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, means, per, stage
-from reproduction.papers.choquettechoo2024.experiments import prefix_errors
+from reproduction.papers.choquettechoo2024.experiments import amplification, prefix_errors
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import MECHANISMS, Mechanism, Participation
-from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs
+from reproduction.papers.choquettechoo2024.private_runs import SAMPLED, TRAINED, Runs
 
 PLACE = "Section 4, Figure 4(a) and Appendix G"
 IMAGES = {"mnist_digits": "MNIST in place of CIFAR-10", "cifar10": "CIFAR-10"}
@@ -81,10 +81,16 @@ class Parameters(Strict):
         budgets = [Budget.approximate(e, self.delta, neighbours="zero-out") for e in self.epsilons]
         return np.array([1 / budget.root for budget in budgets])
 
+    @property
+    def sampled_multipliers(self) -> np.ndarray:
+        """The same of DP-SGD on Poisson-sampled batches, whose steps have a sensitivity of 1."""
+        at = amplification.Sampling(**dict(self.participation), delta=self.delta)
+        return np.array([amplification.sampled_std(epsilon, at) for epsilon in self.epsilons])
+
 
 AXES = {
     "feature_map": Axis("features", FEATURE_MAPS),
-    "mechanism": Axis("mechanism", TRAINED),
+    "mechanism": Axis("mechanism", (*TRAINED, SAMPLED)),
     "epsilon": Axis("privacy budget epsilon", "epsilons"),
 }
 

@@ -74,6 +74,7 @@ def rational_integral_error(parameters: Parameters) -> float:
 
 @identity(
     id="infinite-integral-f14",
+    note="The text at hand has lost the root, which the proof needs.",
     where="Lemma F.14",
     statement="The integral of 1/(1 - cos)^(1/2) is infinite.",
     ours=["cut off at 1e-8 to 1e-2 around 0", "the slope 2^(3/2)"],
@@ -113,6 +114,7 @@ def inverse_integral_error(parameters: Parameters) -> float:
 
 @identity(
     id="integral-f16",
+    note="With the roots and fractions that the text at hand has lost.",
     where="Lemma F.16",
     statement="The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed "
     "closed form, a complete elliptic integral of the third kind.",

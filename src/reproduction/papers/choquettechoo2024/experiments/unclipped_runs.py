@@ -62,17 +62,12 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "label_noise_std",
     failed_events="share of runs in which an event fails",
     failed_halved_events="the same at half of the events' limits",
-    failed_plain_events="the same without the events' factors log(T/p) and T^2/p",
 )
-def failures(parameters: Parameters, simulation: Dataset) -> dict:
-    events, log = trials_last(simulation.event), _logarithms(parameters)
-    union = np.square(parameters.step_counts)[:, None] / parameters.failure_probability
-    # In the order of EVENTS.
-    factors = np.hstack([log, log + np.log(2), log, union, log, union])[:, None, :, None]
+def failures(simulation: Dataset) -> dict:
+    events = trials_last(simulation.event)
     return {
         "failed_events": (events > 1).any(axis=2).mean(axis=-1),
         "failed_halved_events": (2 * events > 1).any(axis=2).mean(axis=-1),
-        "failed_plain_events": (events * factors > 1).any(axis=2).mean(axis=-1),
     }
 
 
@@ -98,15 +93,6 @@ def growths(parameters: Parameters, simulation: Dataset) -> dict:
     return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
 
 
-@per(
-    "label_noise_std",
-    least_label_constant="quantile of the label part over D.7 as printed, without the variance",
-)
-def least_label_constant(parameters: Parameters, simulation: Dataset) -> np.ndarray:
-    part = quantiles(parameters, simulation)[-1, :, BOUNDS.index("label part")]
-    return part * np.square(parameters.label_noise_stds)
-
-
 @per(absolute_ratio="largest tr V V' over d times the squared sum")
 def absolute_ratio(simulation: Dataset) -> float:
     return simulation.absolute.values.max()
@@ -126,7 +112,7 @@ def private(parameters: Parameters, simulation: Dataset, step_count: int) -> dic
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, failures, quantiles, growths, least_label_constant, absolute_ratio, private)
+summarise = stage(AXES, failures, quantiles, growths, absolute_ratio, private)
 
 
 def _logarithms(parameters: Parameters) -> np.ndarray:

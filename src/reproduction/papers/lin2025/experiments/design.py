@@ -60,6 +60,7 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
 @per(
     "reading",
     initial_risk="mean population risk of the start",
+    zero_risk="mean population risk of the zero vector, which needs no data",
     condition="largest eigenvalue of the second moment over the other ones",
     signal_to_noise="standard deviation of the label's signal over its noise",
     unscaled_descent="final over initial risk if the step were the scaled rate, largest noise",
@@ -73,6 +74,7 @@ def start(parameters: Parameters, reading: Reading) -> dict:
     slow = design.law(problem, parameters.gradient_noise_stds[-1], rate=design.step_size)
     return {
         "initial_risk": initial,
+        "zero_risk": problem.risk(np.zeros_like(problem.target)),
         "condition": problem.eigenvalues[0] / problem.eigenvalues[-1],
         "signal_to_noise": np.sqrt(variance) / design.label_noise_std,
         "unscaled_descent": slow.risk(design.horizon) / initial,

@@ -6,9 +6,14 @@ import numpy as np
 from pydantic import Field
 
 from privreg.theory.noisy_sgd.last_iterate_loss import Bound, shuffled_hidden_state_loss
+from privreg.theory.noisy_sgd.renyi_loss import (
+    last_iterate_divergence,
+    position_quadrature,
+    shuffled_loss,
+)
 from reproduction.engine import quantities as q
 from reproduction.engine.recipe import Axis, Quantity, per, stage
-from reproduction.papers.lin2025.setting import OneNoise, about
+from reproduction.papers.lin2025.setting import OneNoise, about, each_record
 
 PLACE = "Figure 3(b)"
 
@@ -47,16 +52,33 @@ def loss(parameters: Parameters, bound: Bound, clip_norm: float) -> np.ndarray:
     )
 
 
-@per("clip_norm", single_step="Rényi privacy of all clipped iterates together, a guarantee")
-def single_step(parameters: Parameters, clip_norm: float) -> float:
-    """What clipping alone guarantees for one known position."""
-    return 2.0 * parameters.order * clip_norm**2 / parameters.gradient_noise_std**2
+@per("step", possible_loss="approximate loss, unclipped, one pair of possible records a position")
+def possible_loss(parameters: Parameters, step: int) -> float:
+    """Equation (15) over pairs that the data need not hold; the worst pair loses more."""
+    if not step:
+        return 0.0
+    design, order = parameters.design, parameters.order
+    instance = design.draw(np.random.Generator(np.random.SFC64(0)))
+    law = design.law(instance.problem, parameters.gradient_noise_std)
+    (mean, std), time = design.coordinate, step / design.dimension
+    positions, weights = position_quadrature([time], finest=0.002, nodes_per_panel=3)
+    losses = []
+    for at in positions:
+        # A record along the signs of the distance to the ground truth has the longest gradient.
+        away = instance.basis.coordinates(law.mean(at)) - instance.records.target
+        rows = mean + np.sqrt(3.0) * std * np.sign([away, np.roll(away, 1)])
+        pair = each_record(instance.basis.coordinates(rows), rows @ instance.records.target)
+        place = {"time": time, "position": at, "order": order}
+        losses.append(
+            max(last_iterate_divergence(law, *each, **place) for each in (pair, pair[::-1]))
+        )
+    return float(shuffled_loss(losses, weights, horizon=law.horizon, order=order))
 
 
 theory = stage(
     AXES,
     loss,
-    single_step,
+    possible_loss,
     attributes=lambda parameters: about(
         parameters, "none: a clipped full gradient need not contract, which the bound assumes"
     ),

@@ -127,9 +127,7 @@ def scatter(simulation: Dataset) -> dict:
 
 simulate = stage(AXES, run, attributes=about)
 summarise = stage(
-    AXES,
-    means(run, *(name for name in run.quantities if name not in scatter.quantities)),
-    scatter,
+    AXES, means(run, *(name for name in run.quantities if name not in scatter.quantities)), scatter
 )
 
 

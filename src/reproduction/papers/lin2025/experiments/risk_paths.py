@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
@@ -20,11 +18,8 @@ from reproduction.engine.recipe import (
     per,
     stage,
 )
-from reproduction.engine.summaries import error_of_mean, trials_last
+from reproduction.engine.summaries import trials_last
 from reproduction.papers.lin2025.setting import NOISE, Design, spread_over_trials
-
-if TYPE_CHECKING:
-    from xarray import DataArray
 
 PLACE = "Figures 1(a), 2(a) and 3(a), Theorem 4.2, Conjecture 3.1"
 CURVE_POINTS = 376
@@ -56,9 +51,6 @@ def _levels(simulation: Dataset) -> np.ndarray:
 
 AXES = {
     "gradient_noise_std": NOISE,
-    "larger_gradient_noise_std": Axis(
-        "the larger of two noise scales", lambda parameters: parameters.gradient_noise_stds[1:]
-    ),
     "clip_norm": Axis("norm that gradients are clipped to", "every_clip_norm"),
     "step": Axis("iteration k", "shown"),
     "quantile_level": Axis("probability of the quantile", _levels),
@@ -121,28 +113,6 @@ def first(simulation: Dataset) -> dict:
 
 
 @per(
-    "larger_gradient_noise_std",
-    least_noise_increment=Estimate(
-        "least rise over the iterations of the mean risk from one noise scale to the next"
-    ),
-    least_law_increment="least rise over the iterations and problems of the diffusion's mean risk "
-    "from one noise scale to the next",
-)
-def noise_increments(simulation: Dataset) -> dict:
-    """The start has no noise yet; the standard error is that at the least rise's iteration."""
-    rise = _rises_of_means(simulation.risk.isel(clip_norm=-1))
-    mean, error = rise.mean(axis=-1), error_of_mean(rise)
-    least = mean.argmin(axis=-1)[:, None]
-    law_risk = simulation.law_risk.transpose("gradient_noise_std", "trial", "step").values
-    return {
-        "least_noise_increment": tuple(
-            np.take_along_axis(values, least, axis=-1)[:, 0] for values in (mean, error)
-        ),
-        "least_law_increment": np.diff(law_risk[..., 1:], axis=0).min(axis=(1, 2)),
-    }
-
-
-@per(
     "gradient_noise_std",
     final_clipping_excess=Mean(
         "the relative excess of the clipped run's risk after the last step", "clip_norm"
@@ -177,26 +147,5 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
 
 simulate = stage(AXES, run)
 summarise = stage(
-    AXES,
-    means(run, "gap", "final_ratio", "clipping_excess"),
-    first,
-    noise_increments,
-    last_iterate,
-    quantiles,
+    AXES, means(run, "gap", "final_ratio", "clipping_excess"), first, last_iterate, quantiles
 )
-
-
-def _rises_of_means(risk: DataArray) -> np.ndarray:
-    """From one noise scale to the next, (noise, step, trial), without the start.
-
-    For shared draws an unclipped iterate is affine in the noise scale, and a run's risk A + B sigma
-    + C sigma^2. The mean of B is 0, since the noise is centred and independent of the data: with
-    three scales or more B is left out, which varies more than all that is asked for.
-    """
-    order = ("gradient_noise_std", "step", "trial")
-    values = np.ascontiguousarray(risk.transpose(*order).values[:, 1:])
-    if len(values) < 3:
-        return np.diff(values, axis=0)
-    noise = risk.gradient_noise_std.values
-    square = np.tensordot(np.linalg.pinv(np.vander(noise, 3))[0], values, axes=1)
-    return np.diff(noise**2)[:, None, None] * square

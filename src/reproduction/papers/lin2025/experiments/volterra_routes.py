@@ -124,18 +124,6 @@ def stationary_error(parameters: Parameters) -> float:
     return _apart(law.risk(LATE), limit)
 
 
-@identity(
-    id="integrated-schedule",
-    where="Section 3, any smooth rate",
-    compares="The rate 0.9 / sqrt(1 + t) integrates to 1.8 (sqrt(5) - 1) at t = 4.",
-    check=below(1e-9),
-)
-def integrated_rate_error(parameters: Parameters) -> float:
-    """Relative difference of the integrated inverse-root rate and its closed form."""
-    integral = InverseSquareRootRate(parameters.rate).integral(4.0)
-    return _apart(integral / (2.0 * parameters.rate), np.sqrt(5.0) - 1.0)
-
-
 theory = stage(AXES, blocks_of=globals())
 
 
