@@ -1,6 +1,6 @@
 """Speed of the library's kernels, as ratios within one run.
 
-    python benchmarks/kernels.py              fits beside scikit-learn, sound descent beside plain
+    python benchmarks/kernels.py              fits beside scikit-learn, exact descent beside plain
     python benchmarks/kernels.py OTHER/src    all kernels beside another checkout, in turns
 
 Each case is a call on data that are there already; the first, which compiles, does not count. Every
@@ -92,9 +92,9 @@ def adaptive() -> Call:
 DESCENT = {"clip_norm": 6.0, "step_size": 0.25, "steps": 50}
 
 
-def sound_descent() -> Call:
-    data, budget = samples(1000, 10), privreg.Budget.zcdp(0.5)
-    return partial(privreg.sound_full_batch_dpgd, data, **DESCENT, budget=budget)
+def exact_descent() -> Call:
+    method = privreg.FullBatchDPGD(**DESCENT)
+    return partial(method.run, samples(1000, 10), privreg.Budget.zcdp(0.5))
 
 
 def plain_descent() -> Call:
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Callable[[], Call], Callable[[], Call] | None]] = {
     "full-batch DP-GD": (full_batch, None),
     "one-pass DP-GD": (one_pass, None),
     "deterministic equivalent": (equivalent, None),
-    "sound full-batch DP-GD": (sound_descent, plain_descent),
+    "exact full-batch DP-GD": (exact_descent, plain_descent),
     "noisy SGD": (noisy_sgd, None),
     "DP-FTRL": (correlated, None),
     "AdaSSP": (adaptive, None),

@@ -6,8 +6,7 @@ to                          start with
 fit a table of your own     `PrivateLinearRegression`, `Budget`
 plan and predict a fit      `Problem`, `plan_run`, `least_budget`, `predicted_length`
 run a method as it is       `full_batch_dpgd`, `one_pass_dpgd`, `adassp`, `dp_ftrl`,
-                            `shaped_dp_ftrl`, `run_noisy_sgd`; `sound_adassp`,
-                            `sound_full_batch_dpgd` in exact arithmetic
+                            `shaped_dp_ftrl`, `run_noisy_sgd`
 evaluate a theory           `deterministic_equivalent`, `HomogenisedSGD`, `gradient_descent_law`,
                             `release_loss`, and all of `theory`
 cover coefficients          `batch_means`, `checkpoints`, `independent_runs`,

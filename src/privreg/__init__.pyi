@@ -30,8 +30,6 @@ from privreg.algorithms.shaped_dp_ftrl import FixedClip as FixedClip
 from privreg.algorithms.shaped_dp_ftrl import ResidualClip as ResidualClip
 from privreg.algorithms.shaped_dp_ftrl import ShapedMechanism as ShapedMechanism
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl as shaped_dp_ftrl
-from privreg.algorithms.sound import sound_adassp as sound_adassp
-from privreg.algorithms.sound import sound_full_batch_dpgd as sound_full_batch_dpgd
 from privreg.auditing import audit as audit
 from privreg.auditing import audit_mechanism as audit_mechanism
 from privreg.checks import AccuracyWarning as AccuracyWarning

@@ -10,17 +10,23 @@ from unittest.mock import patch
 import numpy as np
 from transcripts import RHO, Transcript, Watched, compared
 
-from privreg.algorithms import huber_descent, least_squares_descent, noisy_sgd, one_pass_dpgd, sound
+from privreg.algorithms import (
+    adassp,
+    full_batch_dpgd,
+    huber_descent,
+    least_squares_descent,
+    noisy_sgd,
+    one_pass_dpgd,
+)
 from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
-from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+from privreg.algorithms.full_batch_dpgd import exact_descent, full_batch_noise_std
 from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.least_squares_descent import LeastSquaresSettings
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
 from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.auditing import NeighbouringTables, Table, neighbouring_tables
-from privreg.noise import exact
 from privreg.noise.covariance import identity_covariance
 from privreg.noise.streams import TreeCorrelation
 from privreg.noise.toeplitz import identity
@@ -30,7 +36,13 @@ DECLARED = 3.0
 # A sum over some records of bounded vectors is rounded by some 1e-14 of the bound; one of whole
 # numbers is not.
 ROUNDING = 1 + 1e-9
-EXACT = ("huber", "huber, own widths", "least squares")
+EXACT = (
+    "huber",
+    "huber, own widths",
+    "least squares",
+    "full batch on integers",
+    "AdaSSP on integers",
+)
 REPLACE, ADD, ZERO = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT
 
 
@@ -68,18 +80,14 @@ def descent(
     pair: NeighbouringTables, module: Any, fit: Any, *, settings: Any, intercept: bool
 ) -> list[float]:
     """A fit that starts by whitening; its split budget is written down."""
-    budget = Budget(RHO, pair.neighbours)
 
     def run(table: Table, transcript: Transcript) -> Any:
-        def watched(total: Budget, rng: np.random.Generator) -> SplitBudget:
-            return Watched(total, rng, transcript)
-
-        with patch.object(module, "SplitBudget", watched):
+        with written_down(module, transcript):
             return fit(
                 ArraySamples(table.features, table.labels),
                 feature_norm=2.0,
                 label_bound=1.5,
-                budget=budget,
+                budget=Budget(RHO, pair.neighbours),
                 settings=settings,
                 rng=generator(),
                 groups=table.groups,
@@ -87,7 +95,16 @@ def descent(
                 intercept=intercept,
             ).value
 
-    return compared(run, pair, rho=RHO)
+    return compared(run, pair)
+
+
+@contextmanager
+def written_down(module: Any, transcript: Transcript) -> Iterator[None]:
+    def watched(total: Budget, rng: np.random.Generator | None) -> SplitBudget:
+        return Watched(total, rng, transcript)
+
+    with patch.object(module, "SplitBudget", watched):
+        yield
 
 
 def full_batch(pair: NeighbouringTables) -> list[float]:
@@ -100,7 +117,7 @@ def full_batch(pair: NeighbouringTables) -> list[float]:
     for start in (0.0, 1.0, -1e3):
         for screening in (False, True):
             runs = [
-                full_batch_dpgd(
+                full_batch_dpgd.full_batch_dpgd(
                     ArraySamples(each.features, each.labels),
                     clip_norm=clip_norm,
                     step_size=1e3,
@@ -118,44 +135,32 @@ def full_batch(pair: NeighbouringTables) -> list[float]:
     return moved
 
 
-@contextmanager
-def integers_written_down(transcript: Transcript) -> Iterator[None]:
-    def take(sums: Any, *, std: int) -> Any:
-        noise = np.rint(std * generator().standard_normal(np.shape(sums))).astype(np.int64)
-        whole = np.array(np.asarray(sums).tolist(), dtype=object)
-        return transcript.take(whole, std, np.asarray(sums) + noise)
-
-    with patch.object(exact, "add_integer_noise", take):
-        yield
-
-
-def sound_full_batch(pair: NeighbouringTables) -> list[float]:
-    budget, steps = Budget(RHO, pair.neighbours), 2
-
+def exact_full_batch(pair: NeighbouringTables) -> list[float]:
     def run(table: Table, transcript: Transcript) -> Any:
-        with integers_written_down(transcript):
-            return sound.sound_full_batch_dpgd(
+        with written_down(full_batch_dpgd, transcript):
+            return exact_descent(
                 ArraySamples(table.features, table.labels),
                 clip_norm=0.7,
                 step_size=0.3,
-                steps=steps,
-                budget=budget,
-                sample_size=size_of(pair),
-            ).value
+                steps=2,
+                budget=Budget(RHO, pair.neighbours),
+                sample_size=size_of(pair) or len(table.labels),
+            )
 
-    return compared(run, pair, rho=RHO, parts=steps)
+    return compared(run, pair)
 
 
-def sound_sufficient_statistics(pair: NeighbouringTables) -> list[float]:
+def exact_sufficient_statistics(pair: NeighbouringTables) -> list[float]:
     def run(table: Table, transcript: Transcript) -> Any:
-        with integers_written_down(transcript):
-            return sound.sound_adassp(
+        with written_down(adassp, transcript):
+            return adassp_zcdp(
                 ArraySamples(table.features, table.labels),
                 bounds=Bounds(2.0, 1.5),
                 budget=Budget(RHO, pair.neighbours),
-            ).value
+                rng=None,
+            )
 
-    return compared(run, pair, rho=RHO, parts=3)
+    return compared(run, pair)
 
 
 def sufficient_statistics(pair: NeighbouringTables) -> list[float]:
@@ -300,9 +305,9 @@ ALGORITHMS: Mapping[str, tuple[Callable[[NeighbouringTables], list[float]], Any]
     "huber, own widths": (lambda pair: huber(pair, common_width=False), EVERY),
     "least squares": (least_squares, EVERY),
     "full batch": (full_batch, EVERY),
-    "full batch on integers": (sound_full_batch, EVERY),
+    "full batch on integers": (exact_full_batch, EVERY),
     "AdaSSP": (sufficient_statistics, EVERY),
-    "AdaSSP on integers": (sound_sufficient_statistics, EVERY),
+    "AdaSSP on integers": (exact_sufficient_statistics, EVERY),
     "DP-FTRL": (correlated_noise, SAME_PLACES),
     "shaped DP-FTRL": (shaped_noise, SAME_PLACES),
     "noisy SGD": (noisy_descent, SAME_PLACES),

@@ -32,7 +32,7 @@ class Transcript:
     noise: list[Any] = field(default_factory=list)
     noisy: list[Any] = field(default_factory=list)
 
-    def take(self, exact: Any, noise: float | Exact, noisy: Any) -> Any:
+    def take(self, exact: Any, noise: Exact, noisy: Any) -> Any:
         place = len(self.exact)
         self.exact.append(np.array(exact, dtype=object))
         self.noise.append(noise)
@@ -43,7 +43,9 @@ class Transcript:
 class Watched(SplitBudget):
     """A split budget whose sums, whole numbers, are written down with what they may move by."""
 
-    def __init__(self, budget: Budget, rng: np.random.Generator, transcript: Transcript) -> None:
+    def __init__(
+        self, budget: Budget, rng: np.random.Generator | None, transcript: Transcript
+    ) -> None:
         super().__init__(budget, rng)
         self.transcript, self.square = transcript, 0
 
@@ -56,8 +58,8 @@ class Watched(SplitBudget):
         found = super().semidefinite(what, share, total, bound, n)
         return self.transcript.take(total, Exact(self.square), found)
 
-    def _noisy(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
-        found = super()._noisy(what, share, total, square, size)
+    def whole(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
+        found = super().whole(what, share, total, square, size)
         return self.transcript.take(total, Exact(square), found)
 
 
@@ -75,13 +77,8 @@ class Exact(NamedTuple):
         return min(ratio, 1.0) if square <= self.square else max(ratio, float(np.nextafter(1, 2)))
 
 
-def compared(
-    run: Callable[[Table, Transcript], Any], pair: NeighbouringTables, *, rho: float, parts: int = 1
-) -> list[float]:
-    """What the pair moves each release by, over what its noise is for: at most 1 each.
-
-    A noise s for one of `parts` equal shares of ρ covers a change of s √(2ρ/parts).
-    """
+def compared(run: Callable[[Table, Transcript], Any], pair: NeighbouringTables) -> list[float]:
+    """What the pair moves each release by, over what its noise is for: at most 1 each."""
     first = Transcript()
     released = run(pair.first, first)
     second = Transcript(given=first.noisy)
@@ -91,8 +88,6 @@ def compared(
         np.testing.assert_array_equal(one, other, err_msg="more than the noisy values is released")
     return [
         noise.moved(one, other)
-        if isinstance(noise, Exact)
-        else float(np.sqrt(float(np.sum((one - other) ** 2)) / (2 * rho / parts)) / noise)
         for one, other, noise in zip(first.exact, second.exact, first.noise, strict=True)
     ]
 

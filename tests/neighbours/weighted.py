@@ -85,7 +85,7 @@ def estimated(pair, *, intercept, target):
             model.fit(features, table.labels, sample_weight=weights, groups=table.groups)
         return model.coef_, model.intercept_
 
-    return compared(run, pair, rho=relations.RHO)
+    return compared(run, pair)
 
 
 def neighbours_of(records, relation, rng, *, persons) -> list[NeighbouringTables]:

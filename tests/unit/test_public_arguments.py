@@ -258,16 +258,6 @@ CALLS: dict[Callable[..., Any], dict[str, Any]] = {
         "rng": RNG,
     },
     privreg.simulate_noisy_sgd: SGD,
-    privreg.sound_adassp: {"samples": SAMPLES, "bounds": BOUNDS, "budget": BUDGET},
-    privreg.sound_full_batch_dpgd: {
-        "samples": SAMPLES,
-        "clip_norm": 1.5,
-        "step_size": 0.3,
-        "steps": 5,
-        "budget": BUDGET,
-        "sample_size": 100.0,
-        "start": VECTOR,
-    },
     regression: {
         "feature_bounds": ([-1.0] * D, [1.0] * D),
         "label_bounds": (-2.0, 2.0),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import log, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privreg.algorithms.records import EXACT_ROWS
 from privreg.algorithms.samples import Chunk, Samples, as_samples, build
+from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.checks import (
     FloatArray,
     Immutable,
@@ -19,6 +22,7 @@ from privreg.checks import (
     require_scale,
     require_scales,
 )
+from privreg.noise.exact import UNITS, IntArray, truncated, truncated_sum
 from privreg.privacy.budget import (
     Budget,
     Neighbours,
@@ -26,14 +30,7 @@ from privreg.privacy.budget import (
     sum_sensitivity,
     to_approximate,
 )
-from privreg.privacy.release import (
-    BESIDES_THE_STREAM,
-    SECRET,
-    Diagnostic,
-    NoiseSource,
-    Release,
-    require_source,
-)
+from privreg.privacy.release import Diagnostic
 
 RELEASES = 3  # λ_min, XᵀX and Xᵀy, in this order
 
@@ -238,24 +235,29 @@ def adassp_zcdp(
     *,
     bounds: Bounds,
     budget: Budget,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
     r"""AdaSSP at a zCDP budget, a third of it to each of the three releases.
 
     As `adassp` with :math:`s = \sqrt{3 / (2\rho)}` and the eigenvalue's shift
-    :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound of probability β.
+    :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound of probability β. Without a
+    generator the statistics are whole numbers, and their noise exact and from secure bits.
 
     Guarantee
     ---------
     The estimate keeps the budget under its relation if the bounds are a priori: it is a function of
     three Gaussian releases, of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros changes
-    none of them, and the number of records appears in none.
+    none of them, and the number of records appears in none. Without a generator this holds as
+    computed (`privreg.noise.exact`): a record's parts of XᵀX and Xᵀy are at most 2⁴⁰ and 2²⁰ units
+    in norm, and it moves the whole number of 2²⁰ units below λ_min by at most 2²⁰.
 
     Source
     ------
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
+    if rng is None:
+        return _exact_fit(samples, bounds, budget, ridge_failure)
     return _fit(
         samples,
         bounds,
@@ -264,22 +266,6 @@ def adassp_zcdp(
         ridge_failure=ridge_failure,
         rng=rng,
     )
-
-
-def release(
-    samples: Samples | ClippedSums,
-    *,
-    bounds: Bounds,
-    budget: Budget,
-    noise: NoiseSource = SECRET,
-    ridge_failure: float = 0.05,
-) -> Release[FloatArray]:
-    """The estimate of `adassp_zcdp` as a `Release`: with its budget and what that rests on."""
-    source = require_source("noise", noise)
-    estimate = adassp_zcdp(
-        samples, bounds=bounds, budget=budget, rng=source.generator(), ridge_failure=ridge_failure
-    )
-    return Release(estimate, budget, (*BESIDES_THE_STREAM, *source.assumptions))
 
 
 def _fit(
@@ -316,10 +302,96 @@ def _fit(
     symmetric = upper + np.triu(upper, 1).T
     noisy_gram = gram + multiplier * limits.gram * symmetric + ridge * np.eye(p)
     noisy_moment = moment + multiplier * limits.moment * rng.standard_normal(p)
+    return _solved(noisy_gram, noisy_moment)
+
+
+def _exact_fit(
+    samples: Samples | ClippedSums, bounds: Bounds, budget: Budget, ridge_failure: float
+) -> FloatArray:
+    """The estimate of `_fit` from whole numbers; λ̃, noisy XᵀX and Xᵀy are in the data's units."""
+    bounds = require_bounds(bounds)
+    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
+    gram, moment = whole_sums(samples, bounds=bounds)
+    p, size, shares = len(moment), bounds.feature_norm**2, SplitBudget(budget, None)
+    spend = partial(shares.whole, share=1 / RELEASES)
+    upper, squared = np.triu_indices(p), UNITS**2
+    below = spend("smallest eigenvalue", total=_units_below(gram), square=squared, size=size)
+    entries = spend(
+        "Gram matrix", total=gram[upper], square=shares.turns * squared**2, size=size / UNITS
+    )
+    moved = bounds.feature_norm * bounds.label
+    pull = spend("moment", total=moment, square=shares.moves * squared, size=moved).value
+    smallest = float(below.value) - below.noise_std * sqrt(-2 * log(ridge_failure))
+    ridge = entries.noise_std * sqrt(p * log(2 * p**2 / ridge_failure)) - max(0.0, smallest)
+    noisy = np.zeros((p, p))
+    noisy[upper] = entries.value
+    return _solved(noisy + np.triu(noisy, 1).T + max(0.0, ridge) * np.eye(p), pull)
+
+
+def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]:
+    """`clipped_sums` in whole numbers: XᵀX in units of 2⁻⁴⁰ of its bound, Xᵀy of 2⁻²⁰."""
+    p, moved = samples.dimension, bounds.feature_norm * bounds.label
+    gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)
+    for rows, labels, _ in clipped_chunks(samples, bounds=bounds):
+        moment += truncated_sum(rows, labels, moved).astype(np.int64)
+        for first in range(0, len(rows), EXACT_ROWS):
+            some = rows[first : first + EXACT_ROWS]
+            whole = truncated(some, np.ones(len(some)), bounds.feature_norm)
+            gram += (whole.T @ whole).astype(np.int64)
+    return gram, moment
+
+
+def _solved(gram: FloatArray, moment: FloatArray) -> FloatArray:
     try:
-        estimate = np.linalg.solve(noisy_gram, noisy_moment)
+        return np.asarray(np.linalg.solve(gram, moment))
     except np.linalg.LinAlgError:
         raise ValueError(
             "samples must have linearly independent features where there is no noise, got others"
         ) from None
-    return np.asarray(estimate)
+
+
+def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
+    """Smallest eigenvalue in whole units u: the largest j with G - j u I positive definite."""
+    # Floating point proposes, proofs decide.
+    guess = max(0, int(np.linalg.eigvalsh(gram.astype(np.float64))[0] // unit))
+    low, step = guess, 1
+    while low >= 0 and not _is_positive_definite(gram, low * unit):
+        low, step = max(-1, low - step), 2 * step
+    high, step = max(low, guess) + 1, 1
+    while _is_positive_definite(gram, high * unit):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _is_positive_definite(gram, middle * unit):
+            low = middle
+        else:
+            high = middle
+    return np.array(low, dtype=object)
+
+
+def _is_positive_definite(gram: IntArray, shift: int) -> bool:
+    """Whether G - shift I is positive definite, by a proof; G is semi-definite.
+
+    It is if the Cholesky factor of less of it is found, whose backward error is at most about
+    (p + 1) 2⁻⁵³ tr G (Rump 2006), and not if a whole vector says so. What they leave open, near an
+    eigenvalue, fraction-free elimination decides (Bareiss).
+    """
+    numbers, matrix = gram.astype(np.float64), gram.astype(object)
+    margin = 2.0**-50 * len(gram) * np.trace(numbers)
+    try:
+        np.linalg.cholesky(numbers - (shift + margin) * np.eye(len(gram)))
+    except np.linalg.LinAlgError:
+        whole = np.rint(2.0**40 * np.linalg.eigh(numbers)[1][:, 0]).astype(np.int64).astype(object)
+        if whole @ matrix @ whole <= shift * (whole @ whole):
+            return False
+    else:
+        return True
+    matrix[np.diag_indices_from(matrix)] -= shift
+    last = 1
+    while len(matrix):
+        pivot = matrix[0, 0]
+        if pivot <= 0:
+            return False
+        rest = matrix[1:, 1:] * pivot - np.multiply.outer(matrix[1:, 0], matrix[0, 1:])
+        matrix, last = rest // last, pivot
+    return True

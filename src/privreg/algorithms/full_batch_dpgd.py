@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import ClassVar
 
+import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -24,6 +25,7 @@ from privreg.algorithms.samples import (
     sum_clipped,
     sum_moments,
 )
+from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.checks import (
     MOST,
     FloatArray,
@@ -39,6 +41,7 @@ from privreg.checks import (
     require_scale,
 )
 from privreg.kernels import standard_normal
+from privreg.noise.exact import truncated_sum
 from privreg.privacy.budget import (
     Budget,
     Neighbours,
@@ -376,7 +379,7 @@ def full_batch_dpgd(
     and T (γ/n)² / (2λ²) under zero-out ones, and under add-remove ones if n is declared as
     `sample_size`; m released runs cost m times as much. It is a statement about real numbers and
     one setting: settings share noise, so that differences between them carry less of it, and
-    floating point adds what `sound_full_batch_dpgd` avoids.
+    floating point adds what `exact_descent` avoids.
     `times` and any function of the iterates are post-processing. `FullBatchIterates.release` hands
     out one setting with this budget. A running time that depends on the data is not protected.
 
@@ -461,3 +464,46 @@ def full_batch_dpgd(
         _declared_size=None if sample_size is None else n,
         _settings=OneOfMany(bounds.shape),
     )
+
+
+def exact_descent(
+    samples: Samples,
+    *,
+    clip_norm: float,
+    step_size: float,
+    steps: int,
+    budget: Budget,
+    sample_size: float,
+) -> FloatArray:
+    """Iterates (steps, p) of `full_batch_dpgd`, with whole numbers and noise from secure bits.
+
+    Guarantee
+    ---------
+    The iterates together keep the budget under its relation, as computed (`privreg.noise.exact`):
+    they are a function of `sample_size` and of sums of whole numbers, of which a row's are computed
+    from that row and the last iterate, in an order that no other row changes.
+    """
+    shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []
+    for _ in range(steps):
+        total = np.zeros(samples.dimension, dtype=object)
+        for rows, labels, _ in samples.chunks():
+            factors = np.empty(len(labels))
+            _clip_factors(rows, labels, theta, clip_norm, factors)
+            total += truncated_sum(rows, factors, clip_norm).astype(np.int64)
+        gradient = shares.vector("steps", 1 / steps, total, clip_norm, sample_size).value
+        theta = theta + step_size * gradient
+        iterates.append(theta)
+    return np.array(iterates)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _clip_factors(
+    rows: FloatArray, labels: FloatArray, theta: FloatArray, clip_norm: float, factors: FloatArray
+) -> None:
+    """Residuals r, shrunk where ‖x‖ |r| is beyond the clip."""
+    for i in range(len(rows)):
+        residual, square = labels[i], 0.0
+        for j in range(rows.shape[1]):
+            residual -= rows[i, j] * theta[j]
+            square += rows[i, j] ** 2
+        factors[i] = residual * min(1.0, clip_norm / (np.sqrt(square) * abs(residual)))

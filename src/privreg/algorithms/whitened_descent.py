@@ -139,7 +139,7 @@ class SplitBudget(Uncopied):
     ) -> NoisyValue:
         """Counts of squared sensitivity `square`, by default that of a record in one of them."""
         square = (self.turns if square is None else square) * UNITS**2
-        return self._noisy(what, share, np.asarray(counts) * UNITS, square, 1.0)
+        return self.whole(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
     def semidefinite(
         self, what: str, share: float, total: Any, bound: float, n: float
@@ -156,17 +156,18 @@ class SplitBudget(Uncopied):
         return NoisyValue(unit * (total + noise).astype(np.float64), unit * std)
 
     def vector(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        return self._noisy(what, share, total, self.moves * UNITS**2, bound / n)
+        return self.whole(what, share, total, self.moves * UNITS**2, bound / n)
 
     def number(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        return self._noisy(what, share, np.asarray(total), UNITS**2, bound / n)
+        return self.whole(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
         """Of a matrix that is not symmetric, a row of which may have been rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
-        return self._noisy(what, share, total, self.moves * reach**2, bound / UNITS / n)
+        return self.whole(what, share, total, self.moves * reach**2, bound / UNITS / n)
 
-    def _noisy(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
+    def whole(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
+        """A sum of squared sensitivity `square`, times a size of 2²⁰ units."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
             noise = rounded_normals(total.shape, std=std)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.sound import sound_adassp
 from privreg.checks import require_number
 from privreg.methods.clipping import noise_moments
 from privreg.methods.method import Candidates, Declared, Fit, Method
@@ -86,10 +85,7 @@ class AdaSSP(Method):
         names = ("smallest eigenvalue", "Gram matrix", "moment")
 
         def fit(rng: np.random.Generator | None) -> Fit:
-            if rng is None:
-                estimate = sound_adassp(samples, **options).value
-            else:
-                estimate = adassp_zcdp(sums(), rng=rng, **options)
+            estimate = adassp_zcdp(samples if rng is None else sums(), rng=rng, **options)
             return Fit(estimate[None], tuple((name, part) for name in names))
 
         return fit

@@ -26,9 +26,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+from privreg.algorithms.full_batch_dpgd import exact_descent, full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.sound import sound_full_batch_dpgd
 from privreg.checks import LEAST, MOST, require_count, require_real, require_scales
 from privreg.methods.clipping import (
     ClippedRows,
@@ -133,7 +132,7 @@ class FullBatchDPGD(Method):
             if rng is None:
                 names = ("clip_norm", "step_size", "steps", "sample_size")
                 shared = {name: options[name] for name in names}
-                iterates = sound_full_batch_dpgd(samples, **shared, budget=budget).value
+                iterates = exact_descent(samples, **shared, budget=budget)
             else:
                 iterates = full_batch_dpgd(samples, **options, rng=rng).iterates[0]
             return Fit(iterates, (("steps", budget),))

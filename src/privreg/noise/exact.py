@@ -27,10 +27,6 @@ diagonal count twice in the norm, and have noise of the least whole t with 2t² 
 (6) Everything after, products with units, rounding of W and θ and saturation at the ends of 64 bits
 included, is post-processing; adaptive releases add up.
 
-On a `grid` rows are rounded to the nearest point instead, and K = resolution + ⌈√p / 2⌉ + 1: in
-real arithmetic no row of length C is further out, and the code compares with K² all the same. Sums
-beyond ±2⁶² are set to it, which moves no two further apart.
-
 The noise is made of the operating system's secure bits; there is no seed to set. What the proof
 does not cover is time: the sampler and the sum take a little longer for some values than for
 others.
@@ -42,46 +38,21 @@ import secrets
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
-from math import ceil, isqrt, log2, sqrt
-from typing import Any, NamedTuple
+from math import ceil, isqrt, log2
+from typing import Any
 
 import numba as nb
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from privreg.checks import FloatArray, require_number, require_scale
-from privreg.privacy import release
-from privreg.privacy.budget import Neighbours
+from privreg.checks import FloatArray, require_number
 
 IntArray = NDArray[Any]
-RESOLUTION = UNITS = 1 << 20
-LARGEST_SUM = 1 << 62
+UNITS = 1 << 20
 LARGEST_STD = 1 << 53
-WORD, HALF, ENDS = 64, np.uint64(1 << 63), np.iinfo(np.int64)
+WORD, HALF = 64, np.uint64(1 << 63)
 # Outcomes of a trial of which 64 digits are known.
 FALSE, TRUE, UNDECIDED = 0, 1, 2
-ASSUMPTIONS = (release.TIMES, release.PUBLIC_SIZE)
-
-
-class Grid(NamedTuple):
-    """Grid for vectors of at most `resolution` units and a `reach` of K units once rounded."""
-
-    unit: float
-    resolution: int
-    reach: int
-
-
-def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
-    """Grid on which vectors of norm at most C are rounded, with `resolution` units in C.
-
-    Rounding adds √p / 2 + 2 of them to the sensitivity.
-    """
-    norm = require_scale("norm", norm)
-    reach = resolution + ceil(sqrt(dimension) / 2) + 1
-    # Squares of norms are summed in 64 bits.
-    if dimension * (reach + 1) ** 2 >= LARGEST_SUM:
-        raise ValueError(f"resolution must be smaller for dimension {dimension}, got {resolution}")
-    return Grid(norm / resolution, resolution, reach)
 
 
 def power_of_two(size: float) -> float:
@@ -170,48 +141,12 @@ def squared_lengths(rows: FloatArray, squares: FloatArray) -> None:
         squares[i] = square
 
 
-def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTION) -> IntArray:
-    """Nearest grid points of finite rows, those longer than the norm shortened to it, in units.
-
-    Guarantee
-    ---------
-    No point is further from 0 than the grid's reach, and each depends on its own row alone.
-    """
-    rows = np.ascontiguousarray(vectors, dtype=np.float64)
-    return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
-
-
 def integer_noise_std(*, square_sensitivity: int, rho: float | Fraction) -> int:
     r"""Least whole noise scale s with :math:`\Delta^2 / 2s^2 \le \rho`, decided exactly from Δ²."""
     budget = rho if isinstance(rho, Fraction) else Fraction(require_number("rho", rho, above=0))
     ratio = Fraction(square_sensitivity) / (2 * budget)
     least = -(-ratio.numerator // ratio.denominator)
     return isqrt(least - 1) + 1
-
-
-def add_integer_noise(sums: NDArray[np.int64], *, std: int) -> IntArray:
-    """Integers of at most 2⁶² in size plus `rounded_normals`, saturated at the ends of 64 bits."""
-    noise = rounded_normals(sums.shape, std=std)
-    with np.errstate(over="ignore"):
-        noisy = sums + noise
-    # What has another sign than both terms went beyond an end.
-    beyond = ((sums ^ noisy) & (noise ^ noisy)) < 0
-    return np.where(beyond, np.where(sums > 0, ENDS.max, ENDS.min), noisy)
-
-
-def square_sum_sensitivity(
-    reach: int, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
-) -> int:
-    """Exact square of `sum_sensitivity` for integer vectors of norm at most `reach`."""
-    return (4 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1) * reach**2
-
-
-def limited(sums: ArrayLike) -> NDArray[np.int64]:
-    """Python's integers with those beyond ±2⁶² set to it: no two get further apart."""
-    exact = np.asarray(sums, dtype=object)
-    if not all(type(entry) is int for entry in exact.flat):
-        raise ValueError("sums must be integers, got other entries")
-    return np.clip(exact, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
 
 
 def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int64]:
@@ -418,56 +353,3 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
     low = (a & mask) * (b >> half) + (middle & mask)
     return (a >> half) * (b >> half) + (middle >> half) + (low >> half), a * b
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _round_rows(rows: FloatArray, unit: float, resolution: int, reach: int) -> IntArray:
-    n, p = rows.shape
-    rounded = np.zeros((n, p), dtype=np.int64)
-    vector = np.empty(p)
-    for i in range(n):
-        length = unit_vector(rows[i], vector)
-        if length > 0.0:
-            round_vector(vector, length, unit, resolution, reach, rounded[i])
-    return rounded
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def unit_vector(row: FloatArray, out: FloatArray) -> float:
-    """Write the direction of a finite row into `out` and return its length, which may be `inf`."""
-    largest = 0.0
-    for j in range(row.size):
-        largest = max(largest, abs(row[j]))
-    if largest == 0.0:
-        return 0.0
-    square = 0.0
-    for j in range(row.size):
-        out[j] = row[j] / largest
-        square += out[j] * out[j]
-    root = np.sqrt(square)
-    for j in range(row.size):
-        out[j] /= root
-    return largest * root
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def round_vector(
-    direction: FloatArray, length: float, unit: float, resolution: int, reach: int, out: IntArray
-) -> None:
-    """Write direction × length in units of the grid into `out`, zeros if that is beyond reach.
-
-    A length of more than `resolution` units is shortened to it.
-    """
-    units = min(length / unit, float(resolution))
-    square = 0
-    within = True
-    for j in range(direction.size):
-        value = np.rint(direction[j] * units)
-        # Written so that NaN is outside.
-        if not abs(value) <= reach:
-            within = False
-            value = 0.0
-        out[j] = np.int64(value)
-        square += out[j] * out[j]
-    if not within or square > reach * reach:
-        out[:] = 0

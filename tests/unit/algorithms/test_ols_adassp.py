@@ -14,7 +14,6 @@ from privreg.algorithms.adassp import (
     adassp_zcdp,
     bounds_from_data,
     clipped_sums,
-    release,
 )
 from privreg.algorithms.ols import ols
 from privreg.algorithms.samples import ArraySamples
@@ -215,11 +214,3 @@ def test_shared_sums_are_read_only_and_bound_to_their_bounds():
     for less in (Bounds(0.9, 2.0), Bounds(2.0, 0.9)):
         with pytest.raises(ValueError, match="bounds must be at least"):
             sums.within(less)
-
-
-def test_a_release_takes_any_budget_that_adds_noise():
-    options = {"bounds": Bounds(1.0, 1.0)}
-    found = release(make_data(20, 2), **options, budget=Budget.zcdp(0.5))
-    assert found.budget == Budget.zcdp(0.5)
-    with pytest.raises(ValueError, match="budget must be"):
-        release(make_data(20, 2), **options, budget=Budget(np.inf))

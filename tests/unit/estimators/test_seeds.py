@@ -12,11 +12,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
 
-from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms import adassp, one_pass_dpgd
+from privreg import AdaSSP, Bounds, Budget, PrivateLinearRegression
+from privreg.algorithms import one_pass_dpgd
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import private_count
 from privreg.command_line.tables import as_json, fit_as_json
+from privreg.methods.method import Declared
 from privreg.privacy.release import SECRET_STREAM, USUAL, Secret, Seeded
 from privreg.schedules import Polynomial
 
@@ -90,8 +91,9 @@ def test_every_release_of_seeded_noise_says_so():
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
         schedule, sample_size=len(X), dimension=2, budget=Budget.zcdp(0.5), clip_constant=1.0
     )
+    known = Declared(Bounds(2.0, 4.0))
     for noise, said in ((Seeded(1), True), (Secret(), False)):
-        sums = adassp.release(rows, bounds=adassp.Bounds(2.0, 4.0), budget=BUDGET, noise=noise)
+        sums = AdaSSP().run(rows, BUDGET, declared=known, noise=noise)
         path = one_pass_dpgd.release(mechanism, X, Y, noise=noise)
         for release in (sums, path):
             found = [text.startswith("not private: seeded") for text in release.assumptions]

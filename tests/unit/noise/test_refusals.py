@@ -51,12 +51,7 @@ THREE = identity_covariance(3)
             {"step_size": 0.0},
             "step_size must be more than 0",
         ),
-        (exact.grid, [np.inf], {"dimension": 2}, "norm"),
-        (exact.grid, [1.0], {"dimension": 2, "resolution": 1 << 31}, "resolution"),
-        (exact.limited, [[0.5]], {}, "sums"),
         (exact.integer_noise_std, [], {"square_sensitivity": 4, "rho": np.inf}, "rho"),
-        (exact.integer_noise_std, [], {"square_sensitivity": 10**30, "rho": 1e-9}, "rho"),
-        (exact.square_sum_sensitivity, [7], {"neighbours": "other"}, "neighbours"),
     ],
 )
 def test_arguments_out_of_range_are_named(call, arguments, given, message):

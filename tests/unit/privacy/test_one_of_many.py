@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from privreg import AdaSSP
 from privreg.algorithms import adassp, noisy_sgd, one_pass_dpgd
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.ols import ols
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.methods.method import Declared
 from privreg.noise.covariance import identity_covariance
 from privreg.noise.streams import TreeCorrelation
 from privreg.noise.toeplitz import damped_square_root
@@ -84,7 +86,7 @@ def test_every_algorithm_releases_at_its_price(data, rng):
         dp_ftrl(data, mechanism=correlated, step_size=0.05, rng=rng).release(),
         shaped_dp_ftrl(data, mechanism=shaped, step_size=0.05, rng=rng).release(),
         one_pass_dpgd.release(one_pass(2.0), data.features, data.labels),
-        adassp.release(data, bounds=adassp.Bounds(2.0, 2.0), budget=BUDGET, noise=Seeded(3)),
+        AdaSSP().run(data, BUDGET, declared=Declared(adassp.Bounds(2.0, 2.0)), noise=Seeded(3)),
         sgd(data, rng).release(),
     ]
     for found in releases:
@@ -169,7 +171,7 @@ def test_diagnostics_of_runs_stay_in_the_house(data, rng):
     assert isinstance(runs[0].clipped_fraction, Diagnostic)
     assert isinstance(runs[1].risk, Diagnostic)
     with pytest.raises(ValueError, match="bounds must be"):
-        adassp.release(data, bounds=bounds, budget=BUDGET)
+        adassp.clipped_sums(data, bounds=bounds)
     with pytest.raises(ValueError, match="noise must be Secret"):
         adassp.release(data, bounds=bounds.non_private, budget=BUDGET, noise=3)
 
