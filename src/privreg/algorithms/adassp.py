@@ -22,7 +22,7 @@ from privreg.checks import (
     require_scale,
     require_scales,
 )
-from privreg.noise.exact import UNITS, IntArray, truncated, truncated_sum
+from privreg.noise.exact import UNITS, IntArray, squared_lengths, truncated, truncated_sum
 from privreg.privacy.budget import (
     Budget,
     Neighbours,
@@ -305,9 +305,7 @@ def _fit(
     return _solved(noisy_gram, noisy_moment)
 
 
-def _exact_fit(
-    samples: Samples | ClippedSums, bounds: Bounds, budget: Budget, ridge_failure: float
-) -> FloatArray:
+def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: float) -> FloatArray:
     """The estimate of `_fit` from whole numbers; λ̃, noisy XᵀX and Xᵀy are in the data's units."""
     bounds = require_bounds(bounds)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
@@ -330,14 +328,20 @@ def _exact_fit(
 
 def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]:
     """`clipped_sums` in whole numbers: XᵀX in units of 2⁻⁴⁰ of its bound, Xᵀy of 2⁻²⁰."""
-    p, moved = samples.dimension, bounds.feature_norm * bounds.label
+    samples, moved = as_samples(samples), bounds.feature_norm * bounds.label
+    p = samples.dimension
     gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)
-    for rows, labels, _ in clipped_chunks(samples, bounds=bounds):
-        moment += truncated_sum(rows, labels, moved).astype(np.int64)
+    for rows, labels, _ in samples.chunks():
+        # A row's length by itself: NumPy's own may depend on how many rows there are.
+        squares = np.empty(len(rows))
+        squared_lengths(rows, squares)
+        factors = 1 / np.maximum(1.0, np.sqrt(squares) / bounds.feature_norm)
+        clipped = factors * labels.clip(-bounds.label, bounds.label)
+        moment += truncated_sum(rows, clipped, moved).astype(np.int64)
+        whole = truncated(rows, factors, bounds.feature_norm)
         for first in range(0, len(rows), EXACT_ROWS):
-            some = rows[first : first + EXACT_ROWS]
-            whole = truncated(some, np.ones(len(some)), bounds.feature_norm)
-            gram += (whole.T @ whole).astype(np.int64)
+            some = whole[first : first + EXACT_ROWS]
+            gram += (some.T @ some).astype(np.int64)
     return gram, moment
 
 

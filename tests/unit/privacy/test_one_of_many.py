@@ -173,7 +173,7 @@ def test_diagnostics_of_runs_stay_in_the_house(data, rng):
     with pytest.raises(ValueError, match="bounds must be"):
         adassp.clipped_sums(data, bounds=bounds)
     with pytest.raises(ValueError, match="noise must be Secret"):
-        adassp.release(data, bounds=bounds.non_private, budget=BUDGET, noise=3)
+        AdaSSP().run(data, BUDGET, declared=Declared(bounds.non_private), noise=3)
 
 
 ROUTES = [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
