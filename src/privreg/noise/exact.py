@@ -84,14 +84,14 @@ def truncated(
     """
     ends = np.arange(len(rows) + 1) if starts is None else np.append(starts, len(rows))
     whole = np.empty(rows.shape)
-    _truncate(np.ascontiguousarray(rows), factors, UNITS / bound, ends, whole)
+    _truncate(np.ascontiguousarray(rows), factors * (UNITS / bound), ends, whole)
     return whole
 
 
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
     """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
     total = np.zeros(rows.shape[1])
-    _add_truncated(np.ascontiguousarray(rows), factors, UNITS / bound, total)
+    _add_truncated(np.ascontiguousarray(rows), factors * (UNITS / bound), total)
     return total
 
 
@@ -100,16 +100,16 @@ def whole_numbers(values: FloatArray, bound: float) -> FloatArray:
     return np.clip(np.rint(np.nan_to_num(values * (UNITS / bound))), 0, UNITS)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+# Sums of whole numbers may be reassociated: they are the same in any order.
+@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
 def _truncate(
-    rows: FloatArray, factors: FloatArray, scale: float, ends: IntArray, whole: FloatArray
+    rows: FloatArray, factors: FloatArray, ends: IntArray, whole: FloatArray
 ) -> None:
     for record in range(len(ends) - 1):
         square = 0.0
         for i in range(ends[record], ends[record + 1]):
-            factor = factors[i] * scale
             for j in range(rows.shape[1]):
-                entry = np.trunc(rows[i, j] * factor)
+                entry = np.trunc(rows[i, j] * factors[i])
                 whole[i, j] = entry
                 square += entry * entry
         # Sums of squares up to 2⁵³ are exact, and larger ones stay larger. False of NaN.
@@ -117,14 +117,14 @@ def _truncate(
             whole[ends[record] : ends[record + 1]] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _add_truncated(rows: FloatArray, factors: FloatArray, scale: float, total: FloatArray) -> None:
+@nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def _add_truncated(rows: FloatArray, factors: FloatArray, total: FloatArray) -> None:
     p = rows.shape[1]
     entries = np.empty(p)
     for i in range(len(rows)):
-        factor, square = factors[i] * scale, 0.0
+        square = 0.0
         for j in range(p):
-            entries[j] = np.trunc(rows[i, j] * factor)
+            entries[j] = np.trunc(rows[i, j] * factors[i])
             square += entries[j] * entries[j]
         if square <= UNITS * UNITS:
             for j in range(p):
