@@ -71,24 +71,16 @@ def huber_descent(
     Guarantee
     ---------
     Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
-    settings are chosen without looking at the data. With `groups` neighbours differ in all rows of
-    one person. Proof: the fit is a function of `sample_size` and of Gaussian mechanisms, each of
-    which may depend on the earlier ones' outputs and on nothing else of the data, and their budgets
-    add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). A blank record has features and label 0
-    in all of its rows, and so a first entry of 0 with an intercept, too. Maps of rows are linear,
-    Wᵀ0 = 0: it adds 0 to every sum and is in no count, as if it were absent.
-    One record moves, by the relation (replace-one; add-remove and zero-out),
-
-    - a histogram by one count: √2; 1;
-    - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
-      as their inner product is not negative; R²; and B, the mean square of clipped gradients,
-      likewise with γ² for R²;
-    - A, their mean derivative, like the Gram matrix; with `groups`, where its terms are not
-      symmetric, 2R²; R²;
-    - a sum of clipped gradients: 2γ; γ; and the sum of rows likewise with `feature_norm`;
-    - tr A and tr B, sums of numbers in [0, R²] and [0, γ²]: R² and γ².
-
-    Noise on a symmetric matrix is isotropic in the Frobenius norm. A row of `WeightedSamples` adds
+    settings are chosen without looking at the data; without a generator as computed. With `groups`
+    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
+    of sums that `SplitBudget` releases, whose budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7
+    and 2.3), and `privreg.noise.exact` says what neighbours move them by. One record adds a count
+    to a histogram; semi-definite matrices of Frobenius norms at most R² and γ² to the Gram matrix
+    and to B, the second moment of clipped gradients; a derivative of norm at most R² to A; vectors
+    of length at most γ and `feature_norm` to the sums of gradients and of rows; and numbers in
+    [0, R²] and [0, γ²] to tr A and tr B. A blank record has features and label 0 in all of its
+    rows, and so a first entry of 0 with an intercept, too. Maps of rows are linear, Wᵀ0 = 0: it
+    adds 0 to every sum and is in no count, as if it were absent. A row of `WeightedSamples` adds
     w̃ u ψ(r), of norm at most √w̃ γ, and all other sums take it as they take any row.
 
     Source

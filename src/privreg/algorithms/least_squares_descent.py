@@ -233,18 +233,13 @@ def least_squares_descent(
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
-    relation, if the bounds and the settings are chosen without looking at the data. With `groups`
-    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
-    Gaussian mechanisms, each of which depends on the data through its own sum and earlier outputs,
-    with shares of ρ fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3: adaptive composition
-    of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what `Descent` lists one record moves, by the
-    relation (replace-one; add-remove and zero-out),
-
-    - the histogram of products by one count: √2; 1;
-    - A₁, A₂ and B, sums of positive semi-definite matrices of Frobenius norms at most R₁², R² and
-      C²: √2 times that; that;
-    - a sum of clipped gradients: 2C; C;
-    - tr A₁ and tr B, sums of numbers in [0, R₁²] and [0, C²]: R₁² and C².
+    relation, if the bounds and the settings are chosen without looking at the data; without a
+    generator as computed. With `groups` neighbours differ in all rows of one person. Proof: as for
+    `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3:
+    adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what is released there a
+    record adds one count to the histogram of products; semi-definite matrices of Frobenius norms at
+    most R₁², R² and C² to A₁, A₂ and B; a gradient of length at most C; and numbers in [0, R₁²] and
+    [0, C²] to tr A₁ and tr B.
 
     A record that is a person has one q, the length of its summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all of its rows. A blank record adds 0 to every sum and is in no count.

@@ -40,14 +40,6 @@ from privreg.checks import (
 from privreg.kernels import FEWEST, inner_product, standard_normal
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget, Neighbours, one_pass_zcdp_root
-from privreg.privacy.release import (
-    BESIDES_THE_STREAM,
-    LAST_ALONE,
-    SECRET,
-    NoiseSource,
-    Release,
-    require_source,
-)
 from privreg.schedules import Schedule, noise_multipliers, step_shape
 
 
@@ -482,38 +474,6 @@ def fit(
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
-
-
-def release(
-    mechanism: Mechanism, features: ArrayLike, labels: ArrayLike, *, noise: NoiseSource = SECRET
-) -> Release[FloatArray]:
-    """The last iterate of a mechanism of one setting, with its budget and what it rests on.
-
-    The guarantee is that of `fit`, for a mechanism of one setting with a finite budget: several
-    share their noise, and only one may leave.
-
-    Examples
-    --------
-    >>> from privreg.privacy.budget import Budget
-    >>> from privreg.schedules import Polynomial
-    >>> mechanism = Mechanism.from_schedule(
-    ...     Polynomial(2.0, 0.5), sample_size=400, dimension=3, budget=Budget.zcdp(0.5),
-    ...     clip_constant=1.0,
-    ... )
-    >>> features = np.random.default_rng(0).standard_normal((400, 3))
-    >>> found = release(mechanism, features, features @ [1.0, 0.0, -1.0])
-    >>> found.budget, found.value.shape
-    (Budget(rho=0.5, neighbours='replace-one'), (3,))
-    """
-    if mechanism.settings != 1 or not isfinite(mechanism.budget.rho):
-        raise ValueError(
-            "mechanism must have one setting and a finite budget for a release, "
-            f"got {mechanism.settings} and {mechanism.budget}"
-        )
-    source = require_source("noise", noise)
-    (iterate,) = fit(mechanism, features, labels, source.generator())
-    held = (*BESIDES_THE_STREAM, LAST_ALONE, *source.assumptions)
-    return Release(iterate, mechanism.budget, held)
 
 
 def risk_path(

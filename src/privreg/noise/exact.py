@@ -102,9 +102,7 @@ def whole_numbers(values: FloatArray, bound: float) -> FloatArray:
 
 # Sums of whole numbers may be reassociated: they are the same in any order.
 @nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
-def _truncate(
-    rows: FloatArray, factors: FloatArray, ends: IntArray, whole: FloatArray
-) -> None:
+def _truncate(rows: FloatArray, factors: FloatArray, ends: IntArray, whole: FloatArray) -> None:
     for record in range(len(ends) - 1):
         square = 0.0
         for i in range(ends[record], ends[record + 1]):

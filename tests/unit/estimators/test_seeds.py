@@ -12,8 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
 
-from privreg import AdaSSP, Bounds, Budget, PrivateLinearRegression
-from privreg.algorithms import one_pass_dpgd
+from privreg import AdaSSP, Bounds, Budget, OnePassDPGD, PrivateLinearRegression
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import private_count
 from privreg.command_line.tables import as_json, fit_as_json
@@ -87,14 +86,10 @@ def test_an_ensemble_that_seeds_its_members_is_not_private():
 def test_every_release_of_seeded_noise_says_so():
     """Who seeded a caller's generator cannot be seen: its release says what it assumes."""
     rows = ArraySamples(X, Y)
-    schedule = Polynomial(2.0, 0.5)
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        schedule, sample_size=len(X), dimension=2, budget=Budget.zcdp(0.5), clip_constant=1.0
-    )
     known = Declared(Bounds(2.0, 4.0))
     for noise, said in ((Seeded(1), True), (Secret(), False)):
         sums = AdaSSP().run(rows, BUDGET, declared=known, noise=noise)
-        path = one_pass_dpgd.release(mechanism, X, Y, noise=noise)
+        path = OnePassDPGD(Polynomial(2.0, 0.5), 1.0).run(rows, BUDGET, noise=noise)
         for release in (sums, path):
             found = [text.startswith("not private: seeded") for text in release.assumptions]
             assert any(found) is said

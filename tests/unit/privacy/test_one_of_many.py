@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from privreg import AdaSSP
-from privreg.algorithms import adassp, noisy_sgd, one_pass_dpgd
+from privreg import AdaSSP, OnePassDPGD
+from privreg.algorithms import adassp, noisy_sgd
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.ols import ols
@@ -64,12 +64,6 @@ def sgd(data, rng, **changes):
     )
 
 
-def one_pass(amplitudes):
-    return one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(amplitudes, 0.5), sample_size=N, dimension=P, budget=BUDGET, clip_constant=1.0
-    )
-
-
 def test_every_algorithm_releases_at_its_price(data, rng):
     correlated = FTRLMechanism.for_budget(
         damped_square_root(N, damping=0.1), clip_norm=1.0, budget=BUDGET, sample_size=N
@@ -85,7 +79,7 @@ def test_every_algorithm_releases_at_its_price(data, rng):
         descend(data, rng, clip_norm=1.0, runs=3).release(),
         dp_ftrl(data, mechanism=correlated, step_size=0.05, rng=rng).release(),
         shaped_dp_ftrl(data, mechanism=shaped, step_size=0.05, rng=rng).release(),
-        one_pass_dpgd.release(one_pass(2.0), data.features, data.labels),
+        OnePassDPGD(Polynomial(2.0, 0.5), 1.0).run(data, BUDGET),
         AdaSSP().run(data, BUDGET, declared=Declared(adassp.Bounds(2.0, 2.0)), noise=Seeded(3)),
         sgd(data, rng).release(),
     ]
@@ -121,8 +115,8 @@ def test_a_second_setting_is_refused(data, rng):
     runs.release((0, 1))
     with pytest.raises(ValueError, match="settings share noise"):
         runs.release((0, 0))
-    with pytest.raises(ValueError, match="mechanism must have one setting"):
-        one_pass_dpgd.release(one_pass([1.0, 2.0]), data.features, data.labels)
+    with pytest.raises(ValueError, match="schedule must have one amplitude"):
+        OnePassDPGD(Polynomial([1.0, 2.0], 0.5), 1.0)
 
 
 def test_the_first_setting_must_exist_as_well():
