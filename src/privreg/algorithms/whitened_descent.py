@@ -29,12 +29,7 @@ from privreg.checks import (
     require_rng,
 )
 from privreg.noise.exact import UNITS, integer_noise_std, rounded_normals
-from privreg.privacy.budget import (
-    Budget,
-    gram_sensitivity,
-    shared_sample_size,
-    sum_sensitivity,
-)
+from privreg.privacy.budget import Budget, gram_sensitivity, shared_sample_size, sum_sensitivity
 from privreg.privacy.release import SECRET_STREAM, TIMES, TRUSTED, Release
 from privreg.theory.huber_descent import (
     inverse_root,
