@@ -35,9 +35,9 @@ others.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, count
 from math import ceil, isqrt, log2
 from typing import Any
 
@@ -182,57 +182,60 @@ def _secure_word() -> int:
     return secrets.randbits(WORD)
 
 
-class _Uniform:
-    """A uniform number in [0, 1) whose digits are drawn as they are needed."""
-
-    def __init__(self, words: Iterator[int], width: int) -> None:
-        self.words, self.width, self.value, self.bits = words, width, next(words), width
-
-    def to(self, bits: int) -> int:
-        """Its first digits, at least so many; later calls never give fewer."""
-        while self.bits < bits:
-            self.value = self.value << self.width | next(self.words)
-            self.bits += self.width
-        return self.value
-
-    def below(self, other: _Uniform) -> bool:
-        """Whether it is less than another one."""
-        bits = max(self.bits, other.bits)
-        while self.to(bits) == other.to(bits):
-            bits += self.width
-        return self.value < other.value
+class _Undecided(Exception):
+    """More digits are needed."""
 
 
 def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
     """One draw as `_draw` makes it of the same words, with as many digits as it takes."""
+    known: list[int] = []
+    for longer in count(1):
+        try:
+            return _attempt(_taken(known, words, width, longer).__next__, width * longer, std)
+        except _Undecided:
+            known[:] = [number << width | next(words) for number in known]
+    raise AssertionError
 
-    def uniform() -> _Uniform:
-        return _Uniform(words, width)
+
+def _taken(known: list[int], words: Iterator[int], width: int, longer: int) -> Iterator[int]:
+    """Numbers that are known, then new ones of so many words, which are known from then on."""
+    for k in count():
+        if k == len(known):
+            known.append(sum(next(words) << width * j for j in range(longer)))
+        yield known[k]
+
+
+def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
+    """One draw from uniform numbers of which so many digits are known."""
+
+    def below(one: int, other: int) -> bool:
+        if one == other:
+            raise _Undecided
+        return one < other
 
     def half() -> bool:
-        u = uniform()
-        if u.value >> (width - 1):
+        u = take()
+        if u >> (bits - 1):
             return True
         while True:
-            v = uniform()
-            if not v.below(u):
+            v = take()
+            if not below(v, u):
                 return False
-            u = uniform()
-            if not u.below(v):
+            u = take()
+            if not below(u, v):
                 return True
 
-    def kept(k: int, x: _Uniform) -> bool:
+    def kept(k: int, x: int) -> bool:
         y, even = x, True
-        while True:
-            z = uniform()
-            if not z.below(y):
-                return even
-            r = uniform()
-            while 0 <= (gap := _gap(k, x, r)) < 2 * k + 2:
-                x.to(x.bits + width)
-            if gap < 0:
-                return even
+        while below(z := take(), y):
+            # Digits of 2k + x - r(2k + 2).
+            ahead = (2 * k << bits) + x - take() * (2 * k + 2)
+            if 0 <= ahead < 2 * k + 2:
+                raise _Undecided
+            if ahead < 0:
+                break
             y, even = z, not even
+        return even
 
     while True:
         k = 0
@@ -240,21 +243,14 @@ def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
             k += 1
         if not all(half() for _ in range(k * (k - 1))):
             continue
-        x = uniform()
+        x = take()
         if not all(kept(k, x) for _ in range(k + 1)):
             continue
-        sign = 1 - 2 * (next(words) >> (width - 1))
-        while True:
-            one, product = 1 << x.bits, std * x.value
-            if std <= one // 2 and not one // 2 - std < product % one < one // 2:
-                return int(sign * (std * k + (product + one // 2 >> x.bits)))
-            x.to(x.bits + width)
-
-
-def _gap(k: int, x: _Uniform, r: _Uniform) -> int:
-    """Digits of 2k + x - r(2k + 2): decided where negative, or at least 2k + 2."""
-    bits = max(x.bits, r.bits)
-    return (2 * k << bits) + x.to(bits) - r.to(bits) * (2 * k + 2)
+        sign = 1 - 2 * (take() >> (bits - 1))
+        whole, rest = divmod(std * x + (1 << bits - 1), 1 << bits)
+        if rest + std > 1 << bits:
+            raise _Undecided
+        return sign * (std * k + whole)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -335,7 +331,7 @@ def _kept(k: int, x: np.uint64, words: NDArray[np.uint64], at: NDArray[np.int64]
         if z > y:
             return TRUE if even else FALSE
         high, low = _product(both, _take(words, at))
-        # Digits of 2k + x - r(2k + 2), as in `_gap`: what they hold beyond 64 bits, and below.
+        # Digits of 2k + x - r(2k + 2), as in `_attempt`: what they hold beyond 64 bits, and below.
         ahead = 2 * k - np.int64(high) - (1 if low > x else 0)
         if ahead == 0 and x - low < both:
             return UNDECIDED
