@@ -144,7 +144,7 @@ def exact_full_batch(pair: NeighbouringTables) -> list[float]:
                 step_size=0.3,
                 steps=2,
                 budget=Budget(RHO, pair.neighbours),
-                sample_size=size_of(pair) or len(table.labels),
+                n=size_of(pair) or len(table.labels),
             )
 
     return compared(run, pair)

@@ -292,17 +292,12 @@ def _fit(
     limits = sensitivities(sums.bounds, neighbours=neighbours)
     gram, moment = sums.gram, sums.moment
     p = len(moment)
-    smallest = float(np.linalg.eigvalsh(gram)[0])
-    eigenvalue = smallest + multiplier * limits.eigenvalue * (
-        rng.standard_normal() - eigenvalue_shift
-    )
-    ridge = multiplier * limits.gram * np.sqrt(p * (np.log(2 * p**2) - np.log(ridge_failure)))
-    ridge = max(0.0, ridge - max(0.0, eigenvalue))
-    upper = np.triu(rng.standard_normal((p, p)))
-    symmetric = upper + np.triu(upper, 1).T
-    noisy_gram = gram + multiplier * limits.gram * symmetric + ridge * np.eye(p)
+    shifted = rng.standard_normal() - eigenvalue_shift
+    eigenvalue = float(np.linalg.eigvalsh(gram)[0]) + multiplier * limits.eigenvalue * shifted
+    noise, upper = multiplier * limits.gram, np.triu(rng.standard_normal((p, p)))
+    noisy_gram = gram + noise * (upper + np.triu(upper, 1).T)
     noisy_moment = moment + multiplier * limits.moment * rng.standard_normal(p)
-    return _solved(noisy_gram, noisy_moment)
+    return _solved(noisy_gram, noisy_moment, noise, eigenvalue, ridge_failure)
 
 
 def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: float) -> FloatArray:
@@ -320,10 +315,10 @@ def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: floa
     moved = bounds.feature_norm * bounds.label
     pull = spend("moment", total=moment, square=shares.moves * squared, size=moved).value
     smallest = float(below.value) - below.noise_std * sqrt(-2 * log(ridge_failure))
-    ridge = entries.noise_std * sqrt(p * log(2 * p**2 / ridge_failure)) - max(0.0, smallest)
     noisy = np.zeros((p, p))
     noisy[upper] = entries.value
-    return _solved(noisy + np.triu(noisy, 1).T + max(0.0, ridge) * np.eye(p), pull)
+    noisy += np.triu(noisy, 1).T
+    return _solved(noisy, pull, entries.noise_std, smallest, ridge_failure)
 
 
 def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]:
@@ -345,9 +340,14 @@ def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]
     return gram, moment
 
 
-def _solved(gram: FloatArray, moment: FloatArray) -> FloatArray:
+def _solved(
+    gram: FloatArray, moment: FloatArray, noise: float, smallest: float, failure: float
+) -> FloatArray:
+    """Ridge regression that is stable under noise of this deviation in the matrix."""
+    p = len(moment)
+    ridge = noise * np.sqrt(p * (np.log(2 * p**2) - np.log(failure))) - max(0.0, smallest)
     try:
-        return np.asarray(np.linalg.solve(gram, moment))
+        return np.asarray(np.linalg.solve(gram + max(0.0, ridge) * np.eye(p), moment))
     except np.linalg.LinAlgError:
         raise ValueError(
             "samples must have linearly independent features where there is no noise, got others"
@@ -357,20 +357,12 @@ def _solved(gram: FloatArray, moment: FloatArray) -> FloatArray:
 def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
     """Smallest eigenvalue in whole units u: the largest j with G - j u I positive definite."""
     # Floating point proposes, proofs decide.
-    guess = max(0, int(np.linalg.eigvalsh(gram.astype(np.float64))[0] // unit))
-    low, step = guess, 1
-    while low >= 0 and not _is_positive_definite(gram, low * unit):
-        low, step = max(-1, low - step), 2 * step
-    high, step = max(low, guess) + 1, 1
-    while _is_positive_definite(gram, high * unit):
-        low, high, step = high, high + step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _is_positive_definite(gram, middle * unit):
-            low = middle
-        else:
-            high = middle
-    return np.array(low, dtype=object)
+    j = max(0, int(np.linalg.eigvalsh(gram.astype(np.float64))[0] // unit)) + 1
+    while j >= 0 and not _is_positive_definite(gram, j * unit):
+        j -= 1
+    while _is_positive_definite(gram, (j + 1) * unit):
+        j += 1
+    return np.array(j, dtype=object)
 
 
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:

@@ -467,20 +467,14 @@ def full_batch_dpgd(
 
 
 def exact_descent(
-    samples: Samples,
-    *,
-    clip_norm: float,
-    step_size: float,
-    steps: int,
-    budget: Budget,
-    sample_size: float,
+    samples: Samples, budget: Budget, *, clip_norm: float, step_size: float, steps: int, n: float
 ) -> FloatArray:
     """Iterates (steps, p) of `full_batch_dpgd`, with whole numbers and noise from secure bits.
 
     Guarantee
     ---------
     The iterates together keep the budget under its relation, as computed (`privreg.noise.exact`):
-    they are a function of `sample_size` and of sums of whole numbers, of which a row's are computed
+    they are a function of n and of sums of whole numbers, of which a row's are computed
     from that row and the last iterate, in an order that no other row changes.
     """
     shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []
@@ -490,7 +484,7 @@ def exact_descent(
             factors = np.empty(len(labels))
             _clip_factors(rows, labels, theta, clip_norm, factors)
             total += truncated_sum(rows, factors, clip_norm).astype(np.int64)
-        gradient = shares.vector("steps", 1 / steps, total, clip_norm, sample_size).value
+        gradient = shares.vector("steps", 1 / steps, total, clip_norm, n).value
         theta = theta + step_size * gradient
         iterates.append(theta)
     return np.array(iterates)

@@ -19,7 +19,7 @@ of `sampling_inflation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -130,9 +130,7 @@ class FullBatchDPGD(Method):
 
         def fit(rng: np.random.Generator | None) -> Fit:
             if rng is None:
-                names = ("clip_norm", "step_size", "steps", "sample_size")
-                shared = {name: options[name] for name in names}
-                iterates = exact_descent(samples, **shared, budget=budget)
+                iterates = exact_descent(samples, budget, n=options["sample_size"], **asdict(self))
             else:
                 iterates = full_batch_dpgd(samples, **options, rng=rng).iterates[0]
             return Fit(iterates, (("steps", budget),))

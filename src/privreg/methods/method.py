@@ -32,16 +32,9 @@ from privreg.inference.population_intervals import (
     Target,
 )
 from privreg.methods.problem import ROWS, Prediction, Problem, Rows, rows_of
+from privreg.privacy import release
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.privacy.release import (
-    BESIDES_THE_STREAM,
-    REAL_NUMBERS,
-    SECRET,
-    TRUSTED,
-    NoiseSource,
-    Release,
-    require_source,
-)
+from privreg.privacy.release import SECRET, NoiseSource, Release, require_source
 
 FloatArray = NDArray[np.float64]
 Settings = TypeVar("Settings")
@@ -209,7 +202,7 @@ class Method(ABC):
     gaussian_dp: ClassVar[bool] = False
     is_exact: ClassVar[bool] = False
     supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"
-    assumptions: ClassVar[tuple[str, ...]] = BESIDES_THE_STREAM
+    assumptions: ClassVar[tuple[str, ...]] = release.BESIDES_THE_STREAM
 
     def run(
         self,
@@ -245,14 +238,14 @@ class Method(ABC):
             raise ValueError("budget must be finite for a release, got an infinite one")
         fit = self._prepare(samples, budget, declared)
 
-        def release(noise: NoiseSource) -> Release[Any]:
+        def run(noise: NoiseSource) -> Release[Any]:
             source, said = require_source("noise", noise), self.assumptions
-            if self.is_exact and source.is_secret:
-                said = tuple(TRUSTED if each == REAL_NUMBERS else each for each in said)
-                return Release(fit(None), budget, said)
-            return Release(fit(source.generator()), budget, (*said, *source.assumptions))
+            if not (self.is_exact and source.is_secret):
+                return Release(fit(source.generator()), budget, (*said, *source.assumptions))
+            real, trusted = release.REAL_NUMBERS, release.TRUSTED
+            return Release(fit(None), budget, tuple(trusted if x == real else x for x in said))
 
-        return release
+        return run
 
     def simulate(
         self,

@@ -70,6 +70,7 @@ def exact_factor(released: FloatArray) -> FloatArray:
     return np.asarray(np.rint(released / unit) * unit)
 
 
+@np.errstate(over="ignore")
 def truncated(
     rows: FloatArray, factors: FloatArray, bound: float, starts: IntArray | None = None
 ) -> FloatArray:
@@ -88,6 +89,7 @@ def truncated(
     return whole
 
 
+@np.errstate(over="ignore")
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
     """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
     total = np.zeros(rows.shape[1])

@@ -95,7 +95,7 @@ def test_full_batch_audit(neighbours):
     pair = neighbouring_tables(
         [[1e-4, 1e4]], [1.0], record=0, neighbours=neighbours, replacement=replacement
     )
-    options = {"clip_norm": 1.0, "step_size": 1e-9, "steps": 2, "sample_size": 1}
+    options = {"clip_norm": 1.0, "step_size": 1e-9, "steps": 2, "n": 1}
     outputs = []
     for table in (pair.first, pair.second):
         data = ArraySamples(table.features, table.labels)
