@@ -118,7 +118,8 @@ def label_response_ratio(parameters: Parameters) -> float:
     printed_response_ratio=stated(
         "largest mean trace of V V' over printed D.10",
         where="Lemma D.10",
-        statement="The mean trace of V V' is at most d times the printed sum.",
+        statement="The mean trace of V V' is at most d times the sum of |beta_k| (1 - eta mu)^("
+        "(tau - k)/2) over k.",
         check=every(below(1.0000000001)),
         corrected={
             "holds_with": "the sum squared, as in its proof",

@@ -154,7 +154,7 @@ def gradient_response_error(parameters: Parameters) -> float:
             "evidence": {"select": {"transform": "exp(-iwt)"}},
         },
         id="transfer-function-c9",
-        ours=[SPECTRUM, "frequencies 0 to 3"],
+        ours=[SPECTRUM, "eta = 0.5 / R^2, frequencies 0 to 3"],
         finding="two-signs-of-the-transform",
     ),
 )
