@@ -60,8 +60,8 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     doubled_over_printed_lower=stated(
         "exact squared error in the norm of H over printed C.18",
         where="Theorem C.18, equation (22)",
-        statement="With F of equation (22) the asymptotic suboptimality is at least eta "
-        "sigma_sgd^2 tr H / 2 + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h.",
+        statement="With F of (22) the asymptotic suboptimality is at least eta sigma_sgd^2 tr H / 2"
+        " + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h.",
         check=every(above(1.0)),
         id="lower-bound-c18",
         kind="theorem",
