@@ -94,14 +94,19 @@ def demand(parameters: Parameters) -> dict:
 @per(
     "dimension",
     chain_constant="constant that the proof's chain for part (iv) gives",
+    chain_with_row_constant="the same with c_1 itself for its bound",
     closed_constant="constant of the lesser of the chain with c_1 itself and of |x_i|",
 )
 def constants_of_part_four(dimension: int) -> dict[str, float]:
-    # At the least n of Claim A.10, T = 1 and beta = 1; both fall as the logarithm grows.
+    # At twelve rows a feature, T = 1 and beta = 1; both fall as the logarithm grows.
     logarithm = np.log(5 * 12 * dimension)
     row, gap = 1 + np.sqrt(2 / dimension * logarithm), 1 - dimension**-0.5
-    lesser = min(4 * row * logarithm / gap, row * np.sqrt(dimension))
-    return {"chain_constant": 12 / gap, "closed_constant": lesser / logarithm**1.5}
+    chain, scale = 4 * row * logarithm / gap, logarithm**1.5
+    return {
+        "chain_constant": 12 / gap,
+        "chain_with_row_constant": chain / scale,
+        "closed_constant": min(chain, row * np.sqrt(dimension)) / scale,
+    }
 
 
 @identity(

@@ -38,7 +38,8 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     base=stated(
         "largest variance of the base recursion over the bound of Proposition C.10",
         where="Proposition C.10",
-        statement="The covariance of the base recursion is at most the printed one.",
+        statement="The covariance of the base recursion is at most eta sigma_sgd^2 I + eta sigma^2 "
+        "H^(-1/2) P_beta H^(-1/2).",
         check=every(below(1.0)),
         id="base-covariance-c10",
         ours=[SHARES],

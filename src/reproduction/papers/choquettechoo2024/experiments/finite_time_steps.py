@@ -118,7 +118,8 @@ def label_response_ratio(parameters: Parameters) -> float:
     printed_response_ratio=stated(
         "largest mean trace of V V' over printed D.10",
         where="Lemma D.10",
-        statement="The mean trace of V V' is at most d times the printed sum.",
+        statement="The mean trace of V V' is at most d times the sum of |beta_k| (1 - eta mu)^("
+        "(tau - k)/2) over k.",
         check=every(below(1.0000000001)),
         corrected={
             "holds_with": "the sum squared, as in its proof",
@@ -276,7 +277,7 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of that largest gradient over that of log(T/p)^2, from T = 10 and p = 0.1 on",
         where="Section 2.3, equation (9)",
-        statement="That norm grows with T and 1/p as a power of log(T/p).",
+        statement="The bound on a run's gradients grows with T and 1/p as a power of log(T/p).",
         check=below(1.0),
         wrong={"It does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",

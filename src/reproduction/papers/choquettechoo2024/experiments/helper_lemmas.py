@@ -36,6 +36,7 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     statement="For Gaussian vectors the constant of the tail bound may be 0.1457.",
     ours=["identities of 1 to 1024 rows, whose forms have a chi-squared law"],
     check=above(TAIL_CONSTANT),
+    note="Other normal forms are among those of tail-bound-f6.",
 )
 def tail_constant(parameters: Parameters) -> float:
     """Least -log P / min(t^2 / |A|_F^2, t / |A|) over sizes and t."""

@@ -187,13 +187,18 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 @per(
     least_rate_share="least eta^2 log^2(1/eta) / rho over the optimal risk, step sizes up to 1/2",
     largest_rate_share="largest of these",
+    rate_share_up_to_one="the least over step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """With the logarithm as printed, which vanishes at step size 1."""
     eta = parameters.step_sizes.values()
-    eta = eta[eta <= 0.5]
-    share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / parameters.least_risk(eta)
-    return {"least_rate_share": share.min(), "largest_rate_share": share.max()}
+
+    def shares(eta: np.ndarray) -> np.ndarray:
+        return (eta * np.log(1 / eta)) ** 2 / parameters.rho / parameters.least_risk(eta)
+
+    share = shares(eta[eta <= 0.5])
+    names = ("least_rate_share", "largest_rate_share", "rate_share_up_to_one")
+    return dict(zip(names, (share.min(), share.max(), shares(eta).min()), strict=True))
 
 
 @per(

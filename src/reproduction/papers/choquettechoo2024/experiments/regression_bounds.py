@@ -60,8 +60,8 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     doubled_over_printed_lower=stated(
         "exact squared error in the norm of H over printed C.18",
         where="Theorem C.18, equation (22)",
-        statement="With F of equation (22), without the factor 1/2, the asymptotic suboptimality "
-        "is at least the printed bound.",
+        statement="With F of (22) the asymptotic suboptimality is at least eta sigma_sgd^2 tr H / 2"
+        " + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h.",
         check=every(above(1.0)),
         id="lower-bound-c18",
         kind="theorem",
@@ -170,7 +170,8 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
     worst_transient=stated(
         "largest ratio of the exact curve to D.11 over the steps",
         where="Theorem D.11",
-        statement="At every step the suboptimality is at most the printed bound.",
+        statement="At every step the suboptimality is at most the square of (L / mu exp(-eta mu t) "
+        "(F(theta_0) - F*))^(1/2) + F_infinity^(1/2).",
         check=every(below(1.000000001)),
         wrong={
             "Without the factor L / mu.": "transient_without_condition",
@@ -183,8 +184,8 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
             "the identity in eight dimensions, where L / mu is 1, beside eigenvalues 1/k",
             "rho = 1, and 1e12, where the noise is negligible at first",
         ],
-        note="The bound is reached in the limit. In place of L / mu = 128 for eigenvalues 1/k a "
-        "factor of 1.25 would pass.",
+        note="The text at hand has lost both roots. The bound is reached in the limit. In place of "
+        "L / mu = 128 for eigenvalues 1/k a factor of 1.25 would pass.",
     ),
     transient_without_condition="the same without the factor L / mu",
     transient_at_a_faster_rate="the same with exp(-1.5 eta mu t)",

@@ -77,7 +77,7 @@ AXES = {
     where="Equation (5), equation (28)",
     statement="Property C.1, where the coefficients have a square-summable causal inverse: the "
     "squared limiting sensitivity is the mean of 1/|B|^2 over frequencies.",
-    ours=[SPECTRUM, "three families of coefficients, which all have a bounded causal inverse"],
+    ours=[SPECTRUM, "eta = 0.5 / R^2", "three families, which all have a bounded causal inverse"],
     check=every(below(1e-9)),
     note="In time it is the squared norm of the first column of the inverse, over 20 / nu steps.",
 )
@@ -154,7 +154,7 @@ def gradient_response_error(parameters: Parameters) -> float:
             "evidence": {"select": {"transform": "exp(-iwt)"}},
         },
         id="transfer-function-c9",
-        ours=[SPECTRUM, "frequencies 0 to 3"],
+        ours=[SPECTRUM, "eta = 0.5 / R^2, frequencies 0 to 3"],
         finding="two-signs-of-the-transform",
     ),
 )

@@ -346,7 +346,7 @@ def plus() -> dict:
     where="Section 3, text after Conjecture 3.1",
     kind="prose",
     statement="Processes whose laws become indistinguishable have the same privacy loss.",
-    ours=["N(0, 1), and N(0, 1) with a share 1/d of N(2 sqrt(ln d), 1)", "order 2, d = 10^6"],
+    ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1)", "order 2, total variation"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",
     note="It is 2 ln(d). The two laws are within 1/d in total variation, so that their limits are "

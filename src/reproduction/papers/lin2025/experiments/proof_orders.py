@@ -114,7 +114,7 @@ def expansion_growth() -> float:
         id="concentration-from-any-start",
         finding="start-has-no-bound",
         corrected={
-            "holds_with": "a start of bounded norm",
+            "holds_with": "a start of bounded norm; (31) means one, it stops beyond d^(c_*)",
             "evidence": {"variable": "short_start_power"},
             "check": below(-1.0),
             "wrong": {"Of norm d^(c_*), at which c_* is used up.": "deviation_power"},
