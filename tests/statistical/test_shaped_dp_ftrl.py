@@ -18,7 +18,7 @@ from privreg.noise.streams import (
     IndependentCorrelation,
     SquareRootCorrelation,
     TreeCorrelation,
-    tree_shared_nodes,
+    tree_matrices,
 )
 from privreg.noise.toeplitz import damped_square_root
 from privreg.theory.shaped_noise import privacy_error, private_risk, sgd_risk, tree_factor
@@ -127,8 +127,8 @@ def test_shaped_prefixes_follow_the_popcount_law():
     for draw in range(draws):
         stream = TreeCorrelation().stream(covariance.draws, steps=count, rng=rng)
         prefixes[draw] = np.cumsum(covariance.root_multiply(stream.draw(count)), axis=0)
-    steps = np.arange(1, count + 1)
-    shared = tree_shared_nodes(steps[:, None], steps)
+    prefix = np.cumsum(tree_matrices(count)[1], axis=0)
+    shared = prefix @ prefix.T
     found = np.einsum("nsi,ntj->stij", prefixes, prefixes) / draws
     expected = shared[:, :, None, None] * dense
     variance = np.einsum("ss,ii,tt,jj->stij", shared, dense, shared, dense) + expected**2

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import lapack
 
@@ -24,8 +24,6 @@ from privreg.checks import (
     Uncopied,
     require_array,
     require_count,
-    require_counts,
-    require_each,
     require_fields,
     require_frozen,
     require_number,
@@ -186,8 +184,8 @@ class TreeNoise(NoiseStream):
     r"""Stream of tree-aggregated noise in memory for one vector a level.
 
     The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` that a gradient step takes.
-    Each coordinate of ν_s and ν_t has covariance `std`² times `tree_shared_nodes(s, t)`; a root of
-    Σ times the items makes it shaped. `std` is a node's: the noise multiplier times
+    Each coordinate of ν_s and ν_t has covariance `std`² times the nodes that both prefixes have; a
+    root of Σ times the items makes it shaped. `std` is a node's: the noise multiplier times
     `tree_sensitivity` times the bound on a step's vector. Privacy accounted by
     `tree_sensitivity(steps)` holds for that many steps and no more; by default the stream is
     endless. anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
@@ -231,34 +229,6 @@ def tree_sensitivity(steps: int) -> float:
     that enter a prefix count; `tree_levels` counts all of them and is never less.
     """
     return float(np.sqrt(steps.bit_length()))
-
-
-def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
-    r"""Covariance of the prefix noises ν_s and ν_t in units of a node's variance.
-
-    .. math:: \operatorname{shared}(s, s) = \operatorname{popcount}(s), \qquad
-        \operatorname{shared}(s, t) = \operatorname{popcount}(t \gg (h + 1))
-
-    with h the highest binary digit in which s and t differ.
-
-    The step counts s and t, at least 0 (which has no noise), are broadcast against each other.
-
-    Examples
-    --------
-    >>> tree_shared_nodes([3, 3, 7], [3, 7, 6])
-    array([2, 0, 2])
-
-    Source
-    ------
-    anon2024, Algorithm 3 (derived).
-    """
-    first, second = require_each(partial(require_counts, least=0), s=s, t=t)
-    common, later = np.broadcast_arrays(first, second)
-    # Filling a number's digits below its highest 1 leaves exactly the digits not shared.
-    differ = common ^ later
-    for shift in (1, 2, 4, 8, 16, 32):
-        differ |= differ >> shift
-    return np.bitwise_count(later & ~differ).astype(np.int64)
 
 
 def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:

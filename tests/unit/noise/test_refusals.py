@@ -35,8 +35,6 @@ THREE = identity_covariance(3)
         (streams.ToeplitzNoise, [[]], {"dimension": 1, "rng": RNG}, "decoder"),
         (streams.ToeplitzNoise, [[0.0, 1.0]], {"dimension": 1, "rng": RNG}, "decoder"),
         (streams.correlate_noise, [[1.0], np.zeros(3)], {}, "must"),
-        (streams.tree_shared_nodes, [-1, 3], {}, "must"),
-        (streams.tree_shared_nodes, [1.5, 3], {}, "must"),
         (SquareRootCorrelation, [1.5], {}, r"damping must be .* at most 1, got 1\.5"),
         (DiagonalCovariance, [[1.0, 0.0]], {}, "diagonal must be at least"),
         (DiagonalCovariance, [[[1.0]]], {}, "diagonal must have shape"),

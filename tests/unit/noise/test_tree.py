@@ -23,19 +23,14 @@ def nodes_of_prefix(count: int) -> set[tuple[int, int]]:
     return nodes
 
 
-@given(s=st.integers(0, 300), t=st.integers(0, 300))
-def test_shared_nodes_are_those_of_both_prefixes(s, t):
-    expected = len(nodes_of_prefix(s) & nodes_of_prefix(t))
-    assert streams.tree_shared_nodes(s, t) == expected
-
-
 @given(steps=STEPS)
 def test_matrices_agree_with_the_covariance_and_the_sensitivity(steps):
     encoder, decoder = streams.tree_matrices(steps)
     assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
     prefixes = np.cumsum(decoder, axis=0)
     index = np.arange(1, steps + 1)
-    expected = streams.tree_shared_nodes(index[:, None], index)
+    nodes = [nodes_of_prefix(count) for count in index.tolist()]
+    expected = [[len(one & other) for other in nodes] for one in nodes]
     assert np.array_equal(prefixes @ prefixes.T, expected)
     assert np.array_equal(step_variances(decoder), np.bitwise_count(index))
     sensitivity = single_participation_sensitivity(encoder)

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from privreg.models import LinearModel
@@ -218,3 +219,11 @@ def public_bounds(lam: np.ndarray, rows: int, ridge: float) -> tuple[float, floa
     tail = float(tails[place])
     trace = place * (ridge + tail) / ridge + rows * tail / ridge
     return trace, ridge * rows / (ridge + tail)
+
+
+def shared_nodes(steps: int) -> NDArray[np.int64]:
+    """Nodes of the tree that prefixes of 0, ..., `steps` vectors share, of each two."""
+    from privreg.noise.streams import tree_matrices
+
+    prefixes = np.cumsum(tree_matrices(steps)[1], axis=0)
+    return np.pad(prefixes @ prefixes.T, (1, 0)).astype(np.int64)

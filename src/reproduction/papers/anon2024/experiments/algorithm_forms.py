@@ -12,7 +12,12 @@ from privreg.noise import covariance as shapes
 from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, above, below, close, every, per, stage, stated
-from reproduction.papers.anon2024.setting import correlation_named, generator, power_law
+from reproduction.papers.anon2024.setting import (
+    correlation_named,
+    generator,
+    power_law,
+    shared_nodes,
+)
 
 PLACE = "Algorithms 1 and 3, Sections 2 and 3.1, equations (B.2) to (B.4) and (B.14)"
 
@@ -170,11 +175,8 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
 )
 def increments(parameters: Parameters) -> dict[str, float]:
     """By the law of shared nodes of prefixes."""
-    from privreg.noise.streams import tree_shared_nodes
-
-    steps, listed = np.arange(parameters.sample_size + 1), _listed(parameters.sample_size)
-    prefixes = tree_shared_nodes(steps[:, None], steps[None, :])
-    covariance = np.diff(np.diff(prefixes, axis=0), axis=1)
+    listed = _listed(parameters.sample_size)
+    covariance = np.diff(np.diff(shared_nodes(parameters.sample_size), axis=0), axis=1)
     return {
         "unlisted_covariance": np.abs(np.where(listed, 0, np.triu(covariance, 1))).max(),
         "listed_covariance": covariance[listed].max(),

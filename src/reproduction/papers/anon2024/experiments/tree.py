@@ -9,7 +9,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis, Dataset, Estimate, Quantity, Trial, per, stage
 from reproduction.engine.summaries import trials_last
-from reproduction.papers.anon2024.setting import correlation_named
+from reproduction.papers.anon2024.setting import correlation_named, shared_nodes
 
 PLACE = "Figure 1, Algorithm 3"
 
@@ -62,12 +62,9 @@ def nodes(parameters: Parameters) -> list[dict[str, int]]:
     largest_excess_from_two="the same of prefixes of two vectors or more",
 )
 def law(parameters: Parameters) -> dict:
-    """The popcount law."""
-    from privreg.noise.streams import tree_shared_nodes
-
-    prefixes = parameters.prefixes
-    shared = tree_shared_nodes(prefixes[:, None], prefixes)
-    excess = np.diag(shared) - np.ceil(np.log2(prefixes))
+    """The law of the tree's own matrices."""
+    shared = shared_nodes(parameters.steps)[1:, 1:]
+    excess = np.diag(shared) - np.ceil(np.log2(parameters.prefixes))
     return {
         "law": shared,
         "largest_excess": excess.max(),
