@@ -100,9 +100,10 @@ class SplitBudget(Uncopied):
     # of a sum of semi-definite matrices or counts (2 or 1).
     moves: int = field(init=False)
     turns: int = field(init=False)
+    rho: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
-        require_budget(self.budget)
+        self.rho = Fraction(require_budget(self.budget).rho) * SLACK
         if self.rng is not None:
             require_rng("rng", self.rng)
         relation = self.budget.neighbours
@@ -120,8 +121,7 @@ class SplitBudget(Uncopied):
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
         self.spent[what] = self.spent.get(what, 0.0) + share
-        rho = Fraction(share) * Fraction(self.budget.rho) * SLACK
-        return integer_noise_std(square_sensitivity=square, rho=rho)
+        return integer_noise_std(square_sensitivity=square, rho=Fraction(share) * self.rho)
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:
         rho, neighbours = self.budget.rho, self.budget.neighbours
@@ -143,8 +143,8 @@ class SplitBudget(Uncopied):
         std, size = self.noise_std(what, share, self.turns * UNITS**4), len(total)
         if self.rng is None:
             rest = isqrt((std * std + 1) // 2 - 1) + 1
-            noise = np.triu(rounded_normals((size, size), std=rest), 1)
-            noise = noise + noise.T + np.diag(rounded_normals(size, std=std))
+            noise, above = np.diag(rounded_normals(size, std=std)), np.triu_indices(size, 1)
+            noise[above] = noise.T[above] = rounded_normals(len(above[0]), std=rest)
         else:
             noise = np.rint(symmetric_noise(size, noise_std=float(std), rng=self.rng))
         unit = bound / UNITS**2 / n

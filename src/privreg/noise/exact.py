@@ -169,7 +169,7 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
     drawn = np.empty(shape, dtype=np.int64)
     flat, words, done = drawn.reshape(-1), np.zeros(0, dtype=np.uint64), 0
     while done < flat.size:
-        fresh = secrets.token_bytes(8 * (20 * (flat.size - done) + 100))
+        fresh = secrets.token_bytes(8 * (18 * (flat.size - done) + 50))
         words = np.append(words, np.frombuffer(fresh, dtype=np.uint64))
         count, used, undecided = _draw(words, std, flat[done:])
         words, done = words[used:], done + count
