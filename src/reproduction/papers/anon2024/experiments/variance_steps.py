@@ -40,7 +40,7 @@ AXES = {
         check=every(below(1.0)),
         wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
         id="rough-bound-b7",
-        ours=["random sources"],
+        ours=["three random sources"],
         note="Of the first term, whose constant 16 sigma_z^4 is large, a share of 0.01 would do.",
     ),
     rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "
