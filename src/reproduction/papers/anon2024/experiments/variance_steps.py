@@ -15,7 +15,7 @@ from reproduction.papers.anon2024.setting import CappedProblem as Parameters
 PLACE = "Theorem 4.2, Lemmas B.7 to B.9 and B.12, Section B.5.4"
 FINDING: dict[str, Any] = {
     "corrected": {
-        "holds_with": "step sizes up to the largest of Theorem 4.2",
+        "holds_with": "beta tr(H) in the denominator, as the step size of Theorem 4.2 has it",
         "evidence": {"variable": "denominator_at_the_cap"},
     },
     "expect": "holds as corrected",
