@@ -79,6 +79,7 @@ def fourth_moments() -> dict[str, float]:
             "evidence": {"variable": "operator_error"},
         },
         id="operators-of-definition-b4",
+        ours=["Gaussian features, a random matrix in three dimensions, eta = 0.1"],
         finding="operators-without-eta-squared",
     ),
 )
@@ -105,7 +106,10 @@ def operators() -> dict[str, float]:
     where="Lemma B.6",
     statement="The risk of the average is at most the printed sum of the second moments, for the "
     "bias and for the variance.",
-    ours=["N = 64", "step sizes from a hundredth of 1 / lambda_1, the largest, to it"],
+    ours=[
+        "N = 64, for the tree the population's design",
+        "step sizes from a hundredth of 1 / lambda_1, the largest, to it",
+    ],
     note="The lemma is for noise that is new in every step; for the tree, whose increments take "
     "back, it is looser still.",
     **AT_MOST,
@@ -239,6 +243,7 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
     statement="beta tr(A) / (1 - beta eta tr(H)) H is at most beta tr(A) H.",
     check=every(below(1.0)),
     corrected={
+        "slip": "proof",
         "holds_with": "2 beta tr(A) H at its end, where beta eta tr(H) is at most 1/2",
         "check": every(below(2.0)),
     },

@@ -146,13 +146,16 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
         "makes epsilon.",
         check=below(1e-6),
         id="best-order-of-the-conversion",
+        ours=["epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"],
     ),
     multiplier_ratio=stated(
         "largest k / rho over 4 k (log(1/delta) + epsilon) / epsilon^2",
         where="Section B.1, Theorem 4.1",
-        statement="k / rho is at most 4 k (log(1/delta) + epsilon) / epsilon^2.",
+        statement="For rho = ((log(1/delta) + epsilon)^(1/2) - log(1/delta)^(1/2))^2, k / rho is "
+        "at most 4 k (log(1/delta) + epsilon) / epsilon^2.",
         check=below(1.0),
         id="noise-is-large-enough-for-rho",
+        ours=["epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"],
     ),
 )
 def conversions(parameters: Parameters) -> dict[str, float]:
@@ -177,7 +180,7 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     where="Section B.1, Theorem 4.1",
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
-    ours=["advanced composition with half of delta", "N = 10 to 1000000"],
+    ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
     note="The section has every epsilon; from 16 log(2/delta) on the sentence is contradicted.",
     check=below(1.0),
 )

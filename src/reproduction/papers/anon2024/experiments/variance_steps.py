@@ -15,7 +15,7 @@ from reproduction.papers.anon2024.setting import CappedProblem as Parameters
 PLACE = "Theorem 4.2, Lemmas B.7 to B.9 and B.12, Section B.5.4"
 FINDING: dict[str, Any] = {
     "corrected": {
-        "holds_with": "step sizes up to the largest of Theorem 4.2",
+        "holds_with": "beta tr(H) in the denominator, as the step size of Theorem 4.2 has it",
         "evidence": {"variable": "denominator_at_the_cap"},
     },
     "expect": "holds as corrected",
@@ -40,7 +40,7 @@ AXES = {
         check=every(below(1.0)),
         wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
         id="rough-bound-b7",
-        ours=["random sources"],
+        ours=["three random sources"],
         note="Of the first term, whose constant 16 sigma_z^4 is large, a share of 0.01 would do.",
     ),
     rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "

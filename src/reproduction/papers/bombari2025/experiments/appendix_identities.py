@@ -112,7 +112,7 @@ def updates() -> dict:
     # b is the noise over 2 c sqrt(d) sigma, here 1; n = 3, so that C_k = n^2 q'' / 2.
     samples, steps = 50.0, 3
     squares = np.outer(noise, noise) - np.eye(4)
-    energy = np.sum(squares * hessian) / 2
+    energy = form(noise) - np.trace(hessian) / 2  # The update's, less its mean.
     return {
         "log_norm_printed": integrand,
         "noise_cross_printed": printed / cross,

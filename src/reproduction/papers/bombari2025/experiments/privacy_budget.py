@@ -69,8 +69,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="half-power-is-constant-noise",
         kind="prose",
         where="Section 5.1, text after equation (5.1)",
-        statement="With alpha = 1/2 the noise multiplier is eta(0) / (n^(3/2) rho) at every step "
-        "but the last.",
+        statement="With alpha = 1/2 the noise multiplier is constant, eta(0) / (n^(3/2) rho).",
+        ours=["n = 1000", "all steps but the last"],
         select={"schedule": "polynomial 0.5"},
         check=below(1e-10),
         note="At the last step there is none, since the rate is 0 there; the text's eta_1 / "
@@ -117,7 +117,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         ours=[
             "one dimension",
             "opposite clipped gradients among zero features",
-            "orders 1.25 to 8",
+            "orders 1.25 to 8, rho = 1, four samples",
         ],
         check=every(below(1.000001)),
         wrong={"At most 0.999 times that.": every(below(0.999))},

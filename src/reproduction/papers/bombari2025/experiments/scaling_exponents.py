@@ -113,7 +113,6 @@ def critical(parameters: Parameters, schedule_limited: int) -> dict:
     limit_error="distance of the exponent at a very large power to its limit",
     threshold_error="distance of the critical power at a very large one to its limit",
     limit_at_half="exponent of the risk for long schedules, phi = 0 and b = 1/2",
-    limit_beyond_half="that for b = 0.51",
 )
 def over_points(parameters: Parameters) -> dict:
     """Learning rates of Theorem 4, and Corollary 6.1, as the power of the schedule grows."""
@@ -123,7 +122,6 @@ def over_points(parameters: Parameters) -> dict:
     limits = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
     return {
         "limit_at_half": scaling.limiting_exponent(0.0, 0.0, 0.5),
-        "limit_beyond_half": scaling.limiting_exponent(0.0, 0.0, 0.51),
         "least_learning_rate": min(rates),
         "largest_learning_rate": max(rates),
         "least_increment": min(
