@@ -70,14 +70,20 @@ class TestRecord:
     def test_no_noise_is_drawn_without_a_new_file(self, words, command, monkeypatch, capsys):
         monkeypatch.setattr(SplitBudget, "noise_std", killed)
         Path("link").symlink_to("nothing")
-        before = {each: each.lstat() for each in Path().iterdir()}
+        before = left()
         for path in ("t.csv", "b.yaml", "first", ".", "link", "none/out", "/dev/full"):
             assert main([*words[command], f"--output={path}"]) == 1
             assert "--output must be a new file that can be written" in capsys.readouterr().err
         monkeypatch.setattr(os, "fsync", full)
         assert main([*words[command], "--output=out"]) == 1
         assert capsys.readouterr().err.endswith("got 'out': No space left on device\n")
-        assert {each: each.lstat() for each in Path().iterdir()} == before
+        assert left() == before
+
+
+def left() -> dict[Path, list[float]]:
+    """Files with all but the time at which each was read."""
+    found = {each: list(each.lstat()) for each in Path().iterdir()}
+    return {each: stat[:7] + stat[8:] for each, stat in found.items()}
 
 
 def test_a_fit_that_fails_says_what_it_spent_and_looks_at_its_options_before(
