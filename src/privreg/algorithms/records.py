@@ -269,10 +269,27 @@ class Records(Rebuilt):
             object.__setattr__(self, "_left", (parameters.copy(), left))
 
     def _bounded(self, chunk: Chunk | WeightedChunk) -> Chunk | WeightedChunk:
-        features, labels = np.empty(chunk.features.shape), np.empty(chunk.labels.shape)
-        norm, bound = self.feature_norm, self.label_bound
-        units = _unit(norm), _unit(bound)
-        _bound_rows(chunk.features, chunk.labels, norm, bound, *units, features, labels)
+        """Rows and labels within their bounds, as whole multiples of powers of two."""
+        given, label, norm, bound = *chunk[:2], self.feature_norm, self.label_bound
+        unit, label_unit = power_of_two(norm) / UNITS, power_of_two(bound) / UNITS
+        squares = np.empty(len(label))
+        squared_lengths(given, squares)
+        lost = np.isinf(squares)
+        if lost.any():
+            largest = np.where(lost, np.max(np.abs(given), axis=1), 1.0)
+            given, label = given / largest[:, None], label / largest
+            squared_lengths(given, squares)
+        with np.errstate(divide="ignore"):
+            factors = norm / np.sqrt(squares)
+        factors = np.where(lost, factors, np.minimum(factors, 1.0))
+        labels = np.rint(np.clip(label * factors, -bound, bound) / label_unit) * label_unit
+        features, step = np.empty(given.shape), max(1, (NUMBERS_PER_BLOCK >> 2) // given.shape[1])
+        for begin in range(0, len(labels), step):
+            block = slice(begin, begin + step)
+            rows = np.multiply(given[block], factors[block, None], out=features[block])
+            rows /= unit
+            np.rint(rows, out=rows)
+            rows *= unit
         return chunk._replace(features=features, labels=labels)
 
 
@@ -298,45 +315,6 @@ def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
     if len(groups.codes) != rows:
         raise ValueError(f"groups must have shape ({rows},), got ({len(groups.codes)},)")
     return groups
-
-
-def _unit(bound: float) -> float:
-    """Unit of rows or labels of this bound, which hold at most 2²⁰ of it."""
-    return power_of_two(bound) / UNITS
-
-
-@nb.njit(cache=True, nogil=True, error_model="numpy")
-def _bound_rows(
-    rows: Rows,
-    labels: Rows,
-    norm: float,
-    bound: float,
-    unit: float,
-    label_unit: float,
-    features: Rows,
-    targets: Rows,
-) -> None:
-    """Write rows and labels within their bounds as whole multiples of units, powers of two."""
-    p, inverse, of_labels = rows.shape[1], 1 / unit, 1 / label_unit
-    for i in range(len(rows)):
-        square, largest, label = 0.0, 0.0, labels[i]
-        for j in range(p):
-            square += rows[i, j] * rows[i, j]
-        if square <= norm * norm:
-            for j in range(p):
-                features[i, j] = np.rint(rows[i, j] * inverse) * unit
-        else:
-            # In two steps, since the norm of a finite row can be infinite.
-            for j in range(p):
-                largest = max(largest, abs(rows[i, j]))
-            square = 0.0
-            for j in range(p):
-                square += (rows[i, j] / largest) ** 2
-            factor = norm / np.sqrt(square)
-            for j in range(p):
-                features[i, j] = np.rint(rows[i, j] / largest * factor * inverse) * unit
-            label = label / largest * factor
-        targets[i] = np.rint(min(max(label, -bound), bound) * of_labels) * label_unit
 
 
 def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
@@ -640,7 +618,8 @@ def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
     """Number of values, none negative, by bins, upper edges included; (len(edges) + 1,) counts."""
     counts = np.zeros(len(edges) + 1)
-    _count(values, edges, counts)
+    # A copy can be written to, as every copy can: one type, which is compiled once.
+    _count(values + 0.0, edges, counts)
     return counts
 
 

@@ -92,8 +92,8 @@ def truncated(
 @np.errstate(over="ignore")
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
     """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
-    total = np.zeros(rows.shape[1])
-    _add_truncated(np.ascontiguousarray(rows), factors * (UNITS / bound), total)
+    total, entries = np.zeros((2, rows.shape[1]))
+    _add_truncated(np.ascontiguousarray(rows), factors * (UNITS / bound), entries, total)
     return total
 
 
@@ -118,9 +118,10 @@ def _truncate(rows: FloatArray, factors: FloatArray, ends: IntArray, whole: Floa
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
-def _add_truncated(rows: FloatArray, factors: FloatArray, total: FloatArray) -> None:
+def _add_truncated(
+    rows: FloatArray, factors: FloatArray, entries: FloatArray, total: FloatArray
+) -> None:
     p = rows.shape[1]
-    entries = np.empty(p)
     for i in range(len(rows)):
         square = 0.0
         for j in range(p):
@@ -131,9 +132,16 @@ def _add_truncated(rows: FloatArray, factors: FloatArray, total: FloatArray) -> 
                 total[j] += entries[j]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
 def squared_lengths(rows: FloatArray, squares: FloatArray) -> None:
     """Sums of squares of rows in the order of the columns, whatever rows are beside them."""
+    # Compiled once, for rows that cannot be written to.
+    given = rows.view()
+    given.flags.writeable = False
+    _square(given, squares)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _square(rows: FloatArray, squares: FloatArray) -> None:
     for i in range(len(rows)):
         square = 0.0
         for j in range(rows.shape[1]):
@@ -171,7 +179,7 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
     while done < flat.size:
         fresh = secrets.token_bytes(8 * (18 * (flat.size - done) + 50))
         words = np.append(words, np.frombuffer(fresh, dtype=np.uint64))
-        count, used, undecided = _draw(words, std, flat[done:])
+        count, used, undecided = _draw(words, std, flat[done:], np.zeros(1, dtype=np.int64))
         words, done = words[used:], done + count
         if undecided:
             rest = iter(words.tolist())
@@ -256,9 +264,10 @@ def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _draw(words: NDArray[np.uint64], std: int, drawn: NDArray[np.int64]) -> tuple[int, int, bool]:
+def _draw(
+    words: NDArray[np.uint64], std: int, drawn: NDArray[np.int64], at: NDArray[np.int64]
+) -> tuple[int, int, bool]:
     """Write draws until the words end or leave one undecided: their number, words used, whether."""
-    at = np.zeros(1, dtype=np.int64)
     for i in range(drawn.size):
         start = at[0]
         decided, value = _one(words, at, np.uint64(std))

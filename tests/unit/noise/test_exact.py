@@ -103,13 +103,13 @@ def test_the_quick_sampler_is_the_slow_one_or_stops(rng, std):
     for few in (False, True):
         drawn, least = np.empty(500, dtype=np.int64), 0 if few else 500
         listed = np.fromiter(words(rng, 64 - 60 * few), dtype=np.uint64, count=20_000) << (60 * few)
-        count, used, undecided = exact._draw(listed, std, drawn)
+        count, used, undecided = exact._draw(listed, std, drawn, np.zeros(1, int))
         assert count >= least
         assert undecided == few
         source = iter(listed.tolist())
         assert [exact._draw_slowly(source, std) for _ in range(count)] == drawn[:count].tolist()
         assert len([*source]) == listed.size - used
-    assert exact._draw(listed[:0], std, drawn) == (0, 0, False)
+    assert exact._draw(listed[:0], std, drawn, np.zeros(1, int)) == (0, 0, False)
 
 
 def test_sources_repeat_only_what_a_seed_names():
