@@ -14,6 +14,7 @@ from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
+    UNSEEN_SCALE,
     Descent,
     DescentFit,
     NoisyValue,
@@ -42,6 +43,9 @@ FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it, and share of the largest bias that
 # falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
+# Share of the tail's budget for the mean square, the rest is its histogram's, and deviations of its
+# noise that it is lowered by: conventions.
+SQUARE, SURELY = 0.125, 1.5
 # Points of a midpoint rule within a bin.
 PARTS = 8
 
@@ -60,13 +64,17 @@ class ProductTail(Rebuilt):
     is assumed by that, and not bounded.
 
     `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
-    e^η, but for the first bin, which reaches to 0 and keeps its own count.
+    e^η, but for the first bin, which reaches to 0 and keeps its own count. `square` is a lower
+    bound on the mean of q²/p. `missing` is what it has beyond the smoothed counts': records that
+    these do not show, of whom the mean of (q/√p - t)₊ is at most a 4t-th of their mean square.
     """
 
     edges: FloatArray
     counts: NoisyValue
     sample_size: float
+    square: float = 0.0
     smoothed: FloatArray = field(init=False)
+    missing: float = field(init=False)
     _covariance: FloatArray = field(init=False, repr=False)
     _points: FloatArray = field(init=False, repr=False)
     _shares: FloatArray = field(init=False, repr=False)
@@ -80,11 +88,14 @@ class ProductTail(Rebuilt):
         places = (np.arange(PARTS) + 0.5) / PARTS
         weights = np.exp(np.clip(slopes, -60, 60)[:, None] * (places - 0.5))
         weights /= weights.sum(axis=1, keepdims=True)
+        points = ends[:, None] * 2.0 ** (places / 2)
+        second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
+        object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
         for name, array in {
             "edges": ends,
             "smoothed": smoothed,
             "_covariance": covariance,
-            "_points": ends[:, None] * 2.0 ** (places / 2),
+            "_points": points,
             "_shares": weights,
         }.items():
             object.__setattr__(self, name, frozen(array))
@@ -95,7 +106,7 @@ class ProductTail(Rebuilt):
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
-        return float(gradient.sum()) + CAUTION * deviation
+        return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
         """Share of the records with q/√p more than t, those that the clip touches."""
@@ -108,18 +119,20 @@ class ProductTail(Rebuilt):
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
+        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. Of what the
+        counts show κ is divided by √(1 + 2nν²): where privacy costs most, the error counts.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
         beyond = np.maximum(points[None] - grid[:, None, None], 0.0)
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
         variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
-        bias = LEAN * (gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0)))
+        shown = gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0))
+        bias = shown / np.sqrt(1 + 2 * self.sample_size * noise**2) + self.missing / (4 * grid)
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
-        length = bias_aware_quantile(bias / std) * std
+        length = bias_aware_quantile(LEAN * bias / std) * std
         return float(grid[np.argmin(length)])
 
 
@@ -200,7 +213,7 @@ REST = {
     "moment_share": 0.05,
     "mean_share": 0.01,
 }
-WIDE = 0.662  # what the defaults of `LeastSquaresSettings` leave
+WIDE = 0.642  # what the defaults of `LeastSquaresSettings` leave
 
 
 def least_squares_descent(
@@ -240,7 +253,8 @@ def least_squares_descent(
     of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what `Descent` lists one record moves, by the
     relation (replace-one; add-remove and zero-out),
 
-    - the histogram of products by one count: √2; 1;
+    - the histogram of products by one count: √2; 1; and the sum of their squares, numbers in
+      [0, p l²] with l a label's largest distance from the start, by p l²;
     - A₁, A₂ and B, sums of positive semi-definite matrices of Frobenius norms at most R₁², R² and
       C²: √2 times that; that;
     - a sum of clipped gradients: 2C; C;
@@ -266,8 +280,11 @@ def least_squares_descent(
 class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
-    The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
-    is for the histogram of products from which the clip and the allowance for bias come,
+    The start is as in `HuberSettings`, from a private mean of the labels where there is an
+    intercept, for which `label_share` is; warm-up and scales are left out where noise hides these,
+    and their shares go to the wide steps. The clip of the wide steps is found privately.
+    `tail_share` is for the histogram and mean square of products from which the clip and the
+    allowance for bias come,
     `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
     shortened to where its noise is small, and long ones at more length. `moment_share` and
     `mean_share` are for the second moment of clipped gradients, and for the two traces.
@@ -279,6 +296,7 @@ class LeastSquaresSettings(StartSettings):
     warm_up_steps: int = 4
     gram_rounds: int = 3
     norm_share: float = 0.01
+    label_share: float = 0.02
     gram_share: float = 0.07
     scale_share: float = 0.02
     warm_up_share: float = 0.048
@@ -306,7 +324,7 @@ class LeastSquaresSettings(StartSettings):
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
     """Settings whose start follows that of a robust fit, with the rest in proportion."""
     start = {name: part * getattr(settings, name) for name, part in START.items()}
-    left = 1.0 - settings.norm_share - plain_sum(start.values())
+    left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())
     whole = plain_sum(REST.values()) + WIDE
     return LeastSquaresSettings(
         clip_width=settings.clip_width,
@@ -357,12 +375,22 @@ class _LeastSquaresDescent(Descent):
     def fit(self) -> LeastSquaresFit:
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         self.whiten()
-        scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
-        robust_start, variance = self.theta, 0.0
+        scale, wide = UNSEEN_SCALE * self.records.label_bound, settings.final_share
+        if self.hides_scale():
+            # A warm-up without scales would be taken back.
+            wide += settings.scale_share + settings.warm_up_share
+        else:
+            scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
+        variance = 0.0
         for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
             # Of the last step that was kept.
             if np.any(matrix):
                 variance = (float(matrix[0, 0]) * std) ** 2
+        away = self.theta - self.start
+        square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
+        # As far as noise explains the way, James and Stein's estimate goes back.
+        kept = max(1 - p * variance / square, 0.0) if variance else 1.0
+        self.theta = robust_start = self.start + kept * away
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
@@ -372,12 +400,16 @@ class _LeastSquaresDescent(Descent):
         )
         cap = max(cap, short_cap)
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=p)
-        counts = self.at(cap).gradient_length_histogram(edges)
-        noisy = shares.histogram("tail of products", settings.tail_share, counts)
-        tail = ProductTail(edges, noisy, n)
+        # No label is further from where the descent starts.
+        limit = (self.records.label_bound + abs(float(self.start[0]))) * float(np.sqrt(p))
+        counts, squares = self.at(cap).tail_sums(edges, clip_norm=limit)
+        what, share = "tail of products", settings.tail_share
+        noisy = shares.histogram(what, (1 - SQUARE) * share, counts)
+        square = shares.number(what, SQUARE * share, squares, limit**2 / p, n)
+        tail = ProductTail(edges, noisy, n, square=float(square.value) - SURELY * square.noise_std)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
-            sensitivity=np.sqrt(shares.moves * p), rho=settings.final_share * shares.budget.rho
+            sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho
         )
         clip_norm = float(tail.best_width(noise=float(noise) / n) * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
@@ -389,13 +421,11 @@ class _LeastSquaresDescent(Descent):
         )
         kept = raised(shrunk_curvature(curvature), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
-        for number, (size, share) in enumerate(
-            zip(settings.wide_sizes, settings.wide_shares, strict=True)
-        ):
+        for number, (size, part) in enumerate(zip(settings.wide_sizes, WIDE_SHARES, strict=True)):
             if number:
                 total = self.at(cap).gradient_sum(clip_norm=clip_norm)
-            self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
-        second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
+            self.step(size * newton, shares.vector("wide steps", part * wide, total, clip_norm, n))
+        second, trace, squared = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
             robust_start=robust_start,
@@ -411,8 +441,8 @@ class _LeastSquaresDescent(Descent):
                 "second moment for intervals", settings.moment_share, second, bound, n
             ),
             mean_curvature=shares.number(means, half, trace, short_cap**2 / p, n),
-            mean_square=shares.number(means, half, squares, bound / p, n),
-            **self.released(settings.warm_up_steps),
+            mean_square=shares.number(means, half, squared, bound / p, n),
+            **self.released(-len(WIDE_SHARES)),
         )
 
 

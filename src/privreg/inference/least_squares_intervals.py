@@ -63,7 +63,7 @@ def least_squares_intervals(
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
     with a functional f, Â, B̂ and V those of `LeastSquaresLaw`, c(·) the `bias_aware_quantile`, b
-    what the clip may move the coefficient by (`LeastSquaresLaw.largest_bias`), t and z Student's
+    what clipped products (`LeastSquaresLaw.largest_bias`) and shortened rows may move it by, t and z Student's
     and the normal quantile, and ν = 2s⁴/Var s² by the noise in s². Where nothing bounds a
     coefficient its interval is infinite, with the reason.
 
@@ -99,7 +99,8 @@ def least_squares_intervals(
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
-        error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
+        error[k] = np.sqrt(variance)
+        bias[k] = law.largest_bias(direction, slope) + _shortened(fit, direction) * np.sqrt(length)
         privacy[k] = np.sqrt(private)
         # Noise E in A and B changes s² by -2 aᵀE_A M u + aᵀE_B a/n, for the whole covariance M of
         # the last iterate, with M u near (s²/‖u‖²) u.
@@ -163,7 +164,8 @@ def new_observations(
     """
     p, n = fit.parameters.size, fit.sample_size
     points = np.ascontiguousarray(rows)
-    quantile = _quantile(fit.tail, level) if n > p else np.inf
+    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=n) or n <= p
+    quantile = np.inf if unseen else _quantile(fit.tail, level)
     lengths = np.linalg.norm(points @ fit.whitening, axis=1)
     with np.errstate(divide="ignore"):
         # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
@@ -350,6 +352,24 @@ def _along(
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=std),
         curvature_noise=std,
     )
+
+
+def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
+    r"""Bound on the gradient's bias along u by long rows that count less, estimated from A₁.
+
+    .. math::
+        \Big|\mathbb E\,\frac{u^\top z}{\|u\|} r (1 - w)\Big| \le \sqrt{\ell_u\,
+        \mathbb E\,r^2(1 - w)}, \qquad \mathbb E\,r^2(1 - w) \approx m_2\,\ell\,p/R_1^2
+
+    by Cauchy and Schwarz, for the curvature ℓ_u that is lost along u, beyond its noise, and its
+    mean ℓ over directions: a row that loses some has at least the square R₁².
+    """
+    p, unit = fit.parameters.size, direction / np.linalg.norm(direction)
+    typical = float(np.trace(fit.curvature.value)) / p
+    noise = float(np.hypot(fit.curvature.noise_std, fit.gram.noise_std))
+    lost = max(typical - float(unit @ fit.curvature.value @ unit) - noise, 0.0)
+    share = max(1 - typical, lost / p) * p / fit.short_cap**2
+    return float(np.sqrt(lost * share * _mean_square(fit)))
 
 
 def _why(fit: LeastSquaresFit, row: FloatArray) -> str:

@@ -51,14 +51,14 @@ def test_shares_add_up_and_are_spent_on_what_they_are_for(rng):
     assert sum(spent.values()) == pytest.approx(2.0, rel=1e-12)
     assert spent == pytest.approx(
         {
-            "centre and length of rows": 0.02,
+            "centre and length of rows": 0.06,
             "Gram matrix": 0.14,
             "residual scales": 0.04,
             "warm-up steps": 0.096,
             "tail of products": 0.16,
             "curvature": 0.06,
             "curvature of long rows": 0.04,
-            "wide steps": 1.324,
+            "wide steps": 1.284,
             "second moment for intervals": 0.1,
             "means for intervals": 0.02,
         }
@@ -246,11 +246,12 @@ def test_noise_is_taken_for_records_as_often_as_said(rng):
 
 def test_the_best_width_minimises_what_it_says():
     found, noise = tail(30.0), 4e-3
+    price = np.sqrt(1 + 2 * N * noise**2)
     grid = np.geomspace(0.3, 60, 200)
     lengths = []
     for width in grid:
         std = np.sqrt(mean_square(found, width) / N + (noise * width) ** 2)
-        bias = home.LEAN * found.excess(width)
+        bias = home.LEAN * found.excess(width) / price
         lengths.append(float(bias_aware_quantile(bias / std)) * std)
     width = found.best_width(noise=noise)
     at = np.interp(width, grid, lengths)
