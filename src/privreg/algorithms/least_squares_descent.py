@@ -113,14 +113,14 @@ class ProductTail(Rebuilt):
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
-    def best_width(self, *, noise: float) -> float:
+    def best_width(self, *, noise: float, lean: float = LEAN) -> float:
         r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. Of what the
-        counts show κ is divided by √(1 + 2nν²): where privacy costs most, the error counts.
+        with m₂ the mean of min(q/√p, t)², κ = `lean` and c the `bias_aware_quantile`. Of
+        records that counts do not show it is `LEAN`.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -128,11 +128,11 @@ class ProductTail(Rebuilt):
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
         variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
         shown = gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0))
-        bias = shown / np.sqrt(1 + 2 * self.sample_size * noise**2) + self.missing / (4 * grid)
+        bias = lean * shown + LEAN * self.missing / (4 * grid)
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
-        length = bias_aware_quantile(LEAN * bias / std) * std
+        length = bias_aware_quantile(bias / std) * std
         return float(grid[np.argmin(length)])
 
 
@@ -411,7 +411,9 @@ class _LeastSquaresDescent(Descent):
         noise = gaussian_noise_std(
             sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho
         )
-        clip_norm = float(tail.best_width(noise=float(noise) / n) * np.sqrt(p))
+        noise = float(noise) / n
+        lean = clip_lean(noise, sample_size=n, intercept=self.intercept)
+        clip_norm = float(tail.best_width(noise=noise, lean=lean) * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
         curvature = shares.semidefinite(
             "curvature", settings.curvature_share, short, short_cap**2, n
@@ -444,6 +446,16 @@ class _LeastSquaresDescent(Descent):
             mean_square=shares.number(means, half, squared, bound / p, n),
             **self.released(-len(WIDE_SHARES)),
         )
+
+
+def clip_lean(noise: float, *, sample_size: float, intercept: bool) -> float:
+    """Share of the largest bias for which a clip is chosen, at private noise ν of a unit clip.
+
+    It is `LEAN`, over √(1 + 8nν²) but at most 2 where intervals allow for little bias: where
+    privacy costs most it is the error that counts.
+    """
+    price = float(np.sqrt(1 + 8 * sample_size * noise**2))
+    return LEAN / min(price, 2.0) if intercept else LEAN
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:

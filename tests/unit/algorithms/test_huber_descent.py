@@ -219,7 +219,12 @@ def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows, common
         assert np.sum(curvature**2) <= (UNITS**2 + (3 * UNITS if rows > 1 else 0)) ** 2
         traces = Point(*arguments).traces(clip_norm=CLIP, cap=CAP)
         assert 0 <= min(traces) <= max(traces) <= UNITS
-        assert sum(record_sums.row_sum(records, longest=records.feature_norm) ** 2) <= UNITS**2
+        longest = records.feature_norm
+        assert sum(record_sums.row_sum(records, longest=longest) ** 2) <= UNITS**2
+        wide = {"longest": 5**0.5 * longest, "label_unit": records.label_bound / (2 * longest)}
+        assert sum(record_sums.row_sum(records, **wide) ** 2) <= UNITS**2
+        counts, square = Point(*arguments).tail_sums(np.array([1.0, 2.0]), clip_norm=CLIP)
+        assert (0 <= square <= UNITS, counts.sum() <= 1) == (True, True)
         for counts in (
             record_sums.length_histogram(records, whitening, np.array([1.0, 2.0])),
             Point(*arguments).gradient_length_histogram(np.array([1.0, 2.0])),
