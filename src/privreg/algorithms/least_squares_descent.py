@@ -21,6 +21,7 @@ from privreg.algorithms.whitened_descent import (
     SplitBudget,
     StartSettings,
     raised,
+    scale_is_hidden,
     shrunk_curvature,
     white_cap,
 )
@@ -43,9 +44,8 @@ FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it, and share of the largest bias that
 # falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
-# Share of the tail's budget for the mean square, the rest is its histogram's, and deviations of its
-# noise that it is lowered by: conventions.
-SQUARE, SURELY = 0.125, 1.5
+# Share of the tail's budget for the mean square, which is lowered by deviations of its noise.
+SQUARE, SURELY = 0.25, 1.0
 # Points of a midpoint rule within a bin.
 PARTS = 8
 
@@ -64,9 +64,8 @@ class ProductTail(Rebuilt):
     is assumed by that, and not bounded.
 
     `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
-    e^η, but for the first bin, which reaches to 0 and keeps its own count. `square` is a lower
-    bound on the mean of q²/p. `missing` is what it has beyond the smoothed counts': records that
-    these do not show, of whom the mean of (q/√p - t)₊ is at most a 4t-th of their mean square.
+    e^η, but for the first bin, which reaches to 0 and keeps its own count. `missing` is what
+    `square`, at most the mean of q²/p, has beyond theirs: (q/√p - t)₊ is at most q²/(4pt).
     """
 
     edges: FloatArray
@@ -113,14 +112,15 @@ class ProductTail(Rebuilt):
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
-    def best_width(self, *, noise: float, lean: float = LEAN) -> float:
+    def best_width(self, *, noise: float, intercept: bool = False) -> float:
         r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `lean` and c the `bias_aware_quantile`. Of
-        records that counts do not show it is `LEAN`.
+        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With
+        an intercept κ of what the counts show is divided by √(1 + 8nν²), at most 2: intervals allow
+        for little bias then, and where privacy costs most the error counts.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -128,7 +128,8 @@ class ProductTail(Rebuilt):
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
         variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
         shown = gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0))
-        bias = lean * shown + LEAN * self.missing / (4 * grid)
+        price = min(np.sqrt(1 + 8 * self.sample_size * noise**2), 2.0) if intercept else 1.0
+        bias = LEAN * (shown / price + self.missing / (4 * grid))
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
@@ -280,11 +281,10 @@ def least_squares_descent(
 class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
-    The start is as in `HuberSettings`, from a private mean of the labels where there is an
-    intercept, for which `label_share` is; warm-up and scales are left out where noise hides these,
-    and their shares go to the wide steps. The clip of the wide steps is found privately.
-    `tail_share` is for the histogram and mean square of products from which the clip and the
-    allowance for bias come,
+    The start is as in `HuberSettings`, with an intercept from the labels' private mean, for which
+    `label_share` is. Where noise hides scales, their share and the warm-up's go to the wide steps.
+    The clip of these is found privately: `tail_share` is for the histogram and mean square of
+    products from which it and the allowance for bias come,
     `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
     shortened to where its noise is small, and long ones at more length. `moment_share` and
     `mean_share` are for the second moment of clipped gradients, and for the two traces.
@@ -376,20 +376,19 @@ class _LeastSquaresDescent(Descent):
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         self.whiten()
         scale, wide = UNSEEN_SCALE * self.records.label_bound, settings.final_share
-        if self.hides_scale():
+        rho = settings.scale_share / (settings.warm_up_steps + 1) * shares.budget.rho
+        if scale_is_hidden(noise_std=np.sqrt(shares.turns / (2 * rho)), sample_size=n):
             # A warm-up without scales would be taken back.
             wide += settings.scale_share + settings.warm_up_share
         else:
             scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
-        variance = 0.0
-        for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
-            # Of the last step that was kept.
-            if np.any(matrix):
-                variance = (float(matrix[0, 0]) * std) ** 2
+        steps = zip(self.matrices, self.noise_stds, strict=True)
+        # Of the last step that was kept.
+        variance = [0.0, *((matrix[0, 0] * std) ** 2 for matrix, std in steps if matrix.any())][-1]
         away = self.theta - self.start
-        square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
         # As far as noise explains the way, James and Stein's estimate goes back.
-        kept = max(1 - p * variance / square, 0.0) if variance else 1.0
+        square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
+        kept = max(1 - p * variance / max(square, 1e-300), 0.0)
         self.theta = robust_start = self.start + kept * away
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
@@ -402,18 +401,17 @@ class _LeastSquaresDescent(Descent):
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=p)
         # No label is further from where the descent starts.
         limit = (self.records.label_bound + abs(float(self.start[0]))) * float(np.sqrt(p))
-        counts, squares = self.at(cap).tail_sums(edges, clip_norm=limit)
+        *counts, total = self.at(cap).gradient_length_histogram(edges, limit)
         what, share = "tail of products", settings.tail_share
         noisy = shares.histogram(what, (1 - SQUARE) * share, counts)
-        square = shares.number(what, SQUARE * share, squares, limit**2 / p, n)
-        tail = ProductTail(edges, noisy, n, square=float(square.value) - SURELY * square.noise_std)
+        mean = shares.number(what, SQUARE * share, total, limit**2 / p, n)
+        tail = ProductTail(edges, noisy, n, square=float(mean.value) - SURELY * mean.noise_std)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
             sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho
         )
-        noise = float(noise) / n
-        lean = clip_lean(noise, sample_size=n, intercept=self.intercept)
-        clip_norm = float(tail.best_width(noise=noise, lean=lean) * np.sqrt(p))
+        width = tail.best_width(noise=float(noise) / n, intercept=self.intercept)
+        clip_norm = float(width * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
         curvature = shares.semidefinite(
             "curvature", settings.curvature_share, short, short_cap**2, n
@@ -427,11 +425,11 @@ class _LeastSquaresDescent(Descent):
             if number:
                 total = self.at(cap).gradient_sum(clip_norm=clip_norm)
             self.step(size * newton, shares.vector("wide steps", part * wide, total, clip_norm, n))
-        second, trace, squared = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
+        second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
             robust_start=robust_start,
-            robust_start_variance=variance,
+            robust_start_variance=float(variance),
             clip_norm=clip_norm,
             cap=cap,
             short_cap=short_cap,
@@ -443,19 +441,9 @@ class _LeastSquaresDescent(Descent):
                 "second moment for intervals", settings.moment_share, second, bound, n
             ),
             mean_curvature=shares.number(means, half, trace, short_cap**2 / p, n),
-            mean_square=shares.number(means, half, squared, bound / p, n),
+            mean_square=shares.number(means, half, squares, bound / p, n),
             **self.released(-len(WIDE_SHARES)),
         )
-
-
-def clip_lean(noise: float, *, sample_size: float, intercept: bool) -> float:
-    """Share of the largest bias for which a clip is chosen, at private noise ν of a unit clip.
-
-    It is `LEAN`, over √(1 + 8nν²) but at most 2 where intervals allow for little bias: where
-    privacy costs most it is the error that counts.
-    """
-    price = float(np.sqrt(1 + 8 * sample_size * noise**2))
-    return LEAN / min(price, 2.0) if intercept else LEAN
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:

@@ -435,22 +435,18 @@ class Point(NamedTuple):
     whitening: FloatArray
     cap: float | None = None
 
-    def gradient_length_histogram(self, edges: FloatArray) -> FloatArray:
+    def gradient_length_histogram(self, edges: FloatArray, clip_norm: float = 1.0) -> FloatArray:
         """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
 
-        A record adds one to one count; a record of zeros adds nothing.
+        A record adds one to one count; a record of zeros adds nothing. The sum of squared lengths
+        follows, each at most γ².
         """
-        return self._total(lambda found: found.histogram(edges), (len(edges) + 1,))
-
-    def tail_sums(self, edges: FloatArray, *, clip_norm: float) -> tuple[FloatArray, float]:
-        """That histogram, and the sum of squared lengths of gradients, each at most γ²."""
 
         def part(found: RecordGradients) -> Sums:
             squares = _sums(np.minimum(found.lengths, clip_norm) ** 2, clip_norm**2)
             return np.append(found.histogram(edges), squares(slice(None)))
 
-        found = self._total(part, (len(edges) + 2,))
-        return found[:-1], found[-1]
+        return self._total(part, (len(edges) + 2,))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
         """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""

@@ -176,9 +176,9 @@ class SplitBudget(Uncopied):
         return NoisyValue(unit * np.asarray(total + noise, dtype=np.float64), unit * std)
 
 
-# Least curvature along a direction, over the mean, that steps take it to have where noise is small,
-# and deviations of its noise that an interval adds to what is seen of a thinner one. Chosen on
-# tables with thin directions, among .08 to .3 and 0 to 1: docs/private-intervals.md.
+# Least curvature along a direction, over the mean, that steps take it to have, and deviations of
+# its noise that an interval adds to what is seen of a thinner one. Chosen on tables with thin
+# directions, among .08 to .3 and 0 to 1: docs/private-intervals.md.
 THIN, SEEN = 0.2, 0.5
 
 
@@ -215,10 +215,9 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
 
-    Steps take no direction to be thinner than a fifth of the mean, lest noise make them long: than
-    five times the square of its edge where that is beyond the fifth that a budget allows, and at an
-    edge of .45 all directions are alike. With `thin`,
-    directions that are seen to be thinner stay so, as intervals along them are longer.
+    Lest noise of edge e make steps long no direction is thinner than a fifth of the mean, 5e² of it
+    where that is more, or the mean. With `thin` those that are seen to be thinner stay so:
+    intervals along such directions are longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -432,8 +431,8 @@ class Descent:
     """One fit: its state, the order in which the data are asked, and with what share.
 
     The start releases, and one record moves by (replace-one; add-remove and zero-out): the sum of
-    rows, with an intercept (2B, B; B is `feature_norm`, √5 of it where labels are centred, too, in
-    units of which their bound is 2B); histograms of row lengths and, at 0 and
+    rows, with an intercept (2B, B; B is `feature_norm`, √5 of it with labels, in units in which
+    they have 2B); histograms of row lengths and, at the start and
     after each warm-up step, of residuals (√2; 1); Gram matrices of rows of length at most R (√2 R²;
     R²); and sums of gradients clipped to γ, the warm-up steps (2γ; γ).
     """
@@ -478,10 +477,7 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """A private mean m, with which W takes rows (1, x) to shorter ones, (1, x - m).
-
-        With a share for labels their mean is where the descent starts.
-        """
+        """A private mean m, with which W takes rows (1, x) to (1, x - m); labels' is the start."""
         longest, most, unit = self.records.feature_norm, self.records.label_bound, 0.0
         if self.settings.label_share:
             longest, unit = sqrt(5) * longest, most / (2 * longest)
@@ -552,21 +548,12 @@ class Descent:
         """γ at a residual scale."""
         return float(self.settings.clip_width * scale * np.sqrt(self.p))
 
-    @property
-    def scale_share(self) -> float:
-        """Share of each of the residual scales."""
-        return self.settings.scale_share / (self.settings.warm_up_steps + 1)
-
-    def hides_scale(self) -> bool:
-        """Whether noise hides residual scales, by public numbers alone."""
-        rho = self.scale_share * self.shares.budget.rho
-        return scale_is_hidden(noise_std=sqrt(self.shares.turns / (2 * rho)), sample_size=self.n)
-
     def _scale(self) -> float | None:
         """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
-        counts = self.at().gradient_length_histogram(edges)
-        noisy = self.shares.histogram("residual scales", self.scale_share, counts)
+        counts = self.at().gradient_length_histogram(edges)[:-1]
+        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
+        noisy = self.shares.histogram("residual scales", share, counts)
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.n):
             return None
         return residual_scale(noisy.value, edges, sample_size=self.n)

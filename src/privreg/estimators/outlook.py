@@ -181,16 +181,13 @@ def advice(
 
 
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
-    r"""Whether a fit is likely worse than predicting the mean, from what it released.
-
-    What a plan doubted before the fit is said with it, and not of a fit that shows otherwise.
+    r"""Whether a fit is likely worse than predicting the mean; if so, with what a plan doubted.
 
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
     with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, m the
-    direction of the intercept, and e the edge of the noise of the curvature, in which V is not
-    known. On average the right side is half of the signal and of tr V together.
-    docs/private-intervals.md says how often it holds on tables.
+    direction of the intercept, and e the edge of the curvature's noise. On average the right side
+    is half of the signal and of tr V together. docs/private-intervals.md has how often it is right.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):

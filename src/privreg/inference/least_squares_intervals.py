@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr
 
 from privreg.algorithms.huber_descent import default_settings
-from privreg.algorithms.least_squares_descent import LeastSquaresFit, ProductTail
+from privreg.algorithms.least_squares_descent import SQUARE, LeastSquaresFit, ProductTail
 from privreg.algorithms.whitened_descent import raised, scale_is_hidden, shrunk_curvature
 from privreg.checks import MOST
 from privreg.inference.population_intervals import (
@@ -63,7 +63,7 @@ def least_squares_intervals(
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
     with a functional f, Â, B̂ and V those of `LeastSquaresLaw`, c(·) the `bias_aware_quantile`, b
-    what clipped products (`LeastSquaresLaw.largest_bias`) and shortened rows may move it by, t and z Student's
+    what clips (`LeastSquaresLaw.largest_bias`) and shortened rows may move it by, t and z Student's
     and the normal quantile, and ν = 2s⁴/Var s² by the noise in s². Where nothing bounds a
     coefficient its interval is infinite, with the reason.
 
@@ -80,7 +80,11 @@ def least_squares_intervals(
     law = least_squares_law(fit)
     error, privacy, bias = np.zeros((3, len(rows)))
     degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
-    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
+    shares = fit.settings
+    # A count's noise in the histograms of residual scales, over that in the tail's.
+    ratio = (1 - SQUARE) * shares.tail_share * (shares.warm_up_steps + 1) / shares.scale_share
+    std = fit.tail.counts.noise_std * max(ratio, 1.0) ** 0.5
+    unseen = scale_is_hidden(noise_std=std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
@@ -244,6 +248,7 @@ class LeastSquaresLaw:
     privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
     curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
     excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
+    hidden: float  # part of m₁ that is of records that no count shows
     constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
     moved: FloatArray  # δ, by which the wide steps have moved the robust start
     moved_noise: float  # standard deviation of uᵀδ for a unit vector u
@@ -276,8 +281,10 @@ class LeastSquaresLaw:
         # The whole bias is no longer than √p m₁.
         lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
-        rest = slope - along * self.constant
-        return self.excess * (lean * float(np.linalg.norm(rest)) + abs(along))
+        rest = float(np.linalg.norm(slope - along * self.constant))
+        # Records that no count shows may all lean on one coefficient.
+        hidden = self.hidden * max(1.0 - lean, 0.0)
+        return self.excess * (lean * rest + abs(along)) + hidden * rest
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -307,6 +314,7 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
         excess=fit.tail.excess(fit.tail_clip),
+        hidden=fit.tail.missing / (4 * fit.tail_clip),
         constant=constant,
         moved=moved,
         moved_noise=float(np.sqrt(moved_variance)),
@@ -355,14 +363,10 @@ def _along(
 
 
 def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
-    r"""Bound on the gradient's bias along u by long rows that count less, estimated from A₁.
+    r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u by long rows, which count less.
 
-    .. math::
-        \Big|\mathbb E\,\frac{u^\top z}{\|u\|} r (1 - w)\Big| \le \sqrt{\ell_u\,
-        \mathbb E\,r^2(1 - w)}, \qquad \mathbb E\,r^2(1 - w) \approx m_2\,\ell\,p/R_1^2
-
-    by Cauchy and Schwarz, for the curvature ℓ_u that is lost along u, beyond its noise, and its
-    mean ℓ over directions: a row that loses some has at least the square R₁².
+    By Cauchy and Schwarz: ℓ_u is the curvature lost along u, beyond noise, and ℓ that of a typical
+    direction: rows that lose some have squares of at least R₁², and so are a share of ℓp/R₁².
     """
     p, unit = fit.parameters.size, direction / np.linalg.norm(direction)
     typical = float(np.trace(fit.curvature.value)) / p

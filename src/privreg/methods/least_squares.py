@@ -21,7 +21,6 @@ from privreg.algorithms.least_squares_descent import (
     LeastSquaresFit,
     LeastSquaresSettings,
     ProductTail,
-    clip_lean,
     default_least_squares_settings,
     least_squares_descent,
     long_cap,
@@ -348,8 +347,7 @@ class _WideSteps:
         rng = np.random.Generator(np.random.SFC64([SEED, pair]))
         counts = n * products.shares + count_std * standard_normal(rng, products.shares.shape)
         tail = ProductTail(products.edges, NoisyValue(counts, abs(count_std)), float(n))
-        lean = clip_lean(self.unit_noise, sample_size=n, intercept=self.intercept)
-        width = tail.best_width(noise=self.unit_noise, lean=lean)
+        width = tail.best_width(noise=self.unit_noise, intercept=self.intercept)
         short, long, slope, second = moments_at(width)
         # Groups in proportion to their size.
         size = min(p, COORDINATES)
