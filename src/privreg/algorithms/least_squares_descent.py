@@ -44,8 +44,7 @@ FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it, and share of the largest bias that
 # falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
-# Share of the tail's budget for the mean square, which is lowered by deviations of its noise.
-SQUARE, SURELY = 0.25, 1.0
+SQUARE = 0.25  # share of the tail's budget for the mean square
 # Points of a midpoint rule within a bin.
 PARTS = 8
 
@@ -119,8 +118,8 @@ class ProductTail(Rebuilt):
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With
-        an intercept κ of what the counts show is divided by √(1 + 8nν²), at most 2: intervals allow
-        for little bias then, and where privacy costs most the error counts.
+        an intercept, where intervals allow for little bias, κ of what counts show is over
+        √(1 + 8nν²) ≤ 2: the error decides where privacy costs most.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -281,10 +280,9 @@ def least_squares_descent(
 class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
-    The start is as in `HuberSettings`, with an intercept from the labels' private mean, for which
-    `label_share` is. Where noise hides scales, their share and the warm-up's go to the wide steps.
-    The clip of these is found privately: `tail_share` is for the histogram and mean square of
-    products from which it and the allowance for bias come,
+    The start is as in `HuberSettings`, with an intercept from a private mean of the labels
+    (`label_share`); where noise hides scales the wide steps have their share and the warm-up's. The
+    clip of these is found privately: `tail_share` is for what it and the allowance for bias need,
     `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
     shortened to where its noise is small, and long ones at more length. `moment_share` and
     `mean_share` are for the second moment of clipped gradients, and for the two traces.
@@ -378,7 +376,6 @@ class _LeastSquaresDescent(Descent):
         scale, wide = UNSEEN_SCALE * self.records.label_bound, settings.final_share
         rho = settings.scale_share / (settings.warm_up_steps + 1) * shares.budget.rho
         if scale_is_hidden(noise_std=np.sqrt(shares.turns / (2 * rho)), sample_size=n):
-            # A warm-up without scales would be taken back.
             wide += settings.scale_share + settings.warm_up_share
         else:
             scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
@@ -405,7 +402,7 @@ class _LeastSquaresDescent(Descent):
         what, share = "tail of products", settings.tail_share
         noisy = shares.histogram(what, (1 - SQUARE) * share, counts)
         mean = shares.number(what, SQUARE * share, total, limit**2 / p, n)
-        tail = ProductTail(edges, noisy, n, square=float(mean.value) - SURELY * mean.noise_std)
+        tail = ProductTail(edges, noisy, n, square=float(mean.value) - mean.noise_std)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
             sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho

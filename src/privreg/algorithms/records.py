@@ -438,8 +438,7 @@ class Point(NamedTuple):
     def gradient_length_histogram(self, edges: FloatArray, clip_norm: float = 1.0) -> FloatArray:
         """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
 
-        A record adds one to one count; a record of zeros adds nothing. The sum of squared lengths
-        follows, each at most γ².
+        A record adds one to one count; one of zeros nothing. Σ min(‖g‖², γ²) follows.
         """
 
         def part(found: RecordGradients) -> Sums:

@@ -215,9 +215,8 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
 
-    Lest noise of edge e make steps long no direction is thinner than a fifth of the mean, 5e² of it
-    where that is more, or the mean. With `thin` those that are seen to be thinner stay so:
-    intervals along such directions are longer.
+    Lest noise of edge e make steps long none is thinner than a fifth of the mean, or 5e² ≤ 1
+    of it. With `thin` those that are seen to be thinner stay so: intervals along them are longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -487,9 +486,8 @@ class Descent:
             mean = _weighted_mean(mean)
         if unit:
             self.start[0] = np.clip(unit * mean.value[-1], -most, most)
-        mean = NoisyValue(mean.value[: self.p], mean.noise_std)
-        self.whitening[0, 1:] = -mean.value[1:]
-        return mean
+        self.whitening[0, 1:] = -mean.value[1 : self.p]
+        return NoisyValue(mean.value[: self.p], mean.noise_std)
 
     def warm_up(self, slope: float) -> tuple[float, float]:
         """Steps at full length with a narrow clip; those that were noise are taken back.

@@ -186,8 +186,8 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
     with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, m the
-    direction of the intercept, and e the edge of the curvature's noise. On average the right side
-    is half of the signal and of tr V together. docs/private-intervals.md has how often it is right.
+    direction of the intercept, and e the edge of the curvature's noise: the right side is on
+    average half of the signal and of tr V together.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -203,8 +203,8 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
         constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
         estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
     noise = fit.gram if fit.curvature is None else fit.curvature
-    missed = float(np.trace(law.sampling + law.privacy))
-    missed *= 1 + noise_edge(estimate.size, noise_std=noise.noise_std)
+    grown = 1 + noise_edge(estimate.size, noise_std=noise.noise_std)
+    missed = grown * float(np.trace(law.sampling + law.privacy))
     seen = 2 * missed < float(estimate @ estimate)
     return found if seen else [*doubts, *found, HOPELESS]
 

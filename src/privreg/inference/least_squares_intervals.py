@@ -80,10 +80,9 @@ def least_squares_intervals(
     law = least_squares_law(fit)
     error, privacy, bias = np.zeros((3, len(rows)))
     degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
-    shares = fit.settings
-    # A count's noise in the histograms of residual scales, over that in the tail's.
-    ratio = (1 - SQUARE) * shares.tail_share * (shares.warm_up_steps + 1) / shares.scale_share
-    std = fit.tail.counts.noise_std * max(ratio, 1.0) ** 0.5
+    each = fit.settings.scale_share / (fit.settings.warm_up_steps + 1)
+    # Of a count in the histogram of residual scales, which is more than in the tail's.
+    std = fit.tail.counts.noise_std * max((1 - SQUARE) * fit.settings.tail_share / each, 1.0) ** 0.5
     unseen = scale_is_hidden(noise_std=std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
