@@ -14,12 +14,14 @@ from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.whitened_descent import (
     ASSUMPTIONS,
+    UNSEEN_SCALE,
     Descent,
     DescentFit,
     NoisyValue,
     SplitBudget,
     StartSettings,
     raised,
+    scale_is_hidden,
     shrunk_curvature,
     white_cap,
 )
@@ -42,6 +44,7 @@ FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it, and share of the largest bias that
 # falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
+SQUARE = 0.25  # share of the tail's budget for the mean square
 # Points of a midpoint rule within a bin.
 PARTS = 8
 
@@ -60,13 +63,16 @@ class ProductTail(Rebuilt):
     is assumed by that, and not bounded.
 
     `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
-    e^η, but for the first bin, which reaches to 0 and keeps its own count.
+    e^η, but for the first bin, which reaches to 0 and keeps its own count. `missing` is what
+    `square`, at most the mean of q²/p, has beyond theirs: (q/√p - t)₊ is at most q²/(4pt).
     """
 
     edges: FloatArray
     counts: NoisyValue
     sample_size: float
+    square: float = 0.0
     smoothed: FloatArray = field(init=False)
+    missing: float = field(init=False)
     _covariance: FloatArray = field(init=False, repr=False)
     _points: FloatArray = field(init=False, repr=False)
     _shares: FloatArray = field(init=False, repr=False)
@@ -80,11 +86,14 @@ class ProductTail(Rebuilt):
         places = (np.arange(PARTS) + 0.5) / PARTS
         weights = np.exp(np.clip(slopes, -60, 60)[:, None] * (places - 0.5))
         weights /= weights.sum(axis=1, keepdims=True)
+        points = ends[:, None] * 2.0 ** (places / 2)
+        second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
+        object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
         for name, array in {
             "edges": ends,
             "smoothed": smoothed,
             "_covariance": covariance,
-            "_points": ends[:, None] * 2.0 ** (places / 2),
+            "_points": points,
             "_shares": weights,
         }.items():
             object.__setattr__(self, name, frozen(array))
@@ -95,27 +104,31 @@ class ProductTail(Rebuilt):
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
-        return float(gradient.sum()) + CAUTION * deviation
+        return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
         """Share of the records with q/√p more than t, those that the clip touches."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
-    def best_width(self, *, noise: float) -> float:
+    def best_width(self, *, noise: float, intercept: bool = False) -> float:
         r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
+        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With
+        an intercept, where intervals allow for little bias, κ of what counts show is over
+        √(1 + 8nν²) ≤ 2: the error decides where privacy costs most.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
         beyond = np.maximum(points[None] - grid[:, None, None], 0.0)
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
         variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
-        bias = LEAN * (gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0)))
+        shown = gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0))
+        price = min(np.sqrt(1 + 8 * self.sample_size * noise**2), 2.0) if intercept else 1.0
+        bias = LEAN * (shown / price + self.missing / (4 * grid))
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
@@ -200,7 +213,7 @@ REST = {
     "moment_share": 0.05,
     "mean_share": 0.01,
 }
-WIDE = 0.662  # what the defaults of `LeastSquaresSettings` leave
+WIDE = 0.642  # what the defaults of `LeastSquaresSettings` leave
 
 
 def least_squares_descent(
@@ -237,9 +250,10 @@ def least_squares_descent(
     generator as computed. With `groups` neighbours differ in all rows of one person. Proof: as for
     `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3:
     adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what is released there a
-    record adds one count to the histogram of products; semi-definite matrices of Frobenius norms at
-    most R₁², R² and C² to A₁, A₂ and B; a gradient of length at most C; and numbers in [0, R₁²] and
-    [0, C²] to tr A₁ and tr B.
+    record adds one count to the histogram of products, and a number in [0, p l²] to the sum of
+    their squares, l a label's largest distance from the start; semi-definite matrices of Frobenius
+    norms at most R₁², R² and C² to A₁, A₂ and B; a gradient of length at most C; and numbers in
+    [0, R₁²] and [0, C²] to tr A₁ and tr B.
 
     A record that is a person has one q, the length of its summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all of its rows. A blank record adds 0 to every sum and is in no count.
@@ -261,8 +275,9 @@ def least_squares_descent(
 class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
-    The start is as in `HuberSettings`; the clip of the wide steps is found privately. `tail_share`
-    is for the histogram of products from which the clip and the allowance for bias come,
+    The start is as in `HuberSettings`, with an intercept from a private mean of the labels
+    (`label_share`); where noise hides scales the wide steps have their share and the warm-up's. The
+    clip of these is found privately: `tail_share` is for what it and the allowance for bias need,
     `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
     shortened to where its noise is small, and long ones at more length. `moment_share` and
     `mean_share` are for the second moment of clipped gradients, and for the two traces.
@@ -274,6 +289,7 @@ class LeastSquaresSettings(StartSettings):
     warm_up_steps: int = 4
     gram_rounds: int = 3
     norm_share: float = 0.01
+    label_share: float = 0.02
     gram_share: float = 0.07
     scale_share: float = 0.02
     warm_up_share: float = 0.048
@@ -301,7 +317,7 @@ class LeastSquaresSettings(StartSettings):
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
     """Settings whose start follows that of a robust fit, with the rest in proportion."""
     start = {name: part * getattr(settings, name) for name, part in START.items()}
-    left = 1.0 - settings.norm_share - plain_sum(start.values())
+    left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())
     whole = plain_sum(REST.values()) + WIDE
     return LeastSquaresSettings(
         clip_width=settings.clip_width,
@@ -352,12 +368,20 @@ class _LeastSquaresDescent(Descent):
     def fit(self) -> LeastSquaresFit:
         settings, n, p, shares = self.settings, self.n, self.p, self.shares
         self.whiten()
-        scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
-        robust_start, variance = self.theta, 0.0
-        for matrix, std in zip(self.matrices, self.noise_stds, strict=True):
-            # Of the last step that was kept.
-            if np.any(matrix):
-                variance = (float(matrix[0, 0]) * std) ** 2
+        scale, wide = UNSEEN_SCALE * self.records.label_bound, settings.final_share
+        rho = settings.scale_share / (settings.warm_up_steps + 1) * shares.budget.rho
+        if scale_is_hidden(noise_std=np.sqrt(shares.turns / (2 * rho)), sample_size=n):
+            wide += settings.scale_share + settings.warm_up_share
+        else:
+            scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
+        steps = zip(self.matrices, self.noise_stds, strict=True)
+        # Of the last step that was kept.
+        variance = [0.0, *((matrix[0, 0] * std) ** 2 for matrix, std in steps if matrix.any())][-1]
+        away = self.theta - self.start
+        # As far as noise explains the way, James and Stein's estimate goes back.
+        square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
+        kept = max(1 - p * variance / max(square, 1e-300), 0.0)
+        self.theta = robust_start = self.start + kept * away
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
@@ -367,14 +391,19 @@ class _LeastSquaresDescent(Descent):
         )
         cap = max(cap, short_cap)
         edges = product_edges(scale, self.records.label_bound, cap=cap, dimension=p)
-        counts = self.at(cap).gradient_length_histogram(edges)
-        noisy = shares.histogram("tail of products", settings.tail_share, counts)
-        tail = ProductTail(edges, noisy, n)
+        # No label is further from where the descent starts.
+        limit = (self.records.label_bound + abs(float(self.start[0]))) * float(np.sqrt(p))
+        *counts, total = self.at(cap).gradient_length_histogram(edges, limit)
+        what, share = "tail of products", settings.tail_share
+        noisy = shares.histogram(what, (1 - SQUARE) * share, counts)
+        mean = shares.number(what, SQUARE * share, total, limit**2 / p, n)
+        tail = ProductTail(edges, noisy, n, square=float(mean.value) - mean.noise_std)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
-            sensitivity=np.sqrt(shares.moves * p), rho=settings.final_share * shares.budget.rho
+            sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho
         )
-        clip_norm = float(tail.best_width(noise=float(noise) / n) * np.sqrt(p))
+        width = tail.best_width(noise=float(noise) / n, intercept=self.intercept)
+        clip_norm = float(width * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
         curvature = shares.semidefinite(
             "curvature", settings.curvature_share, short, short_cap**2, n
@@ -384,17 +413,15 @@ class _LeastSquaresDescent(Descent):
         )
         kept = raised(shrunk_curvature(curvature), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
-        for number, (size, share) in enumerate(
-            zip(settings.wide_sizes, settings.wide_shares, strict=True)
-        ):
+        for number, (size, part) in enumerate(zip(settings.wide_sizes, WIDE_SHARES, strict=True)):
             if number:
                 total = self.at(cap).gradient_sum(clip_norm=clip_norm)
-            self.step(size * newton, shares.vector("wide steps", share, total, clip_norm, n))
+            self.step(size * newton, shares.vector("wide steps", part * wide, total, clip_norm, n))
         second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
             robust_start=robust_start,
-            robust_start_variance=variance,
+            robust_start_variance=float(variance),
             clip_norm=clip_norm,
             cap=cap,
             short_cap=short_cap,
@@ -407,7 +434,7 @@ class _LeastSquaresDescent(Descent):
             ),
             mean_curvature=shares.number(means, half, trace, short_cap**2 / p, n),
             mean_square=shares.number(means, half, squares, bound / p, n),
-            **self.released(settings.warm_up_steps),
+            **self.released(-len(WIDE_SHARES)),
         )
 
 

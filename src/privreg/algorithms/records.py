@@ -354,24 +354,26 @@ def _is_identity(whitening: FloatArray) -> bool:
     return whitening[0, 0] == 1 and np.array_equal(whitening, np.eye(len(whitening)))
 
 
-def row_sum(records: Records) -> FloatArray:
-    """Sum over records of the mean of their rows, (p,): each adds a vector of `feature_norm`.
+def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
+    """Sum over records of the mean of their rows, (p,): each adds a vector of at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x), by its first entry.
+    A weighted row √w(1, x) adds w(1, x), by its first entry. With a unit labels follow, (p + 1,).
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
+        if label_unit:
+            features = np.column_stack([features, labels / label_unit])
         if records.weighted:
             features = features * np.clip(features[:, :1], 0, 1)
         if starts is not None:
             sizes = np.diff(starts, append=len(labels))
             features = np.add.reduceat(features, starts, axis=0) / sizes[:, None]
-        squares, bound = np.empty(len(features)), records.feature_norm
+        squares = np.empty(len(features))
         squared_lengths(features, squares)
-        factors = bound / np.maximum(np.sqrt(squares), bound)
-        return truncated_sum(features, factors, bound)
+        factors = longest / np.maximum(np.sqrt(squares), longest)
+        return truncated_sum(features, factors, longest)
 
-    return records.total(part, (records.samples.dimension,))
+    return records.total(part, (records.samples.dimension + bool(label_unit),))
 
 
 def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
@@ -411,12 +413,17 @@ class Point(NamedTuple):
     whitening: FloatArray
     cap: float | None = None
 
-    def gradient_length_histogram(self, edges: FloatArray) -> FloatArray:
+    def gradient_length_histogram(self, edges: FloatArray, clip_norm: float = 1.0) -> FloatArray:
         """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
 
-        A record adds one to one count; a record of zeros adds nothing.
+        A record adds one to one count; one of zeros nothing. Σ min(‖g‖², γ²) follows.
         """
-        return self._total(lambda found: found.histogram(edges), (len(edges) + 1,))
+
+        def part(found: RecordGradients) -> Sums:
+            squares = _sums(np.minimum(found.lengths, clip_norm) ** 2, clip_norm**2)
+            return np.append(found.histogram(edges), squares(slice(None)))
+
+        return self._total(part, (len(edges) + 2,))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
         """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""

@@ -210,14 +210,15 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
 
-    With `thin`, directions that are seen to be thinner than a fifth of the mean stay so: steps must
-    not be longer than that, intervals along such directions are.
+    Lest noise of edge e make steps long none is thinner than a fifth of the mean, or 5e² ≤ 1
+    of it. With `thin` those that are seen to be thinner stay so: intervals along them are longer.
     """
     matrix = curvature.value
-    mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25, 1.5))
+    mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     values, vectors = np.linalg.eigh(shrunk.matrix)
-    least = np.full(len(values), THIN * mean)
+    edge = noise_edge(len(values), noise_std=curvature.noise_std)
+    least = np.full(len(values), float(np.clip(edge**2 / THIN, THIN, 1.0)) * mean)
     if thin:
         # The target is a multiple of the identity: the noisy matrix has the same eigenvectors.
         seen = np.einsum("ij,ik,kj->j", vectors, matrix, vectors)
@@ -357,6 +358,7 @@ class StartSettings:
     gram_share: float
     scale_share: float
     warm_up_share: float
+    label_share: float = 0.0
     end: ClassVar[str]
     may_be_zero: ClassVar[tuple[str, ...]] = ()
 
@@ -423,7 +425,8 @@ class Descent:
     """One fit: its state, the order in which the data are asked, and with what share.
 
     The start releases, and one record moves by (replace-one; add-remove and zero-out): the sum of
-    rows, with an intercept (2B, B; B is `feature_norm`); histograms of row lengths and, at 0 and
+    rows, with an intercept (2B, B; B is `feature_norm`, √5 of it with labels, in units in which
+    they have 2B); histograms of row lengths and, at the start and
     after each warm-up step, of residuals (√2; 1); Gram matrices of rows of length at most R (√2 R²;
     R²); and sums of gradients clipped to γ, the warm-up steps (2γ; γ).
     """
@@ -443,7 +446,8 @@ class Descent:
         self.n = shared_sample_size(
             sample_size, records=records.count, neighbours=shares.budget.neighbours
         )
-        self.whitening, self.theta = np.eye(self.p), np.zeros(self.p)
+        self.whitening, self.start = np.eye(self.p), np.zeros(self.p)
+        self.theta = self.start
         self.iterates: list[FloatArray] = []
         self.matrices: list[FloatArray] = []
         self.noise_stds: list[float] = []
@@ -451,8 +455,9 @@ class Descent:
     def whiten(self) -> Whitening:
         """W from rounds of a private second moment, each in the last one's coordinates."""
         records, settings = self.records, self.settings
-        norm_share = settings.norm_share / (2 if self.intercept else 1)
-        self.centre = self._centre(norm_share) if self.intercept else None
+        share = settings.norm_share + settings.label_share
+        norm_share = settings.norm_share / 2 if self.intercept else share
+        self.centre = self._centre(share - norm_share) if self.intercept else None
         lengths = length_edges(records.feature_norm)
         total = length_histogram(records, self.whitening, lengths)
         counts = self.shares.histogram("centre and length of rows", norm_share, total)
@@ -466,13 +471,18 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """A private mean m, with which W takes rows (1, x) to shorter ones, (1, x - m)."""
-        total, bound = row_sum(self.records), self.records.feature_norm
-        mean = self.shares.vector("centre and length of rows", share, total, bound, self.n)
+        """A private mean m, with which W takes rows (1, x) to (1, x - m); labels' is the start."""
+        longest, most, unit = self.records.feature_norm, self.records.label_bound, 0.0
+        if self.settings.label_share:
+            longest, unit = sqrt(5) * longest, most / (2 * longest)
+        total = row_sum(self.records, longest=longest, label_unit=unit)
+        mean = self.shares.vector("centre and length of rows", share, total, longest, self.n)
         if self.records.weighted:
             mean = _weighted_mean(mean)
-        self.whitening[0, 1:] = -mean.value[1:]
-        return mean
+        if unit:
+            self.start[0] = np.clip(unit * mean.value[-1], -most, most)
+        self.whitening[0, 1:] = -mean.value[1 : self.p]
+        return NoisyValue(mean.value[: self.p], mean.noise_std)
 
     def warm_up(self, slope: float) -> tuple[float, float]:
         """Steps at full length with a narrow clip; those that were noise are taken back.
@@ -482,7 +492,7 @@ class Descent:
         """
         settings, most = self.settings, self.records.label_bound
         share = settings.warm_up_share / settings.warm_up_steps
-        # Residuals at 0 are labels.
+        # Residuals at the start are labels, less their centre.
         scale = initial = min(self._scale() or UNSEEN_SCALE * most, most)
         for _ in range(settings.warm_up_steps):
             clip_norm = self.clip_norm(scale)
@@ -492,7 +502,7 @@ class Descent:
             found = self._scale()
             if found is None or found > EXCURSION * scale:
                 # One of size 0, as far as the law of the iterates goes.
-                self.theta = self.iterates[-2] if len(self.iterates) > 1 else np.zeros(self.p)
+                self.theta = self.iterates[-2] if len(self.iterates) > 1 else self.start
                 self.iterates[-1], self.matrices[-1] = self.theta, 0 * self.matrices[-1]
             else:
                 scale = found
@@ -534,7 +544,7 @@ class Descent:
     def _scale(self) -> float | None:
         """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
-        counts = self.at().gradient_length_histogram(edges)
+        counts = self.at().gradient_length_histogram(edges)[:-1]
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         noisy = self.shares.histogram("residual scales", share, counts)
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.n):

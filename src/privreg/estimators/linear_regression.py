@@ -464,7 +464,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             gaussian_dp=self.settings_.gaussian_dp,
         )
         # A user who reads one of them needs no second warning of the same.
-        doubts += hopeless(fit, count)
+        doubts = hopeless(fit, count, doubts)
         if self.quality_ is not None and replace(self.quality_, harmful=0.0).warnings:
             harmful = harmful_share(fit, frame, self.settings_)
             self.quality_ = replace(self.quality_, harmful=harmful)

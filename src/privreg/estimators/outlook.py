@@ -28,6 +28,7 @@ from privreg.methods.method import Fitted, Method
 from privreg.methods.problem import MOST_RATIO, Prediction, Problem
 from privreg.planning import DOUBT, WORTH
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
+from privreg.theory.huber_descent import noise_edge
 
 FitTarget = Literal["least_squares", "huber"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
@@ -179,21 +180,20 @@ def advice(
     return f"use at least {more}, or {fewer}"
 
 
-def hopeless(fit: Fitted, records: float) -> list[str]:
-    r"""Whether a fit is likely worse than predicting the mean, from what it released.
+def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
+    r"""Whether a fit is likely worse than predicting the mean; if so, with what a plan doubted.
 
-    .. math:: \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
+    .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
-    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, and m the
-    direction of the intercept. Simulated (n of 50 to 10⁵, 1 to 30 features, ε of .1 to 4) it holds
-    for 99 % of the fits that are worse than predicting the mean, and for 2 % of those that miss
-    less than a tenth of what the features explain.
+    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, m the
+    direction of the intercept, and e the edge of the curvature's noise: the right side is on
+    average half of the signal and of tr V together.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
-        return found
+        return [*doubts, *found]
     if np.linalg.matrix_rank(fit.whitening) < fit.parameters.size:
-        return [*found, HOPELESS]
+        return [*doubts, *found, HOPELESS]
     if isinstance(fit, LeastSquaresFit):
         law = least_squares_law(fit).last_iterate(fit.sample_size)
     else:
@@ -202,8 +202,11 @@ def hopeless(fit: Fitted, records: float) -> list[str]:
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
         estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
-    seen = float(np.trace(law.sampling + law.privacy)) < float(estimate @ estimate)
-    return found if seen else [*found, HOPELESS]
+    noise = fit.gram if fit.curvature is None else fit.curvature
+    grown = 1 + noise_edge(estimate.size, noise_std=noise.noise_std)
+    missed = grown * float(np.trace(law.sampling + law.privacy))
+    seen = 2 * missed < float(estimate @ estimate)
+    return found if seen else [*doubts, *found, HOPELESS]
 
 
 def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:

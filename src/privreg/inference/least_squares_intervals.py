@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr
 
 from privreg.algorithms.huber_descent import default_settings
-from privreg.algorithms.least_squares_descent import LeastSquaresFit, ProductTail
+from privreg.algorithms.least_squares_descent import SQUARE, LeastSquaresFit, ProductTail
 from privreg.algorithms.whitened_descent import raised, scale_is_hidden, shrunk_curvature
 from privreg.checks import MOST
 from privreg.inference.population_intervals import (
@@ -63,7 +63,7 @@ def least_squares_intervals(
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
     with a functional f, Â, B̂ and V those of `LeastSquaresLaw`, c(·) the `bias_aware_quantile`, b
-    what the clip may move the coefficient by (`LeastSquaresLaw.largest_bias`), t and z Student's
+    what clips (`LeastSquaresLaw.largest_bias`) and shortened rows may move it by, t and z Student's
     and the normal quantile, and ν = 2s⁴/Var s² by the noise in s². Where nothing bounds a
     coefficient its interval is infinite, with the reason.
 
@@ -80,7 +80,10 @@ def least_squares_intervals(
     law = least_squares_law(fit)
     error, privacy, bias = np.zeros((3, len(rows)))
     degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
-    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
+    each = fit.settings.scale_share / (fit.settings.warm_up_steps + 1)
+    # Of a count in the histogram of residual scales, which is more than in the tail's.
+    std = fit.tail.counts.noise_std * max((1 - SQUARE) * fit.settings.tail_share / each, 1.0) ** 0.5
+    unseen = scale_is_hidden(noise_std=std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
@@ -99,7 +102,8 @@ def least_squares_intervals(
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
-        error[k], bias[k] = np.sqrt(variance), law.largest_bias(direction, slope)
+        error[k] = np.sqrt(variance)
+        bias[k] = law.largest_bias(direction, slope) + _shortened(fit, direction) * np.sqrt(length)
         privacy[k] = np.sqrt(private)
         # Noise E in A and B changes s² by -2 aᵀE_A M u + aᵀE_B a/n, for the whole covariance M of
         # the last iterate, with M u near (s²/‖u‖²) u.
@@ -163,7 +167,8 @@ def new_observations(
     """
     p, n = fit.parameters.size, fit.sample_size
     points = np.ascontiguousarray(rows)
-    quantile = _quantile(fit.tail, level) if n > p else np.inf
+    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=n) or n <= p
+    quantile = np.inf if unseen else _quantile(fit.tail, level)
     lengths = np.linalg.norm(points @ fit.whitening, axis=1)
     with np.errstate(divide="ignore"):
         # Beyond the cap a row of length ‖z‖ counts as one of R²/‖z‖.
@@ -242,6 +247,7 @@ class LeastSquaresLaw:
     privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
     curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
     excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
+    hidden: float  # part of m₁ that is of records that no count shows
     constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
     moved: FloatArray  # δ, by which the wide steps have moved the robust start
     moved_noise: float  # standard deviation of uᵀδ for a unit vector u
@@ -274,8 +280,10 @@ class LeastSquaresLaw:
         # The whole bias is no longer than √p m₁.
         lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
-        rest = slope - along * self.constant
-        return self.excess * (lean * float(np.linalg.norm(rest)) + abs(along))
+        rest = float(np.linalg.norm(slope - along * self.constant))
+        # Records that no count shows may all lean on one coefficient.
+        hidden = self.hidden * max(1.0 - lean, 0.0)
+        return self.excess * (lean * rest + abs(along)) + hidden * rest
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -305,6 +313,7 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
         excess=fit.tail.excess(fit.tail_clip),
+        hidden=fit.tail.missing / (4 * fit.tail_clip),
         constant=constant,
         moved=moved,
         moved_noise=float(np.sqrt(moved_variance)),
@@ -350,6 +359,20 @@ def _along(
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=std),
         curvature_noise=std,
     )
+
+
+def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
+    r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u by long rows, which count less.
+
+    By Cauchy and Schwarz: ℓ_u is the curvature lost along u, beyond noise, and ℓ that of a typical
+    direction: rows that lose some have squares of at least R₁², and so are a share of ℓp/R₁².
+    """
+    p, unit = fit.parameters.size, direction / np.linalg.norm(direction)
+    typical = float(np.trace(fit.curvature.value)) / p
+    noise = float(np.hypot(fit.curvature.noise_std, fit.gram.noise_std))
+    lost = max(typical - float(unit @ fit.curvature.value @ unit) - noise, 0.0)
+    share = max(1 - typical, lost / p) * p / fit.short_cap**2
+    return float(np.sqrt(lost * share * _mean_square(fit)))
 
 
 def _why(fit: LeastSquaresFit, row: FloatArray) -> str:

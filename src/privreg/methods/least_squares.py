@@ -15,6 +15,7 @@ from scipy.special import gdtrix, ndtri, stdtrit
 from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.least_squares_descent import (
     LEAN,
+    SQUARE,
     START,
     TAIL_ASSUMPTION,
     LeastSquaresFit,
@@ -263,7 +264,7 @@ def follow_wide(
     start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     steps = _WideSteps(n, p, budget, settings, intercept)
-    count_std = float(steps.noise(settings.tail_share, 1.0, gram_sensitivity))
+    count_std = float(steps.noise((1 - SQUARE) * settings.tail_share, 1.0, gram_sensitivity))
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
         return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
@@ -346,7 +347,7 @@ class _WideSteps:
         rng = np.random.Generator(np.random.SFC64([SEED, pair]))
         counts = n * products.shares + count_std * standard_normal(rng, products.shares.shape)
         tail = ProductTail(products.edges, NoisyValue(counts, abs(count_std)), float(n))
-        width = tail.best_width(noise=self.unit_noise)
+        width = tail.best_width(noise=self.unit_noise, intercept=self.intercept)
         short, long, slope, second = moments_at(width)
         # Groups in proportion to their size.
         size = min(p, COORDINATES)
@@ -463,10 +464,10 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
         found privately.
     warm_up_steps, gram_rounds : int
         Steps that come near, and rounds of the private Gram matrix.
-    norm_share, gram_share, scale_share, warm_up_share : float
+    norm_share, label_share, gram_share, scale_share, warm_up_share : float
         Shares of ρ for the start, each in (0, 1), as all shares are.
     tail_share : float
-        Share for the histogram from which the clip and the allowance for bias come.
+        Share for the histogram and mean square from which the clip and the allowance for bias come.
     curvature_share, long_share, moment_share, mean_share : float
         Shares for the moments that intervals need. What is left goes to the wide steps.
 

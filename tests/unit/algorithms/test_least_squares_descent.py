@@ -51,18 +51,32 @@ def test_shares_add_up_and_are_spent_on_what_they_are_for(rng):
     assert sum(spent.values()) == pytest.approx(2.0, rel=1e-12)
     assert spent == pytest.approx(
         {
-            "centre and length of rows": 0.02,
+            "centre and length of rows": 0.06,
             "Gram matrix": 0.14,
             "residual scales": 0.04,
             "warm-up steps": 0.096,
             "tail of products": 0.16,
             "curvature": 0.06,
             "curvature of long rows": 0.04,
-            "wide steps": 1.324,
+            "wide steps": 1.284,
             "second moment for intervals": 0.1,
             "means for intervals": 0.02,
         }
     )
+
+
+def test_it_starts_at_the_labels_mean_and_buys_no_scales_that_noise_hides(rng):
+    samples = table(rng)
+    far = ArraySamples(samples.features, samples.labels + 4.0)
+    found = fit(far, 0.003, intercept=True)
+    spent = dict(found.spending)
+    assert {"warm-up steps", "residual scales"}.isdisjoint(spent)
+    assert sum(part.rho for part in spent.values()) == pytest.approx(0.003)
+    assert spent["wide steps"].rho == pytest.approx(0.003 * (0.642 + 0.02 + 0.048))
+    # Without scales the start is the mean itself: its noise is √5 norms of 2, of labels' 6 half.
+    std = 2 * 5**0.5 * 6 / 2 / (3000 * (2 * 0.025 * 0.003) ** 0.5)
+    assert found.robust_start[0] == pytest.approx(far.labels.mean(), abs=3 * std)
+    assert not found.robust_start[1:].any()
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -149,7 +163,7 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     for total, expected, bound in zip(last[1:], traces, (short, clip_norm), strict=True):
         close(total, expected, bound**2)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
-    counts = at.gradient_length_histogram(edges)
+    counts = at.gradient_length_histogram(edges)[:-1]
     assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
 
 
@@ -173,6 +187,9 @@ def test_curvature_is_raised_where_long_rows_are_seen_to_have_more():
     cautious = raised(first, longer, caution=1.0)
     assert_allclose(cautious, np.diag([1.0, 1.95, 0.5]), atol=1e-12)
     assert_allclose(raised(first, replace(longer, noise_std=3.0)), first)
+    # Noise whose edge is .45 of the mean or more: no direction is thinner than that.
+    sharp = NoisyValue(np.diag([1.4, 1.0, 0.3]), 0.45 / 6**0.5)
+    assert np.linalg.eigvalsh(shrunk_curvature(sharp))[0] == pytest.approx(0.9)
     # A curvature that is noise is its mean, and no direction is far below that.
     assert_allclose(shrunk_curvature(NoisyValue(first, 9.0)), np.eye(3) * 2.5 / 3)
 
@@ -242,6 +259,20 @@ def test_noise_is_taken_for_records_as_often_as_said(rng):
     seen = np.mean([home._last_seen(each, noise_std=5.0) >= 0 for each in counts])
     expected = 1 - (1 - home.FALSE_ALARM / 17) ** 17
     assert abs(seen - expected) < 4 * np.sqrt(expected / draws)
+
+
+def test_records_that_counts_hide_count_by_their_mean_square():
+    """One record in 50 has a product of 8, in a bin that noise hides: of 50 t, 8 - t beyond t."""
+    counts = N * np.array([0.98, *np.zeros(len(EDGES))])
+    first = 0.98 * EDGES[0] ** 2 / 3
+    hidden = ProductTail(EDGES, NoisyValue(counts, 1e4), N, square=first + 0.02 * 8**2)
+    plain = replace(hidden, square=0.0)
+    for width in (1.0, 3.0, 7.0):
+        allowed = hidden.excess(width) - plain.excess(width)
+        assert 0.02 * (8 - width) <= allowed <= 0.02 * 8**2 / (4 * width) + 1e-9
+    assert hidden.best_width(noise=0.01) > 2 * plain.best_width(noise=0.01)
+    # What the counts do show is not missing.
+    assert tail(30.0).missing == replace(tail(30.0), square=0.5).missing == 0.0
 
 
 def test_the_best_width_minimises_what_it_says():
