@@ -167,29 +167,25 @@ class ClippedRows(NamedTuple):
     weights: FloatArray  # (rows,)
     energies: FloatArray  # (groups, rows)
     fourths: FloatArray  # their squares
-    eigenvalues: FloatArray  # (groups,)
+    quartics: FloatArray  # means over rows, (groups,)
     multiplicities: FloatArray
-    peak: FloatArray  # 3 / (m_g + 2), or 1 for one-hot rows
+    peaks: FloatArray
     variances: FloatArray  # (cells,)
     chances: FloatArray
-    one_hot: bool
 
 
 def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
     """Rows of a problem and its label noise, for `clipped_slopes`."""
     # Copies, so that compiled code sees one kind of array.
     energies = np.array(rows.energies.T, order="C")
-    one_hot = problem.feature_law == "one_hot"
-    peak = np.ones_like(rows.multiplicities) if one_hot else 3 / (rows.multiplicities + 2)
     return ClippedRows(
         np.array(rows.weights),
         energies,
         energies**2,
-        np.array(rows.eigenvalues),
+        rows.weights @ rows.energies**2,
         np.array(rows.multiplicities),
-        peak,
+        np.array(rows.peaks),
         *_noise(problem.label_noise_std, problem.label_noise_law),
-        one_hot,
     )
 
 
@@ -209,11 +205,11 @@ def clipped_slopes(
     clipped (share, by which a deviation falls), and the second moment, with a row's factor or its
     square.
 
-    Mean errors of square c_g along m_g coordinates each, of eigenvalue λ_g, are an error M of a
-    row's prediction, with a variance V over directions and about
+    Mean errors of square c_g along the coordinates of a group, whose energy in a row is E_g, are an
+    error M of the row's prediction, of variance V over directions and, with the groups' peaks κ_g,
 
-    .. math:: \mathbb E M^4 = (3 - 2d) V^2, \qquad
-        d = \sum_g \frac{3 q_g^2}{m_g + 2} \Big/ \Big(\sum_g q_g\Big)^2, \ \ q_g = m_g\lambda_gc_g.
+    .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
+        d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
 
     d is 1 for one feature, and for a one-hot row, which sees its own category's error alone. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
@@ -221,21 +217,21 @@ def clipped_slopes(
     """
     groups, size = rows.energies.shape
     # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
-    bias, energy, spread, peaked = np.empty(groups), np.empty(groups), 1 / LARGEST, 0.0
-    for group in range(groups):
-        bias[group] = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
-        own = variance[group] if variance[group] < LARGEST else LARGEST
-        energy[group] = bias[group] + own
-        part = rows.multiplicities[group] * rows.eigenvalues[group] * bias[group]
-        spread += part
-        peaked += part**2 * rows.peak[group]
-    root = 1.0 if rows.one_hot else sqrt(peaked) / spread
-    kept = 1 / (1 + root * (1 - root**2) / 3)
+    bias, spread, peaked = np.empty(groups), 1 / LARGEST, 0.0
     means, others = np.zeros(size), np.zeros(size)
     for group in range(groups):
+        bias[group] = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
+        energy = bias[group] + (variance[group] if variance[group] < LARGEST else LARGEST)
+        peaked += rows.peaks[group] * bias[group] ** 2 * rows.quartics[group]
         for row in range(size):
-            others[row] += energy[group] * rows.energies[group, row]
-            means[row] += kept * root * bias[group] * rows.energies[group, row]
+            others[row] += energy * rows.energies[group, row]
+            means[row] += bias[group] * rows.energies[group, row]
+    for row in range(size):
+        spread += rows.weights[row] * means[row] ** 2
+    root = min(sqrt(peaked / spread), 1.0)
+    kept = 1 / (1 + root * (1 - root**2) / 3)
+    for row in range(size):
+        means[row] *= kept * root
     noise = 0.0
     for cell in range(len(rows.variances)):
         noise += rows.chances[cell] * rows.variances[cell]
@@ -288,7 +284,7 @@ def clipped_slopes(
     for group in range(groups):
         share = inner_product(moments[0], rows.energies[group])
         # The fourth cumulant, of which a group has its part, moves the drift from the share.
-        excess = kept**2 * rows.peak[group] * bias[group]
+        excess = kept**2 * rows.peaks[group] * bias[group]
         excess *= inner_product(moments[2], rows.fourths[group])
         second = inner_product(moments[1], rows.energies[group])
         slopes[0, group] = (share + excess) / rows.multiplicities[group]

@@ -216,6 +216,8 @@ class Problem(Immutable):
 ROWS, SEED = 2048, 20250516
 # Modes of one group differ by at most this factor; more groups only for wider spectra.
 GROUP_WIDTH, MOST_GROUPS = 1.2, 24
+# E x_j⁴ / λ_j² of coordinates; a one-hot row has but one that is not 0.
+KURTOSES = {"gaussian": 3.0, "uniform": 1.8, "student_t5": 9.0, "one_hot": 1e9}
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,11 +230,7 @@ class Rows:
     eigenvalues: FloatArray  # mean of each group, (groups,)
     multiplicities: FloatArray  # number of coordinates of each group
     squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
-
-    @cached_property
-    def fourths(self) -> FloatArray:
-        """Squared energies, (rows, groups)."""
-        return np.asarray(self.energies**2)
+    peaks: FloatArray  # of a group's part in the error of a row's prediction, by `_peaks`
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
         """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""
@@ -254,15 +252,43 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     # Equal widths in the logarithm.
     span = np.log(values[-1] / values[0])
     width = max(np.log(GROUP_WIDTH), span / MOST_GROUPS * (1 + 1e-9))
-    labels = np.unique(np.floor(np.log(values / values[0]) / width + 1e-9), return_inverse=True)[1]
+    classes = np.floor(np.log(values / values[0]) / width + 1e-9)
+    shares = values * signal**2 / (2 * problem.null_risk or 1.0)
+    if problem.feature_law != "gaussian":
+        # Directions differ: coordinates with more than 1/4, 1/16 or 1/64 of the signal stand apart.
+        classes += np.ceil(np.log(64 * shares.clip(1 / 64, 1)) / np.log(4) - 1e-9) / 4
+        order = np.argsort(classes, kind="stable")
+        values, shares, classes = values[order], shares[order], classes[order]
+    labels = np.unique(classes, return_inverse=True)[1]
     counts = np.bincount(labels).astype(float)
     means = np.bincount(labels, weights=values) / counts
-    energy = np.bincount(labels, weights=values * signal**2) / (counts * means)
+    energy, squares = (np.bincount(labels, weights=shares**power) for power in (1, 2))
+    uneven = np.divide(squares, energy**2, out=1 / counts, where=energy > 0)
+    peaks = _peaks(counts, uneven, KURTOSES[problem.feature_law])
+    energy *= 2 * problem.null_risk / (counts * means)
     weights, energies = _energies(
         problem.feature_law, tuple(counts.astype(int).tolist()), tuple(means.tolist()), count
     )
     norms = np.sqrt(energies.sum(axis=1))
-    return Rows(weights, energies, norms, means, counts, energy)
+    return Rows(weights, energies, norms, means, counts, energy, peaks)
+
+
+def _peaks(counts: FloatArray, uneven: FloatArray, kurtosis: float) -> FloatArray:
+    r"""Half of what the kurtosis of a row's error M, given the row's energy, is below 3.
+
+    Of m coordinates of kurtosis k and energies q_j the energy E and the error have
+
+    .. math:: \frac{\mathbb E E^2}{(\mathbb E E)^2} = \frac{m + k - 1}{m}, \qquad
+        \frac{\mathbb E M^4}{(\mathbb E M^2)^2} = 3 + (k - 3) u, \quad
+        u = \frac{\sum_j q_j^2}{(\sum_j q_j)^2},
+
+    so that given E it is 3 - 2 times this; for a normal law :math:`3 / (m + 2)` where, on average
+    over directions, the errors of a group are.
+    """
+    if kurtosis == 3:
+        return np.asarray(3 / (counts + 2))
+    fourth = (3 + (kurtosis - 3) * uneven) * counts / (counts + kurtosis - 1)
+    return np.asarray(np.clip((3 - fourth) / 2, 0.0, 1.0))
 
 
 @lru_cache(maxsize=64)
