@@ -129,7 +129,9 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     gram = n * rows.per_coordinate(shrink**2)
     # A label is clipped as a residual at the start of a descent is.
     of_rows, still = clipped_rows(problem, rows), np.zeros_like(gram)
-    bounds = np.full_like(shrink, problem.label_bound)
+    # Labels of 0 and 1 are within their bound or not: a mixture of normal laws is beyond it.
+    binary = problem.label_noise_law.startswith("binary")
+    bounds = np.full_like(shrink, np.inf if binary else problem.label_bound)
     explained = rows.quadratic(rows.squared_signal)
     slopes, crossed = np.empty((2, 3, len(gram)))
     for factors, found in ((shrink, slopes), (shrink**3 * explained, crossed)):

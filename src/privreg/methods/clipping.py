@@ -10,11 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtr, erf, eval_hermitenorm, factorial, gammaincinv, xlogy
+from scipy.special import chdtr, erf, eval_hermitenorm, factorial, gammaincinv, gammaln, xlogy
 
 from privreg.checks import frozen
 from privreg.kernels import inner_product
-from privreg.methods.problem import LabelNoiseLaw, Problem, Rows
+from privreg.methods.problem import WHOLE_LAWS, LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
 # Widths of so many standard deviations take less than the last bit of what they leave.
@@ -38,12 +38,27 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 
 @lru_cache(maxsize=8)
+def whole_labels(law: str) -> tuple[FloatArray, FloatArray]:
+    """Labels of 0 and 1, or counts, of mean 0 and variance 1, and their probabilities."""
+    mean = float(law.partition("_")[2])
+    numbers, chances = np.arange(2), np.array([1 - mean, mean])
+    if law.startswith("poisson"):
+        away = 8 * sqrt(mean)
+        numbers = np.arange(max(int(mean - away), 0), int(mean + away + 8))
+        chances = np.exp(xlogy(numbers, mean) - mean - gammaln(numbers + 1))
+        chances /= chances.sum()
+    values = numbers - mean
+    return frozen(values / sqrt(values**2 @ chances)), frozen(chances)
+
+
+@lru_cache(maxsize=8)
 def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     r"""Squared scales S² of label noise and their probabilities, (cells,) each.
 
     .. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1 \text{ exactly}
 
     Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S².
+    Labels that are whole numbers have a scale each: S is the distance from their mean.
     A cell of probabilities is represented by the conditional mean of S² in it, for which
 
     .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
@@ -55,6 +70,9 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     """
     if law == "gaussian":
         return frozen(np.ones(1)), frozen(np.ones(1))
+    if law.startswith(WHOLE_LAWS):
+        values, chances = whole_labels(law)
+        return frozen(values**2), chances
     cuts = np.array(PEAKED if law == "laplace" else CUTS)
     if law == "laplace":
         parts = cuts - xlogy(cuts, cuts)
@@ -495,3 +513,20 @@ def squared_shift(
     rest = np.maximum(square - cross**2 / variance, 0.0)
     explained = rest / curvature**2
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))
+
+
+def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
+    r"""Share that clips w (settings, rows) take of labels that are whole numbers, (settings,).
+
+    .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
+
+    The mean of such labels is no minimiser of a clipped loss: of a law from an exponential family
+    the slope of a mean clipped label is this much short of 1, at the mean of all. The features
+    spread means by s.
+    """
+    if not problem.label_noise_law.startswith(WHOLE_LAWS):
+        return np.zeros(len(widths))
+    values, chances = whole_labels(problem.label_noise_law)
+    left = np.maximum(widths - sqrt(2 * problem.null_risk), 0.0)[..., None] / problem.label_std
+    kept = np.minimum(np.abs(values), left) @ (chances * np.abs(values))
+    return np.asarray(1 - kept @ rows.weights)

@@ -35,6 +35,7 @@ from privreg.methods.clipping import (
     clipped_slopes,
     count_nodes,
     finite,
+    lost_share,
     noise_moments,
     sample_nodes,
     sampling_inflation,
@@ -259,7 +260,10 @@ def _follow(
     inflation = _inflation(problem, rows, curvatures, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
     moments = ErrorMoments(
-        curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
+        curvatures.mean(bias**2) * rows.squared_signal,
+        inflation * sampling**2 + spread,
+        moved,
+        lost_share(problem, rows, widths),
     )
     return moments, unclipped, reach
 

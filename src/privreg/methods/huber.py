@@ -49,6 +49,7 @@ from privreg.methods.clipping import (
 )
 from privreg.methods.method import Candidates, Declared, Method
 from privreg.methods.problem import (
+    WHOLE_LAWS,
     ErrorMoments,
     LabelNoiseLaw,
     Prediction,
@@ -485,13 +486,18 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
         followed = [follow(problems[0], rows, method, budget) for method in settings]
-        return [
+        found = [
             [
                 in_regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
                 for outcome in followed
             ]
             for problem in problems
         ]
+        if problems[0].label_noise_law.startswith(WHOLE_LAWS):
+            # Most of them may be equal, and the private scale next to 0.
+            reason = "a scale of labels that are whole numbers says little of the rare ones"
+            return [[each.with_doubt(reason) for each in of_one] for of_one in found]
+        return found
 
 
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from math import sqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,6 +34,8 @@ FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
 LabelNoiseLaw = Literal["gaussian", "laplace", "student_t5", "student_t3"]
 LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
 SKEWED_LAWS = ("exponential", "lognormal")
+# Labels that are whole numbers, with their mean after an underscore: "binary_0.2".
+WHOLE_LAWS = ("binary", "poisson")
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,10 @@ class Problem(Immutable):
         √(2 Σλ) by default, and 1 for one-hot rows.
     label_bound : float, optional
         Declared bound on a label's size; four standard deviations of a label by default.
-    label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3"}
-        Law of the label noise, of mean 0 and variance σ².
+    label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
+        Law of the label noise, of mean 0 and variance σ². With "binary" labels are 0 or 1, with
+        "poisson" counts, less their mean, which is taken from the variances. It can be stated, and
+        labels be in any unit: "binary_0.2", "poisson_1.5".
     misfit : float
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
         (`privreg.methods.clipping.squared_shift`): 0 where the noise is independent of the
@@ -120,8 +126,9 @@ class Problem(Immutable):
             feature_norm=largest if feature_norm is None else feature_norm,
             label_bound=1.0 if label_bound is None else label_bound,
         )
+        variance = float(values @ coefficients**2 + noise**2)
         if label_bound is None:
-            bound = 4 * float(np.sqrt(values @ coefficients**2 + noise**2))
+            bound = 4 * float(np.sqrt(variance))
         if str(label_noise_law) in SKEWED_LAWS:
             # What a clip leaves follows from mixtures of Gaussians, whose densities of the size
             # fall from 0; that of a skewed law may rise.
@@ -137,7 +144,7 @@ class Problem(Immutable):
             "feature_law": law,
             "feature_norm": norm,
             "label_bound": bound,
-            "label_noise_law": require_choice("label_noise_law", label_noise_law, LABEL_NOISE_LAWS),
+            "label_noise_law": _noise_law(str(label_noise_law), noise**2, variance),
             "misfit": require_number("misfit", misfit, least=0, most=1),
         }.items():
             object.__setattr__(self, name, value)
@@ -211,6 +218,20 @@ class Problem(Immutable):
     def label_std(self) -> float:
         """Standard deviation of a label, signal and noise together."""
         return float(np.sqrt(2 * self.null_risk + self.label_noise_std**2))
+
+
+def _noise_law(law: str, noise: float, variance: float) -> Any:
+    """A law of label noise, with the mean of labels that are whole numbers."""
+    found = re.fullmatch(r"(binary|poisson)(?:_(\d*\.?\d+))?", law)
+    if found is None:
+        return require_choice("label_noise_law", law, (*LABEL_NOISE_LAWS, *WHOLE_LAWS))
+    kind, mean = found.groups()
+    if mean is None and kind == "binary":
+        require_number("variance of labels of 0 and 1", variance, most=0.25)
+        noise = 0.5 - sqrt(0.25 - variance)
+    most = 1 if kind == "binary" else 1e4
+    value = require_number("mean of labels", float(mean or noise), least=1e-6, most=most)
+    return f"{kind}_{value:.6f}"
 
 
 ROWS, SEED = 2048, 20250516
@@ -313,6 +334,8 @@ def _energies(
     return frozen(np.full(rows, 1 / rows)), frozen(squares)
 
 
+# By as much of the signal a clip may move what it estimates.
+MOST_LOST = 0.03
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 
@@ -387,12 +410,14 @@ class ErrorMoments:
     squared_bias: FloatArray
     variance: FloatArray  # over data and private noise
     shift: FloatArray | float = 0.0  # of the squared bias at a misfit of 1, by `squared_shift`
+    lost: FloatArray | float = 0.0  # of labels that are whole numbers, by `lost_share`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """A prediction for each setting; what is not finite has diverged."""
         # No misfit takes nothing of a shift, not even of an infinite one.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift
+        clipped = np.broadcast_to(self.lost, len(self.variance)) > MOST_LOST
         energy = squared_bias + self.variance
         risk = rows.total(rows.eigenvalues * energy) / 2
         spread = rows.total(
@@ -412,8 +437,8 @@ class ErrorMoments:
                 parameter_error=float(error[at]),
                 interval_length=float(length[at]),
                 null_risk=null,
-                regime=Regime.EXTENDED,
-                reason="",
+                regime=Regime.OUTSIDE if clipped[at] else Regime.EXTENDED,
+                reason="clips take labels away, of 0 and 1 or counts" if clipped[at] else "",
             )
             if np.isfinite(risk[at]) and risk[at] < most
             else diverged
