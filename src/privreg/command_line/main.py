@@ -79,8 +79,8 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--label-noise-law LAW[:MISFIT]",
-        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))} (default gaussian). "
-        "With binary labels are 0 or 1, with poisson counts; binary_0.2 states their mean. MISFIT, "
+        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, the last two of "
+        "labels of 0 and 1 and of counts, or binary_MEAN in any unit (default gaussian). MISFIT, "
         "from 0 to 1 (default 0), says how much of what clipping takes away the features explain. "
         "Name several where the law is not known: gaussian student_t3:0.3",
         nargs="+",

@@ -259,12 +259,9 @@ def _follow(
     spread = curvatures.mean(private)
     inflation = _inflation(problem, rows, curvatures, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
-    moments = ErrorMoments(
-        curvatures.mean(bias**2) * rows.squared_signal,
-        inflation * sampling**2 + spread,
-        moved,
-        lost_share(problem, rows, widths),
-    )
+    squared_bias = curvatures.mean(bias**2) * rows.squared_signal
+    lost = lost_share(problem, rows, widths)
+    moments = ErrorMoments(squared_bias, inflation * sampling**2 + spread, moved, lost)
     return moments, unclipped, reach
 
 

@@ -255,6 +255,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         ((bias**2 @ weights) * signal * back)[None],
         (back * (inflation * sampling**2 + whitening.gain(ratio) * energy))[None],
         moved,
+        # Most labels may be equal, and the private scale next to 0.
+        float(problem.label_noise_law.startswith(WHOLE_LAWS)),
     )
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
         2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
@@ -486,18 +488,13 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
         followed = [follow(problems[0], rows, method, budget) for method in settings]
-        found = [
+        return [
             [
                 in_regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
                 for outcome in followed
             ]
             for problem in problems
         ]
-        if problems[0].label_noise_law.startswith(WHOLE_LAWS):
-            # Most of them may be equal, and the private scale next to 0.
-            reason = "a scale of labels that are whole numbers says little of the rare ones"
-            return [[each.with_doubt(reason) for each in of_one] for of_one in found]
-        return found
 
 
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
@@ -525,8 +522,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")
     few = too_few_rows(problem, outcome.unclipped)
-    if few is not None:
-        return found.with_doubt(few)
+    if few is not None or not found.holds:
+        return found.with_doubt(few or found.reason)
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (

@@ -34,7 +34,7 @@ FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
 LabelNoiseLaw = Literal["gaussian", "laplace", "student_t5", "student_t3"]
 LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
 SKEWED_LAWS = ("exponential", "lognormal")
-# Labels that are whole numbers, with their mean after an underscore: "binary_0.2".
+# Of labels that are whole numbers, with their mean after an underscore: "binary_0.2".
 WHOLE_LAWS = ("binary", "poisson")
 
 
@@ -129,13 +129,6 @@ class Problem(Immutable):
         variance = float(values @ coefficients**2 + noise**2)
         if label_bound is None:
             bound = 4 * float(np.sqrt(variance))
-        if str(label_noise_law) in SKEWED_LAWS:
-            # What a clip leaves follows from mixtures of Gaussians, whose densities of the size
-            # fall from 0; that of a skewed law may rise.
-            raise ValueError(
-                f"label_noise_law must be symmetric, got {label_noise_law!r}: "
-                "see `predicted_length`"
-            )
         for name, value in {
             "sample_size": require_count("sample_size", sample_size, least=2),
             "eigenvalues": values,
@@ -222,6 +215,9 @@ class Problem(Immutable):
 
 def _noise_law(law: str, noise: float, variance: float) -> Any:
     """A law of label noise, with the mean of labels that are whole numbers."""
+    if law in SKEWED_LAWS:
+        must = "label_noise_law must be symmetric, or of whole numbers"
+        raise ValueError(f"{must}, got {law!r}: see `predicted_length`")
     found = re.fullmatch(r"(binary|poisson)(?:_(\d*\.?\d+))?", law)
     if found is None:
         return require_choice("label_noise_law", law, (*LABEL_NOISE_LAWS, *WHOLE_LAWS))
@@ -251,7 +247,7 @@ class Rows:
     eigenvalues: FloatArray  # mean of each group, (groups,)
     multiplicities: FloatArray  # number of coordinates of each group
     squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
-    peaks: FloatArray  # of a group's part in the error of a row's prediction, by `_peaks`
+    peaks: FloatArray  # half of what the kurtosis of a group's error in a given row is below 3
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
         """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""
@@ -285,31 +281,18 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     means = np.bincount(labels, weights=values) / counts
     energy, squares = (np.bincount(labels, weights=shares**power) for power in (1, 2))
     uneven = np.divide(squares, energy**2, out=1 / counts, where=energy > 0)
-    peaks = _peaks(counts, uneven, KURTOSES[problem.feature_law])
+    # Of m coordinates of kurtosis k the energy has E E² / (E E)² = (m + k - 1) / m, and an error M
+    # over them E M⁴ / (E M²)² = 3 + (k - 3) u, u 1 / m where it is even and 1 along one of them.
+    kurtosis = KURTOSES[problem.feature_law]
+    fourth = (3 + (kurtosis - 3) * uneven) * counts / (counts + kurtosis - 1)
     energy *= 2 * problem.null_risk / (counts * means)
     weights, energies = _energies(
         problem.feature_law, tuple(counts.astype(int).tolist()), tuple(means.tolist()), count
     )
     norms = np.sqrt(energies.sum(axis=1))
-    return Rows(weights, energies, norms, means, counts, energy, peaks)
-
-
-def _peaks(counts: FloatArray, uneven: FloatArray, kurtosis: float) -> FloatArray:
-    r"""Half of what the kurtosis of a row's error M, given the row's energy, is below 3.
-
-    Of m coordinates of kurtosis k and energies q_j the energy E and the error have
-
-    .. math:: \frac{\mathbb E E^2}{(\mathbb E E)^2} = \frac{m + k - 1}{m}, \qquad
-        \frac{\mathbb E M^4}{(\mathbb E M^2)^2} = 3 + (k - 3) u, \quad
-        u = \frac{\sum_j q_j^2}{(\sum_j q_j)^2},
-
-    so that given E it is 3 - 2 times this; for a normal law :math:`3 / (m + 2)` where, on average
-    over directions, the errors of a group are.
-    """
-    if kurtosis == 3:
-        return np.asarray(3 / (counts + 2))
-    fourth = (3 + (kurtosis - 3) * uneven) * counts / (counts + kurtosis - 1)
-    return np.asarray(np.clip((3 - fourth) / 2, 0.0, 1.0))
+    return Rows(
+        weights, energies, norms, means, counts, energy, np.clip((3 - fourth) / 2, 0.0, 1.0)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -335,7 +318,7 @@ def _energies(
 
 
 # By as much of the signal a clip may move what it estimates.
-MOST_LOST = 0.03
+MOST_LOST, WHOLE = 0.03, "a clip moves what is estimated from labels of 0 and 1, or counts"
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 
@@ -438,7 +421,7 @@ class ErrorMoments:
                 interval_length=float(length[at]),
                 null_risk=null,
                 regime=Regime.OUTSIDE if clipped[at] else Regime.EXTENDED,
-                reason="clips take labels away, of 0 and 1 or counts" if clipped[at] else "",
+                reason=WHOLE if clipped[at] else "",
             )
             if np.isfinite(risk[at]) and risk[at] < most
             else diverged
