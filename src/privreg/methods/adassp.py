@@ -129,9 +129,9 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     gram = n * rows.per_coordinate(shrink**2)
     # A label is clipped as a residual at the start of a descent is.
     of_rows, still = clipped_rows(problem, rows), np.zeros_like(gram)
-    # Labels of 0 and 1 are within their bound or not: a mixture of normal laws is beyond it.
-    binary = problem.label_noise_law.startswith("binary")
-    bounds = np.full_like(shrink, np.inf if binary else problem.label_bound)
+    # The mixture that stands for labels of 0 and 1 goes beyond them, who are within their bound.
+    of_two = problem.label_noise_law.startswith("binary")
+    bounds = np.full_like(shrink, np.inf if of_two else problem.label_bound)
     explained = rows.quadratic(rows.squared_signal)
     slopes, crossed = np.empty((2, 3, len(gram)))
     for factors, found in ((shrink, slopes), (shrink**3 * explained, crossed)):

@@ -91,12 +91,7 @@ def noise_moments(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Share of residuals that are not clipped, and second moment of the clipped ones.
-
-    .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2
-
-    A residual is label noise with an independent Gaussian error of a prediction.
-    """
+    r"""P(|r| ≤ w) and E min(|r|, w)² of label noise with a prediction's Gaussian error."""
     share, second = _clipped(width, other_variance, _noise(label_noise_std, law))
     return share[()], second[()]
 
@@ -243,15 +238,11 @@ def clipped_slopes(
         spread += rows.weights[row] * means[row] ** 2
     root = min(sqrt(peaked / spread), 1.0)
     kept = 1 / (1 + root * (1 - root**2) / 3)
-    for row in range(size):
-        means[row] *= kept * root
-    noise = 0.0
-    for cell in range(len(rows.variances)):
-        noise += rows.chances[cell] * rows.variances[cell]
+    noise = inner_product(rows.chances, rows.variances)
     # Rows about a mean take two ratios; that of their other side stands behind those of all rows.
     off, count = np.empty(size, np.int64), 0
     for row in range(size):
-        square = means[row]
+        square = kept * root * means[row]
         means[row] = 0.0
         if square * (1 + kept * root / CENTRED) > others[row] + noise:
             off[count] = row
@@ -475,15 +466,9 @@ def squared_shift(
 
     Least squares makes the residual r uncorrelated with the features, a clipped regression its
     score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the `leverage`
-    that a long row is left. The score is a multiple of the residual and a rest,
-
-    .. math:: \psi = \bar v r + \zeta, \qquad
-        \bar v = \frac{\mathbb E\,\psi r}{\mathbb E\,r^2},\qquad
-        \mathbb E\,\zeta^2 = \mathbb E\,\psi^2 - \frac{(\mathbb E\,\psi r)^2}{\mathbb E\,r^2},
-
-    and the features must not explain ζ either. They do where the noise is skewed in a way that
-    depends on them, and where the regression is not linear and long rows count less. If they
-    explain a share κ² of its variance, one Newton step from θ* moves the coefficients by d with
+    that a long row is left. What of it is no multiple of r, ζ, features must not explain either.
+    They do where the noise is skewed in a way that depends on them, or the regression is not
+    linear. If they explain a share κ² of its variance, one Newton step moves θ* by d with
 
     .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
         A = \mathbb E\,\ell\,1\{|r| \le w\},
@@ -513,8 +498,7 @@ def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
-    By so much the slope of their mean is too small: their law is of an exponential family. The
-    features spread means by s.
+    is missing in the slope of the mean of a law from an exponential family. Means differ by s.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))

@@ -148,8 +148,7 @@ def _follow(
     ends = [0]
     while ends[-1] < steps.max() - 1:
         ends.append(ends[-1] + 1 + ends[-1] // 50)
-    last = np.ones_like(steps)[:, None]
-    counts = np.hstack([np.diff(np.minimum(ends, steps[:, None] - 1)), last])
+    counts = np.diff(np.minimum(ends, steps[:, None] - 1), append=steps[:, None])
     filled = (n - (steps - 1) * batches)[:, None] / batches[:, None]
     private = np.zeros((len(methods), len(signal)))
     of_rows, factors = clipped_rows(problem, rows), np.ones_like(widths)

@@ -524,6 +524,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     few = too_few_rows(problem, outcome.unclipped)
     if few is not None or not found.holds:
         return found.with_doubt(few or found.reason)
+    if problem.feature_law == "one_hot" and np.abs(problem.signal).max() > 3 * problem.label_std:
+        return found.with_doubt("a category is beyond the clip from the start")
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (

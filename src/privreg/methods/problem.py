@@ -34,8 +34,7 @@ FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
 LabelNoiseLaw = Literal["gaussian", "laplace", "student_t5", "student_t3"]
 LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
 SKEWED_LAWS = ("exponential", "lognormal")
-# Of labels that are whole numbers, with their mean after an underscore: "binary_0.2".
-WHOLE_LAWS = ("binary", "poisson")
+WHOLE_LAWS = ("binary", "poisson")  # with a mean: "binary_0.2"
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,8 @@ class Problem(Immutable):
     label_bound : float, optional
         Declared bound on a label's size; four standard deviations of a label by default.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
-        Law of the label noise, of mean 0 and variance σ². With "binary" labels are 0 or 1, with
-        "poisson" counts, less their mean, which is taken from the variances. It can be stated, and
-        labels be in any unit: "binary_0.2", "poisson_1.5".
+        Law of the label noise, of mean 0 and variance σ². Labels are 0 or 1, or counts, with the
+        last two, less a mean that the variances tell, or that is stated in any unit: "binary_0.2".
     misfit : float
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
         (`privreg.methods.clipping.squared_shift`): 0 where the noise is independent of the
@@ -127,8 +125,7 @@ class Problem(Immutable):
             label_bound=1.0 if label_bound is None else label_bound,
         )
         variance = float(values @ coefficients**2 + noise**2)
-        if label_bound is None:
-            bound = 4 * float(np.sqrt(variance))
+        bound = 4 * sqrt(variance) if label_bound is None else bound
         for name, value in {
             "sample_size": require_count("sample_size", sample_size, least=2),
             "eigenvalues": values,
@@ -216,8 +213,7 @@ class Problem(Immutable):
 def _noise_law(law: str, noise: float, variance: float) -> Any:
     """A law of label noise, with the mean of labels that are whole numbers."""
     if law in SKEWED_LAWS:
-        must = "label_noise_law must be symmetric, or of whole numbers"
-        raise ValueError(f"{must}, got {law!r}: see `predicted_length`")
+        raise ValueError(f"label_noise_law must be symmetric, got {law!r}: see `predicted_length`")
     found = re.fullmatch(r"(binary|poisson)(?:_(\d*\.?\d+))?", law)
     if found is None:
         return require_choice("label_noise_law", law, (*LABEL_NOISE_LAWS, *WHOLE_LAWS))
@@ -225,7 +221,7 @@ def _noise_law(law: str, noise: float, variance: float) -> Any:
     if mean is None and kind == "binary":
         require_number("variance of labels of 0 and 1", variance, most=0.25)
         noise = 0.5 - sqrt(0.25 - variance)
-    most = 1 if kind == "binary" else 1e4
+    most = 0.999 if kind == "binary" else 1e4
     value = require_number("mean of labels", float(mean or noise), least=1e-6, most=most)
     return f"{kind}_{value:.6f}"
 

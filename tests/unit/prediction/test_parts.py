@@ -133,6 +133,22 @@ def test_slopes_are_means_over_rows(law, diverged, rng):
     assert whole == pytest.approx(share @ rows.weights, rel=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("law", "kurtosis"), [("gaussian", 3.0), ("uniform", 1.8), ("student_t5", 9)]
+)
+def test_an_error_has_the_fourth_moment_of_its_direction(law, kurtosis):
+    even = rows_of(Problem(1000, np.ones(4), signal=1.0, label_noise_std=1.0, feature_law=law))
+    found = (3 - 2 * even.peaks) * (4 + kurtosis - 1) / 4
+    if law == "gaussian":
+        assert found == pytest.approx(3)
+        return
+    assert found == pytest.approx(3 + (kurtosis - 3) / 4)
+    one = Problem(1000, np.ones(4), signal=np.eye(4)[2], label_noise_std=1.0, feature_law=law)
+    rows = rows_of(one)
+    assert (rows.multiplicities.tolist(), rows.squared_signal.tolist()) == ([3, 1], [0, 1])
+    assert rows.peaks[1] == pytest.approx(1)
+
+
 @pytest.mark.parametrize("ratio", [0.01, 0.1, 0.3])
 def test_nodes_have_the_moments_of_marchenko_and_pastur(ratio):
     nodes, weights = sample_nodes(ratio)
