@@ -130,8 +130,8 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     # A label is clipped as a residual at the start of a descent is.
     of_rows, still = clipped_rows(problem, rows), np.zeros_like(gram)
     # The mixture that stands for labels of 0 and 1 goes beyond them, who are within their bound.
-    of_two = problem.label_noise_law.startswith("binary")
-    bounds = np.full_like(shrink, np.inf if of_two else problem.label_bound)
+    bound = np.inf if problem.label_noise_law.startswith("binary") else problem.label_bound
+    bounds = np.full_like(shrink, bound)
     explained = rows.quadratic(rows.squared_signal)
     slopes, crossed = np.empty((2, 3, len(gram)))
     for factors, found in ((shrink, slopes), (shrink**3 * explained, crossed)):

@@ -41,14 +41,13 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 def whole_labels(law: str) -> tuple[FloatArray, FloatArray]:
     """Labels of 0 and 1, or counts, of mean 0 and variance 1, and their probabilities."""
     mean = float(law.partition("_")[2])
-    numbers, chances = np.arange(2), np.array([1 - mean, mean])
+    numbers, chances = np.arange(2.0), np.array([1 - mean, mean])
     if law.startswith("poisson"):
-        away = 8 * sqrt(mean)
-        numbers = np.arange(max(int(mean - away), 0), int(mean + away + 8))
+        numbers = np.arange(max(mean - 8 * sqrt(mean), 0) // 1, mean + 8 * sqrt(mean) + 8)
         chances = np.exp(xlogy(numbers, mean) - mean - gammaln(numbers + 1))
         chances /= chances.sum()
     values = numbers - mean
-    return frozen(values / sqrt(values**2 @ chances)), frozen(chances)
+    return frozen(np.asarray(values / sqrt(values**2 @ chances))), frozen(chances)
 
 
 @lru_cache(maxsize=8)

@@ -221,9 +221,8 @@ def _noise_law(law: str, noise: float, variance: float) -> Any:
     if mean is None and kind == "binary":
         require_number("variance of labels of 0 and 1", variance, most=0.25)
         noise = 0.5 - sqrt(0.25 - variance)
-    most = 0.999 if kind == "binary" else 1e4
-    value = require_number("mean of labels", float(mean or noise), least=1e-6, most=most)
-    return f"{kind}_{value:.6f}"
+    options = {"least": 1e-6, "most": 0.999 if kind == "binary" else 1e4}
+    return f"{kind}_{require_number('mean of labels', float(mean or noise), **options):.6f}"
 
 
 ROWS, SEED = 2048, 20250516
@@ -275,7 +274,7 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     labels = np.unique(classes, return_inverse=True)[1]
     counts = np.bincount(labels).astype(float)
     means = np.bincount(labels, weights=values) / counts
-    energy, squares = (np.bincount(labels, weights=shares**power) for power in (1, 2))
+    energy, squares = (np.bincount(labels, shares**power).astype(float) for power in (1, 2))
     uneven = np.divide(squares, energy**2, out=1 / counts, where=energy > 0)
     # Of m coordinates of kurtosis k the energy has E E² / (E E)² = (m + k - 1) / m, and an error M
     # over them E M⁴ / (E M²)² = 3 + (k - 3) u, u 1 / m where it is even and 1 along one of them.
