@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
     """Add sizes, scales and the features' law."""
-    from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS
+    from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, WHOLE_LAWS
 
     group = parser.add_argument_group("the problem")
     add = adder(group)
@@ -79,7 +79,8 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--label-noise-law LAW[:MISFIT]",
-        f"law of the label noise: {', '.join(LABEL_NOISE_LAWS)} (default gaussian). MISFIT, "
+        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, the last two of "
+        "labels of 0 and 1 and of counts, or binary_MEAN in any unit (default gaussian). MISFIT, "
         "from 0 to 1 (default 0), says how much of what clipping takes away the features explain. "
         "Name several where the law is not known: gaussian student_t3:0.3",
         nargs="+",
@@ -129,15 +130,15 @@ def _range(name: str, text: str) -> list[float]:
 
 
 def _shape(text: str) -> tuple[str, float]:
-    from privreg.methods.problem import LABEL_NOISE_LAWS
+    from privreg.methods.problem import LABEL_NOISE_LAWS, WHOLE_LAWS
 
     law, colon, misfit = text.partition(":")
     try:
-        if law in LABEL_NOISE_LAWS:
+        if law in LABEL_NOISE_LAWS or law.startswith(WHOLE_LAWS):
             return law, float(misfit) if colon else 0.0
     except ValueError:
         pass
-    listed = ", ".join(LABEL_NOISE_LAWS)
+    listed = ", ".join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))
     raise ValueError(f"--label-noise-law must be {listed} or one of them with :MISFIT, got {text}")
 
 

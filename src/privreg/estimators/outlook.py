@@ -21,7 +21,7 @@ from privreg.checks import MOST, require_number
 from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import least_squares_law
 from privreg.inference.population_intervals import last_iterate_law
-from privreg.methods.clipping import clipped_moments
+from privreg.methods.clipping import noise_moments
 from privreg.methods.huber import CAREFUL, PrivateHuber
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.methods.method import Fitted, Method
@@ -282,7 +282,7 @@ def _floor(problem: Problem, price: float) -> float:
     `price` is the variance of a step by private noise over that by rows, for each squared width.
     """
     width = np.geomspace(0.1, 4.0, 60)
-    share, square = clipped_moments(width, np.ones_like(width))
+    share, square = noise_moments(width, label_noise_std=1.0)
     least = float(np.min((square + price * width**2) / share**2))
     return problem.label_noise_std**2 * problem.dimension / (2 * problem.sample_size) * least
 

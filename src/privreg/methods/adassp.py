@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
 from privreg.checks import require_number
-from privreg.methods.clipping import noise_moments
+from privreg.methods.clipping import clipped_rows, clipped_slopes
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.privacy.budget import Budget, Neighbours
@@ -127,20 +127,19 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     tau, nu = multiplier * limits.gram, multiplier * limits.moment
     shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     gram = n * rows.per_coordinate(shrink**2)
+    # A label is clipped as a residual at the start of a descent is.
+    of_rows, still = clipped_rows(problem, rows), np.zeros_like(gram)
+    # The mixture that stands for labels of 0 and 1 goes beyond them, who are within their bound.
+    bound = np.inf if problem.label_noise_law.startswith("binary") else problem.label_bound
+    bounds = np.full_like(shrink, bound)
     explained = rows.quadratic(rows.squared_signal)
-    # Of labels: by Stein's lemma the share that is not clipped is the slope of a clipped label in
-    # its Gaussian part xᵀθ*.
-    kept, square = noise_moments(
-        np.full_like(explained, problem.label_bound),
-        label_noise_std=problem.label_noise_std,
-        law=problem.label_noise_law,
-        other_variance=explained,
-    )
-    moment = n * rows.per_coordinate(shrink * kept)
-    # Mean square of a clipped label less s xᵀθ*, s the row's factor: about its linear part, whose
-    # slope is `kept`, and of that less s xᵀθ*.
-    rest = np.maximum(square - kept**2 * explained, 0.0) + (kept - shrink) ** 2 * explained
-    noise = n * rows.per_coordinate(shrink**2 * rest)
+    slopes, crossed = np.empty((2, 3, len(gram)))
+    for factors, found in ((shrink, slopes), (shrink**3 * explained, crossed)):
+        clipped_slopes(of_rows, bounds, factors, rows.squared_signal, still, found)
+    moment = n * slopes[0]
+    # Mean square of s times a clipped label less s xᵀθ*, s the row's factor.
+    rest = slopes[2] - 2 * crossed[0] + rows.per_coordinate(shrink**4 * explained)
+    noise = n * np.maximum(rest, 0.0)
     # Marchenko and Pastur's lower edge.
     smallest = float(gram.min()) * max(1 - sqrt(p / n), 0.0) ** 2
     wanted = tau * sqrt(p * log(2 * p**2 / method.ridge_failure))

@@ -10,11 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtr, erf, eval_hermitenorm, factorial, gammaincinv, xlogy
+from scipy.special import chdtr, erf, eval_hermitenorm, factorial, gammaincinv, gammaln, xlogy
 
 from privreg.checks import frozen
 from privreg.kernels import inner_product
-from privreg.methods.problem import LabelNoiseLaw, Problem, Rows
+from privreg.methods.problem import WHOLE_LAWS, LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
 # Widths of so many standard deviations take less than the last bit of what they leave.
@@ -38,12 +38,26 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 
 @lru_cache(maxsize=8)
+def whole_labels(law: str) -> tuple[FloatArray, FloatArray]:
+    """Labels of 0 and 1, or counts, of mean 0 and variance 1, and their probabilities."""
+    mean = float(law.partition("_")[2])
+    numbers, chances = np.arange(2.0), np.array([1 - mean, mean])
+    if law.startswith("poisson"):
+        numbers = np.arange(max(mean - 8 * sqrt(mean), 0) // 1, mean + 8 * sqrt(mean) + 8)
+        chances = np.exp(xlogy(numbers, mean) - mean - gammaln(numbers + 1))
+        chances /= chances.sum()
+    values = numbers - mean
+    return frozen(np.asarray(values / sqrt(values**2 @ chances))), frozen(chances)
+
+
+@lru_cache(maxsize=8)
 def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     r"""Squared scales S² of label noise and their probabilities, (cells,) each.
 
     .. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1 \text{ exactly}
 
     Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S².
+    Labels that are whole numbers have a scale each: S is the distance from their mean.
     A cell of probabilities is represented by the conditional mean of S² in it, for which
 
     .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
@@ -55,6 +69,9 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     """
     if law == "gaussian":
         return frozen(np.ones(1)), frozen(np.ones(1))
+    if law.startswith(WHOLE_LAWS):
+        values, chances = whole_labels(law)
+        return frozen(values**2), chances
     cuts = np.array(PEAKED if law == "laplace" else CUTS)
     if law == "laplace":
         parts = cuts - xlogy(cuts, cuts)
@@ -66,16 +83,6 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     return frozen(squares), frozen(weights)
 
 
-def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Share of residuals that are not clipped, and second moment of the clipped ones.
-
-    .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2,\qquad r \sim N(0, s^2)
-    """
-    ratio = np.asarray(width / std)
-    share, second = _clipped(ratio, 0.0, (np.ones(1), np.ones(1)))
-    return share[()], std * std * second[()]
-
-
 def noise_moments(
     width: FloatArray,
     *,
@@ -83,7 +90,7 @@ def noise_moments(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction."""
+    r"""P(|r| ≤ w) and E min(|r|, w)² of label noise with a prediction's Gaussian error."""
     share, second = _clipped(width, other_variance, _noise(label_noise_std, law))
     return share[()], second[()]
 
@@ -167,29 +174,25 @@ class ClippedRows(NamedTuple):
     weights: FloatArray  # (rows,)
     energies: FloatArray  # (groups, rows)
     fourths: FloatArray  # their squares
-    eigenvalues: FloatArray  # (groups,)
+    quartics: FloatArray  # means over rows, (groups,)
     multiplicities: FloatArray
-    peak: FloatArray  # 3 / (m_g + 2), or 1 for one-hot rows
+    peaks: FloatArray
     variances: FloatArray  # (cells,)
     chances: FloatArray
-    one_hot: bool
 
 
 def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
     """Rows of a problem and its label noise, for `clipped_slopes`."""
     # Copies, so that compiled code sees one kind of array.
     energies = np.array(rows.energies.T, order="C")
-    one_hot = problem.feature_law == "one_hot"
-    peak = np.ones_like(rows.multiplicities) if one_hot else 3 / (rows.multiplicities + 2)
     return ClippedRows(
         np.array(rows.weights),
         energies,
         energies**2,
-        np.array(rows.eigenvalues),
+        rows.weights @ rows.energies**2,
         np.array(rows.multiplicities),
-        peak,
+        np.array(rows.peaks),
         *_noise(problem.label_noise_std, problem.label_noise_law),
-        one_hot,
     )
 
 
@@ -209,11 +212,11 @@ def clipped_slopes(
     clipped (share, by which a deviation falls), and the second moment, with a row's factor or its
     square.
 
-    Mean errors of square c_g along m_g coordinates each, of eigenvalue λ_g, are an error M of a
-    row's prediction, with a variance V over directions and about
+    Mean errors of square c_g along the coordinates of a group, whose energy in a row is E_g, are an
+    error M of the row's prediction, of variance V over directions and, with the groups' peaks κ_g,
 
-    .. math:: \mathbb E M^4 = (3 - 2d) V^2, \qquad
-        d = \sum_g \frac{3 q_g^2}{m_g + 2} \Big/ \Big(\sum_g q_g\Big)^2, \ \ q_g = m_g\lambda_gc_g.
+    .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
+        d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
 
     d is 1 for one feature, and for a one-hot row, which sees its own category's error alone. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
@@ -221,28 +224,24 @@ def clipped_slopes(
     """
     groups, size = rows.energies.shape
     # Loops over numbers: a process's first expression of several arrays compiles for 1.7 s.
-    bias, energy, spread, peaked = np.empty(groups), np.empty(groups), 1 / LARGEST, 0.0
-    for group in range(groups):
-        bias[group] = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
-        own = variance[group] if variance[group] < LARGEST else LARGEST
-        energy[group] = bias[group] + own
-        part = rows.multiplicities[group] * rows.eigenvalues[group] * bias[group]
-        spread += part
-        peaked += part**2 * rows.peak[group]
-    root = 1.0 if rows.one_hot else sqrt(peaked) / spread
-    kept = 1 / (1 + root * (1 - root**2) / 3)
+    bias, spread, peaked = np.empty(groups), 1 / LARGEST, 0.0
     means, others = np.zeros(size), np.zeros(size)
     for group in range(groups):
+        bias[group] = squared_bias[group] if squared_bias[group] < LARGEST else LARGEST
+        energy = bias[group] + (variance[group] if variance[group] < LARGEST else LARGEST)
+        peaked += rows.peaks[group] * bias[group] ** 2 * rows.quartics[group]
         for row in range(size):
-            others[row] += energy[group] * rows.energies[group, row]
-            means[row] += kept * root * bias[group] * rows.energies[group, row]
-    noise = 0.0
-    for cell in range(len(rows.variances)):
-        noise += rows.chances[cell] * rows.variances[cell]
+            others[row] += energy * rows.energies[group, row]
+            means[row] += bias[group] * rows.energies[group, row]
+    for row in range(size):
+        spread += rows.weights[row] * means[row] ** 2
+    root = min(sqrt(peaked / spread), 1.0)
+    kept = 1 / (1 + root * (1 - root**2) / 3)
+    noise = inner_product(rows.chances, rows.variances)
     # Rows about a mean take two ratios; that of their other side stands behind those of all rows.
     off, count = np.empty(size, np.int64), 0
     for row in range(size):
-        square = means[row]
+        square = kept * root * means[row]
         means[row] = 0.0
         if square * (1 + kept * root / CENTRED) > others[row] + noise:
             off[count] = row
@@ -288,7 +287,7 @@ def clipped_slopes(
     for group in range(groups):
         share = inner_product(moments[0], rows.energies[group])
         # The fourth cumulant, of which a group has its part, moves the drift from the share.
-        excess = kept**2 * rows.peak[group] * bias[group]
+        excess = kept**2 * rows.peaks[group] * bias[group]
         excess *= inner_product(moments[2], rows.fourths[group])
         second = inner_product(moments[1], rows.energies[group])
         slopes[0, group] = (share + excess) / rows.multiplicities[group]
@@ -466,31 +465,23 @@ def squared_shift(
 
     Least squares makes the residual r uncorrelated with the features, a clipped regression its
     score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the `leverage`
-    that a long row is left. The score is a multiple of the residual and a rest,
-
-    .. math:: \psi = \bar v r + \zeta, \qquad
-        \bar v = \frac{\mathbb E\,\psi r}{\mathbb E\,r^2},\qquad
-        \mathbb E\,\zeta^2 = \mathbb E\,\psi^2 - \frac{(\mathbb E\,\psi r)^2}{\mathbb E\,r^2},
-
-    and the features must not explain ζ either. They do where the noise is skewed in a way that
-    depends on them, and where the regression is not linear and long rows count less. If they
-    explain a share κ² of its variance, one Newton step from θ* moves the coefficients by d with
+    that a long row is left. What of it is no multiple of r, ζ, features must not explain either.
+    They do where the noise is skewed in a way that depends on them, or the regression is not
+    linear. If they explain a share κ² of its variance, one Newton step moves θ* by d with
 
     .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
         A = \mathbb E\,\ell\,1\{|r| \le w\},
 
     of which every eigenvector gets the same part, for want of a direction. `covered` is the share
     of the way that a descent has come. No step of a run depends on κ, `Problem.misfit`; without a
-    misfit nothing is computed. It hardly depends on the width: for 0.3 to 2 standard deviations it
-    is 0.18 to 0.29 for California housing, 0.21 to 0.25 for MNIST's ones and sevens, 0.16 to 0.21
-    for scikit-learn's diabetes, and up to half where long rows are shortened.
+    misfit nothing is computed.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
     variance = problem.label_noise_std**2
     curvature, cross, square = 0.0, 0.0, 0.0
     for scale, weight in zip(*squared_scales(problem.label_noise_law), strict=True):
-        share, second = clipped_moments(widths, np.sqrt(np.full_like(widths, variance * scale)))
+        share, second = noise_moments(widths, label_noise_std=sqrt(variance * scale))
         whole = (leverage * share) @ rows.weights
         curvature = curvature + weight * whole
         # E clip(r) r of a Gaussian, by Stein's lemma.
@@ -499,3 +490,18 @@ def squared_shift(
     rest = np.maximum(square - cross**2 / variance, 0.0)
     explained = rest / curvature**2
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))
+
+
+def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
+    r"""Share that clips w (settings, rows) take of labels that are whole numbers, (settings,).
+
+    .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
+
+    is missing in the slope of the mean of a law from an exponential family. Means differ by s.
+    """
+    if not problem.label_noise_law.startswith(WHOLE_LAWS):
+        return np.zeros(len(widths))
+    values, chances = whole_labels(problem.label_noise_law)
+    left = np.maximum(widths - sqrt(2 * problem.null_risk), 0.0)[..., None] / problem.label_std
+    kept = np.minimum(np.abs(values), left) @ (chances * np.abs(values))
+    return np.asarray(1 - kept @ rows.weights)

@@ -17,7 +17,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_count, require_number, require_scales
-from privreg.methods.clipping import all_clipped_slopes, clipped_rows, squared_shift
+from privreg.methods.clipping import all_clipped_slopes, clipped_rows, lost_share, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
@@ -144,27 +144,30 @@ def _follow(
     )
     steps, widths = -(-n // batches), clips / rows.norms
     # Slopes are those of each step up to the 50th, and then of blocks a fiftieth of the way long.
+    # The last step is one of its own: its batch may be short, and is divided by a whole one's size.
     ends = [0]
-    while ends[-1] < steps.max():
+    while ends[-1] < steps.max() - 1:
         ends.append(ends[-1] + 1 + ends[-1] // 50)
-    counts = np.diff(np.minimum(ends, steps[:, None]))
+    counts = np.diff(np.minimum(ends, steps[:, None] - 1), append=steps[:, None])
+    filled = (n - (steps - 1) * batches)[:, None] / batches[:, None]
     private = np.zeros((len(methods), len(signal)))
     of_rows, factors = clipped_rows(problem, rows), np.ones_like(widths)
     slopes = np.empty((len(methods), 3, len(signal)))
     drift, pull, kick = np.swapaxes(slopes, 0, 1)
     for _ in range(PASSES):
         contractions, bias, sampling = [], np.ones_like(private), np.zeros_like(private)
-        for count in counts.T[..., None]:
+        for at, count in enumerate(counts.T[..., None]):
+            size = eta * (filled if at == counts.shape[1] - 1 else 1.0)
             squares, variance = bias**2 * signal, sampling + private
             # Of settings that have ended the slopes stay.
             all_clipped_slopes(of_rows, count[:, 0] > 0, widths, factors, squares, variance, slopes)
             spread = np.maximum(kick - drift**2 * squares - pull**2 * variance, 0.0)
-            contractions.append(1 - eta * pull)
+            contractions.append(1 - size * pull)
             square = contractions[-1] ** 2
             kept = square**count
             terms = np.where(square == 1, count, (1 - kept) / (1 - square))
-            bias = bias * (1 - eta * drift) ** count
-            sampling = kept * sampling + eta**2 * spread / batches[:, None] * terms
+            bias = bias * (1 - size * drift) ** count
+            sampling = kept * sampling + size * eta * spread / batches[:, None] * terms
         taken = [
             np.repeat(each, of, axis=0)
             for each, of in zip(np.swapaxes(contractions, 0, 1), counts, strict=True)
@@ -174,7 +177,8 @@ def _follow(
         )
         private /= batches[:, None] ** 2
     moved = squared_shift(problem, rows, widths, covered=1 - bias)
-    return ErrorMoments(bias**2 * signal, sampling + private, moved)
+    lost = lost_share(problem, rows, widths)
+    return ErrorMoments(bias**2 * signal, sampling + private, moved, lost)
 
 
 def _private(contractions: FloatArray, method: CorrelatedNoise, budget: Budget) -> FloatArray:

@@ -35,6 +35,7 @@ from privreg.methods.clipping import (
     clipped_slopes,
     count_nodes,
     finite,
+    lost_share,
     noise_moments,
     sample_nodes,
     sampling_inflation,
@@ -256,9 +257,9 @@ def _follow(
     spread = curvatures.mean(private)
     inflation = _inflation(problem, rows, curvatures, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
-    moments = ErrorMoments(
-        curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread, moved
-    )
+    squared_bias = curvatures.mean(bias**2) * rows.squared_signal
+    lost = lost_share(problem, rows, widths)
+    moments = ErrorMoments(squared_bias, inflation * sampling**2 + spread, moved, lost)
     return moments, unclipped, reach
 
 

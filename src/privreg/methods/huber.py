@@ -49,6 +49,7 @@ from privreg.methods.clipping import (
 )
 from privreg.methods.method import Candidates, Declared, Method
 from privreg.methods.problem import (
+    WHOLE_LAWS,
     ErrorMoments,
     LabelNoiseLaw,
     Prediction,
@@ -254,6 +255,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         ((bias**2 @ weights) * signal * back)[None],
         (back * (inflation * sampling**2 + whitening.gain(ratio) * energy))[None],
         moved,
+        # Most labels may be equal, and the private scale next to 0.
+        float(problem.label_noise_law.startswith(WHOLE_LAWS)),
     )
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
         2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
@@ -519,8 +522,10 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")
     few = too_few_rows(problem, outcome.unclipped)
-    if few is not None:
-        return found.with_doubt(few)
+    if few is not None or not found.holds:
+        return found.with_doubt(few or found.reason)
+    if problem.feature_law == "one_hot" and np.abs(problem.signal).max() > 3 * problem.label_std:
+        return found.with_doubt("a category is beyond the clip from the start")
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (

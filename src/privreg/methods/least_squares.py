@@ -45,12 +45,13 @@ from privreg.inference.least_squares_intervals import (
 from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
-from privreg.methods.clipping import squared_shift
+from privreg.methods.clipping import squared_shift, whole_labels
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
     LABEL_NOISE_LAWS,
     ROWS,
+    WHOLE_LAWS,
     ErrorMoments,
     Prediction,
     Problem,
@@ -170,6 +171,9 @@ def _places() -> tuple[FloatArray, FloatArray, FloatArray]:
 def _quantiles(law: ErrorLaw) -> FloatArray:
     """Equally likely errors of mean 0 and variance 1."""
     levels = (np.arange(POINTS) + 0.5) / POINTS
+    if law.startswith(WHOLE_LAWS):
+        values, chances = whole_labels(law)
+        return frozen(values[np.searchsorted(np.cumsum(chances[:-1]), levels)])
     sides = np.sign(levels - 0.5)
     found = {
         "gaussian": lambda: ndtri(levels),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from math import sqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,6 +34,7 @@ FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
 LabelNoiseLaw = Literal["gaussian", "laplace", "student_t5", "student_t3"]
 LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
 SKEWED_LAWS = ("exponential", "lognormal")
+WHOLE_LAWS = ("binary", "poisson")  # with a mean: "binary_0.2"
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,9 @@ class Problem(Immutable):
         √(2 Σλ) by default, and 1 for one-hot rows.
     label_bound : float, optional
         Declared bound on a label's size; four standard deviations of a label by default.
-    label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3"}
-        Law of the label noise, of mean 0 and variance σ².
+    label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
+        Law of the label noise, of mean 0 and variance σ². Labels are 0 or 1, or counts, with the
+        last two, less a mean that the variances tell, or that is stated in any unit: "binary_0.2".
     misfit : float
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
         (`privreg.methods.clipping.squared_shift`): 0 where the noise is independent of the
@@ -120,15 +124,8 @@ class Problem(Immutable):
             feature_norm=largest if feature_norm is None else feature_norm,
             label_bound=1.0 if label_bound is None else label_bound,
         )
-        if label_bound is None:
-            bound = 4 * float(np.sqrt(values @ coefficients**2 + noise**2))
-        if str(label_noise_law) in SKEWED_LAWS:
-            # What a clip leaves follows from mixtures of Gaussians, whose densities of the size
-            # fall from 0; that of a skewed law may rise.
-            raise ValueError(
-                f"label_noise_law must be symmetric, got {label_noise_law!r}: "
-                "see `predicted_length`"
-            )
+        variance = float(values @ coefficients**2 + noise**2)
+        bound = 4 * sqrt(variance) if label_bound is None else bound
         for name, value in {
             "sample_size": require_count("sample_size", sample_size, least=2),
             "eigenvalues": values,
@@ -137,7 +134,7 @@ class Problem(Immutable):
             "feature_law": law,
             "feature_norm": norm,
             "label_bound": bound,
-            "label_noise_law": require_choice("label_noise_law", label_noise_law, LABEL_NOISE_LAWS),
+            "label_noise_law": _noise_law(str(label_noise_law), noise**2, variance),
             "misfit": require_number("misfit", misfit, least=0, most=1),
         }.items():
             object.__setattr__(self, name, value)
@@ -213,9 +210,26 @@ class Problem(Immutable):
         return float(np.sqrt(2 * self.null_risk + self.label_noise_std**2))
 
 
+def _noise_law(law: str, noise: float, variance: float) -> Any:
+    """A law of label noise, with the mean of labels that are whole numbers."""
+    if law in SKEWED_LAWS:
+        raise ValueError(f"label_noise_law must be symmetric, got {law!r}: see `predicted_length`")
+    found = re.fullmatch(r"(binary|poisson)(?:_(\d*\.?\d+))?", law)
+    if found is None:
+        return require_choice("label_noise_law", law, (*LABEL_NOISE_LAWS, *WHOLE_LAWS))
+    kind, mean = found.groups()
+    if mean is None and kind == "binary":
+        require_number("variance of labels of 0 and 1", variance, most=0.25)
+        noise = 0.5 - sqrt(0.25 - variance)
+    options = {"least": 1e-6, "most": 0.999 if kind == "binary" else 1e4}
+    return f"{kind}_{require_number('mean of labels', float(mean or noise), **options):.6f}"
+
+
 ROWS, SEED = 2048, 20250516
 # Modes of one group differ by at most this factor; more groups only for wider spectra.
 GROUP_WIDTH, MOST_GROUPS = 1.2, 24
+# E x_j⁴ / λ_j² of coordinates; a one-hot row has but one that is not 0.
+KURTOSES = {"gaussian": 3.0, "uniform": 1.8, "student_t5": 9.0, "one_hot": 1e9}
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,11 +242,7 @@ class Rows:
     eigenvalues: FloatArray  # mean of each group, (groups,)
     multiplicities: FloatArray  # number of coordinates of each group
     squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
-
-    @cached_property
-    def fourths(self) -> FloatArray:
-        """Squared energies, (rows, groups)."""
-        return np.asarray(self.energies**2)
+    peaks: FloatArray  # half of what the kurtosis of a group's error in a given row is below 3
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
         """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""
@@ -254,15 +264,30 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     # Equal widths in the logarithm.
     span = np.log(values[-1] / values[0])
     width = max(np.log(GROUP_WIDTH), span / MOST_GROUPS * (1 + 1e-9))
-    labels = np.unique(np.floor(np.log(values / values[0]) / width + 1e-9), return_inverse=True)[1]
+    classes = np.floor(np.log(values / values[0]) / width + 1e-9)
+    shares = values * signal**2 / (2 * problem.null_risk or 1.0)
+    if problem.feature_law != "gaussian":
+        # Directions differ: coordinates with more than 1/4, 1/16 or 1/64 of the signal stand apart.
+        classes += np.ceil(np.log(64 * shares.clip(1 / 64, 1)) / np.log(4) - 1e-9) / 4
+        order = np.argsort(classes, kind="stable")
+        values, shares, classes = values[order], shares[order], classes[order]
+    labels = np.unique(classes, return_inverse=True)[1]
     counts = np.bincount(labels).astype(float)
     means = np.bincount(labels, weights=values) / counts
-    energy = np.bincount(labels, weights=values * signal**2) / (counts * means)
+    energy, squares = (np.bincount(labels, shares**power).astype(float) for power in (1, 2))
+    uneven = np.divide(squares, energy**2, out=1 / counts, where=energy > 0)
+    # Of m coordinates of kurtosis k the energy has E E² / (E E)² = (m + k - 1) / m, and an error M
+    # over them E M⁴ / (E M²)² = 3 + (k - 3) u, u 1 / m where it is even and 1 along one of them.
+    kurtosis = KURTOSES[problem.feature_law]
+    fourth = (3 + (kurtosis - 3) * uneven) * counts / (counts + kurtosis - 1)
+    energy *= 2 * problem.null_risk / (counts * means)
     weights, energies = _energies(
         problem.feature_law, tuple(counts.astype(int).tolist()), tuple(means.tolist()), count
     )
     norms = np.sqrt(energies.sum(axis=1))
-    return Rows(weights, energies, norms, means, counts, energy)
+    return Rows(
+        weights, energies, norms, means, counts, energy, np.clip((3 - fourth) / 2, 0.0, 1.0)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -287,6 +312,8 @@ def _energies(
     return frozen(np.full(rows, 1 / rows)), frozen(squares)
 
 
+# By as much of the signal a clip may move what it estimates.
+MOST_LOST, WHOLE = 0.03, "a clip moves what is estimated from labels of 0 and 1, or counts"
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 
@@ -361,12 +388,14 @@ class ErrorMoments:
     squared_bias: FloatArray
     variance: FloatArray  # over data and private noise
     shift: FloatArray | float = 0.0  # of the squared bias at a misfit of 1, by `squared_shift`
+    lost: FloatArray | float = 0.0  # of labels that are whole numbers, by `lost_share`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """A prediction for each setting; what is not finite has diverged."""
         # No misfit takes nothing of a shift, not even of an infinite one.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift
+        clipped = np.broadcast_to(self.lost, len(self.variance)) > MOST_LOST
         energy = squared_bias + self.variance
         risk = rows.total(rows.eigenvalues * energy) / 2
         spread = rows.total(
@@ -386,8 +415,8 @@ class ErrorMoments:
                 parameter_error=float(error[at]),
                 interval_length=float(length[at]),
                 null_risk=null,
-                regime=Regime.EXTENDED,
-                reason="",
+                regime=Regime.OUTSIDE if clipped[at] else Regime.EXTENDED,
+                reason=WHOLE if clipped[at] else "",
             )
             if np.isfinite(risk[at]) and risk[at] < most
             else diverged

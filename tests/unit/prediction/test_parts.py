@@ -13,7 +13,6 @@ from scipy.stats import norm
 from privreg.methods.adassp import _resolvent
 from privreg.methods.clipping import (
     DEGREES,
-    clipped_moments,
     clipped_rows,
     clipped_slopes,
     finite,
@@ -93,22 +92,22 @@ def test_clipped_moments_are_the_integrals(width, mean):
     else:
         assert drift == pytest.approx(share, rel=1e-6)
     if mean == 0:
-        plain = clipped_moments(np.array(width), np.array(std))
+        plain = noise_moments(np.array(width), label_noise_std=std)
         assert plain[0] == pytest.approx(share, rel=1e-8)
         assert plain[1] == pytest.approx(float(square[0]), rel=1e-6)
 
 
 def test_series_are_the_closed_forms_to_rounding():
     width = np.concatenate([np.geomspace(1e-12, 0.02, 500), np.linspace(0.02, 10, 5001)])
-    share, square = clipped_moments(width, np.ones_like(width))
+    share, square = noise_moments(width, label_noise_std=1.0)
     # A few units in the last place on either side.
     np.testing.assert_allclose(share, erf(width / np.sqrt(2)), rtol=1e-14)
     # E min(|r|, w)², of which the part inside is a χ² law's, with three degrees of freedom.
     exact = gammainc(1.5, width**2 / 2) + width**2 * erfc(width / np.sqrt(2))
     # SciPy's function is off by up to ten units in the last place.
     np.testing.assert_allclose(square, exact, rtol=1e-13)
-    assert np.isnan(clipped_moments(np.array(np.nan), np.array(1.0))).all()
-    assert clipped_moments(np.array(np.inf), np.array(2.0)) == (1.0, 4.0)
+    assert np.isnan(noise_moments(np.array(np.nan), label_noise_std=1.0)).all()
+    assert noise_moments(np.array(np.inf), label_noise_std=2.0) == (1.0, 4.0)
 
 
 @pytest.mark.parametrize(("law", "diverged"), [("gaussian", np.inf), ("student_t3", 0.2)])
@@ -132,6 +131,22 @@ def test_slopes_are_means_over_rows(law, diverged, rng):
     ]
     np.testing.assert_allclose(found, exact, rtol=1e-13)
     assert whole == pytest.approx(share @ rows.weights, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("law", "kurtosis"), [("gaussian", 3.0), ("uniform", 1.8), ("student_t5", 9)]
+)
+def test_an_error_has_the_fourth_moment_of_its_direction(law, kurtosis):
+    even = rows_of(Problem(1000, np.ones(4), signal=1.0, label_noise_std=1.0, feature_law=law))
+    found = (3 - 2 * even.peaks) * (4 + kurtosis - 1) / 4
+    if law == "gaussian":
+        assert found == pytest.approx(3)
+        return
+    assert found == pytest.approx(3 + (kurtosis - 3) / 4)
+    one = Problem(1000, np.ones(4), signal=np.eye(4)[2], label_noise_std=1.0, feature_law=law)
+    rows = rows_of(one)
+    assert (rows.multiplicities.tolist(), rows.squared_signal.tolist()) == ([3, 1], [0, 1])
+    assert rows.peaks[1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.1, 0.3])
@@ -164,7 +179,7 @@ def test_a_huber_regression_is_inflated_as_in_a_simulation(rng):
                 x[inside].T @ x[inside] + 1e-6 * np.eye(p), x.T @ np.clip(r, -width, width)
             )
         errors.append(theta @ theta)
-    share, square = clipped_moments(np.array(width), np.array(1.0))
+    share, square = noise_moments(np.array(width), label_noise_std=1.0)
     inflation = sampling_inflation(
         np.full((1, 1), width), np.ones(1), ratio=p / n, label_noise_std=1.0
     )

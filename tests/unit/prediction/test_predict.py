@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import norm
 
 from privreg import planning
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
@@ -21,6 +22,7 @@ from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.problem import FEATURE_LAWS, MOST_RATIO, MOST_RATIO_WHOLE, Problem, Regime
 from privreg.models import LinearModel
+from privreg.planning import plan_run
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from privreg.spectra import isotropic
@@ -240,3 +242,32 @@ def test_noise_of_a_scale_alone_takes_few_steps_back(rng):
     # 0.005 with a standard error of 0.001.
     assert often == pytest.approx(0.005, abs=0.004)
     assert taken_back(2 * huber.MOST_SCALE_NOISE)[1] == pytest.approx(0.11, abs=0.02)
+
+
+def test_a_last_batch_pulls_by_its_share():
+    budget, method = Budget.zcdp(1e6), CorrelatedNoise(1000, 0.5, 100.0, 1.0)
+    one, more = (
+        method.predict(Problem(n, np.ones(3), signal=1.0, label_noise_std=1.0), budget).excess_risk
+        for n in (1000, 1001)
+    )
+    assert more == pytest.approx(one, rel=0.01)
+
+
+def test_clipped_labels_of_one_feature_keep_the_slope_of_steins_lemma():
+    problem = Problem(
+        10**6, [1.0], signal=2.0, label_noise_std=1.0, feature_norm=9.0, label_bound=3.0
+    )
+    found = AdaSSP().predict(problem, Budget.zcdp(1e6))
+    lost = 2 * norm.sf(3 / np.sqrt(5))
+    assert found.excess_risk == pytest.approx(2 * lost**2, rel=0.03)
+
+
+def test_clips_of_labels_that_are_whole_numbers_are_not_relied_on():
+    problem = Problem(
+        10_000, np.ones(3), signal=0.1, label_noise_std=0.3, label_noise_law="binary", label_bound=1
+    )
+    budget = Budget.zcdp(0.5)
+    narrow, wide = (FullBatchDPGD(9, 0.5, clip).predict(problem, budget) for clip in (0.5, 9.0))
+    assert (narrow.holds, wide.holds) == (False, True)
+    plan = plan_run(problem, budget, methods=["huber", "adassp", "least_squares"])
+    assert {each.name for each in plan.alternatives if each.holds} == {"adassp", "least_squares"}

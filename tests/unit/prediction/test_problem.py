@@ -1,8 +1,11 @@
 """A problem: what it derives, what it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from privreg.methods.clipping import whole_labels
 from privreg.methods.least_squares import predicted_length
 from privreg.methods.problem import Problem
 from privreg.privacy.budget import Budget
@@ -54,6 +57,18 @@ def test_errors_name_the_argument(changes, message):
     stated = {"sample_size": 100, "eigenvalues": [1.0, 2.0], "signal": 1.0, "label_noise_std": 1.0}
     with pytest.raises(ValueError, match=message):
         Problem(**(stated | changes))
+
+
+@pytest.mark.parametrize(("law", "mean"), [("binary", 0.1), ("poisson", 0.07)])
+def test_the_mean_of_labels_that_are_whole_numbers_follows_from_their_variance(law, mean):
+    found = Problem(100, [1.0], signal=0.02**0.5, label_noise_std=0.07**0.5, label_noise_law=law)
+    assert found.label_noise_law == f"{law}_{mean:.6f}"
+    assert replace(found, signal=[9.0]).label_noise_law == found.label_noise_law
+    values, chances = whole_labels(found.label_noise_law)
+    assert [values @ chances, values**2 @ chances] == pytest.approx([0, 1])
+    for stated in ("binary", "binary_1.5", "binary_x"):
+        with pytest.raises(ValueError, match="must be"):
+            replace(found, label_noise_std=0.6, label_noise_law=stated)
 
 
 @pytest.mark.parametrize("law", ["exponential", "lognormal"])
