@@ -424,11 +424,10 @@ class DescentFit:
 class Descent:
     """One fit: its state, the order in which the data are asked, and with what share.
 
-    The start releases, and one record moves by (replace-one; add-remove and zero-out): the sum of
-    rows, with an intercept (2B, B; B is `feature_norm`, √5 of it with labels, in units in which
-    they have 2B); histograms of row lengths and, at the start and
-    after each warm-up step, of residuals (√2; 1); Gram matrices of rows of length at most R (√2 R²;
-    R²); and sums of gradients clipped to γ, the warm-up steps (2γ; γ).
+    The start releases the sum of rows, with an intercept, of length √5 `feature_norm` with labels in
+    units in which they have twice that; histograms of row lengths and, at the start and after each
+    warm-up step, of residuals; Gram matrices of rows of length at most R; and sums of gradients
+    clipped to γ, the warm-up steps.
     """
 
     settings: StartSettings
