@@ -291,6 +291,7 @@ def gradient_scales() -> dict[str, float]:
         ],
         note="Over the first power the growth is 1.15 at these T.",
     ),
+    linear_gradient_growth="growth of that largest gradient over that of log(T/p)",
     plain_gradient_growth="growth of that largest gradient",
 )
 def gradient_logarithms() -> dict[str, float]:
@@ -306,10 +307,9 @@ def gradient_logarithms() -> dict[str, float]:
             for steps, failure in product((10, 100, 1000), (0.1, 0.02))
         ]
         for logarithm, largest in others:
-            growth = largest / first[1]
-            found.append((growth * (first[0] / logarithm) ** 2, growth))
-    over, plain = np.max(found, axis=0)
-    return {"gradient_growth": float(over), "plain_gradient_growth": float(plain)}
+            found.append([largest / first[1] * (first[0] / logarithm) ** k for k in (2, 1, 0)])
+    names = ("gradient_growth", "linear_gradient_growth", "plain_gradient_growth")
+    return dict(zip(names, map(float, np.max(found, axis=0)), strict=True))
 
 
 theory = stage(AXES, blocks_of=globals())
