@@ -124,7 +124,10 @@ def least_section_eigenvalue(parameters: Parameters) -> float:
     id="transfer-function-c8",
     where="Section C.2.2, equation (37)",
     statement="Property C.8, the transfer function of the system (37) is -eta M_omega.",
-    ours=["eigenvalues 1/k, d = 16, eta = 0.5 / R^2", "frequencies 0 to 3"],
+    ours=[
+        "inputs exp(i omega t), as in its proof and Section F.1",
+        "eigenvalues 1/k, d = 16, eta = 0.5 / R^2, frequencies 0 to 3",
+    ],
     check=below(1e-9),
 )
 def gradient_response_error(parameters: Parameters) -> float:
