@@ -286,8 +286,7 @@ class Records(Rebuilt):
         features, step = np.empty(given.shape), max(1, (NUMBERS_PER_BLOCK >> 2) // given.shape[1])
         for begin in range(0, len(labels), step):
             block = slice(begin, begin + step)
-            rows = np.multiply(given[block], factors[block, None], out=features[block])
-            rows /= unit
+            rows = np.multiply(given[block], factors[block, None] / unit, out=features[block])
             np.rint(rows, out=rows)
             rows *= unit
         return chunk._replace(features=features, labels=labels)

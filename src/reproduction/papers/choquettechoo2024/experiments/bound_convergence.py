@@ -36,6 +36,7 @@ AXES = {
     "step_size",
     "condition_number",
     change=Quantity("relative change when the points are doubled", "coarse_points"),
+    over_limit=Quantity("bound over that on a graded grid", "coarse_points"),
     least_gain="least relative decrease of all rounds",
     last_gain="relative decrease by the last round",
 )
@@ -60,6 +61,7 @@ def bounds(parameters: Parameters, step_size: float, condition_number: float) ->
     gains = 1 - np.array(rounds[1:]) / rounds[:-1]
     return {
         "change": np.abs(uniform[:-1] / uniform[1:] - 1),
+        "over_limit": uniform[:-1],
         "least_gain": gains.min(),
         "last_gain": gains[-1],
     }

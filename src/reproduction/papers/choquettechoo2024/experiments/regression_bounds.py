@@ -102,8 +102,10 @@ SHARES = "step sizes from 1e-4 to 0.9 over R^2"
         id="lower-bound-for-all-coefficients",
         kind="theorem",
         ours=[SPECTRA, SHARES, "the constant 1, sixteen times that of Theorem C.18 halved"],
-        note="The exact risk is linear in |B|^2, so that Cauchy and Schwarz give the least of all.",
+        note="The exact risk is linear in |B|^2: Cauchy and Schwarz give the least of all. With d "
+        "the constant falls, to 0.53 at d = 1 and 0.9 / R^2.",
     ),
+    constant_in_one_dimension="that constant at d = 1",
     attained_over_least="private risk with |B|^2 = h^(-1/2) over the least of all, the largest of "
     "five spectra",
     bound_over_other="bound (47) with |B|^2 = h^(-1/2) over it with the best coefficients, the "
@@ -118,6 +120,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     )
     return {
         "least_risk_constant": min(constants),
+        "constant_in_one_dimension": _least_risk(np.ones(1), float(step_share))[0],
         "attained_over_least": max(ratios),
         "bound_over_other": max(bounds),
     }
@@ -222,17 +225,10 @@ def gradient_share() -> float:
     return float(mean @ gradient / (gradient @ gradient))
 
 
-@per(
-    transform_over_norm="|B|^2 at frequency pi over |beta|_2^2, coefficients 1, -0.95",
-    transform_over_absolute_sum="the same over |beta|_1^2",
-)
-def transform_over_norm() -> dict[str, float]:
+@per(transform_over_norm="|B|^2 at frequency pi over |beta|_2^2, coefficients 1, -0.95")
+def transform_over_norm() -> float:
     beta = np.array([1.0, -0.95])
-    square = float((beta @ [1.0, -1.0]) ** 2)
-    return {
-        "transform_over_norm": square / float(beta @ beta),
-        "transform_over_absolute_sum": square / float(np.abs(beta).sum() ** 2),
-    }
+    return float((beta @ [1.0, -1.0]) ** 2) / float(beta @ beta)
 
 
 theory = stage(AXES, blocks_of=globals())

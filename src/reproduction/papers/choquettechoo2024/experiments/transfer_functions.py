@@ -75,8 +75,8 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    statement="Property C.1, where the coefficients have a square-summable causal inverse: the "
-    "squared limiting sensitivity is the mean of 1/|B|^2 over frequencies.",
+    statement="Property C.1 for the paper's coefficients with a finite limit: the squared limiting "
+    "sensitivity is the mean of 1/|B|^2 over frequencies.",
     ours=[SPECTRUM, "eta = 0.5 / R^2", "three families, which all have a bounded causal inverse"],
     check=every(below(1e-9)),
     note="In time it is the squared norm of the first column of the inverse, over 20 / nu steps.",
@@ -124,7 +124,10 @@ def least_section_eigenvalue(parameters: Parameters) -> float:
     id="transfer-function-c8",
     where="Section C.2.2, equation (37)",
     statement="Property C.8, the transfer function of the system (37) is -eta M_omega.",
-    ours=["eigenvalues 1/k, d = 16, eta = 0.5 / R^2", "frequencies 0 to 3"],
+    ours=[
+        "inputs exp(i omega t), as in its proof and Section F.1",
+        "eigenvalues 1/k, d = 16, eta = 0.5 / R^2, frequencies 0 to 3",
+    ],
     check=below(1e-9),
 )
 def gradient_response_error(parameters: Parameters) -> float:
