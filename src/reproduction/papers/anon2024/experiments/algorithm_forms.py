@@ -156,7 +156,10 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         "the set of steps that t takes back.",
         check=below(0.5),
         id="uncorrelated-increments-b14",
-        ours=["N = 45", "steps counted from 1", "t less each smaller power of two that divides it"],
+        ours=[
+            "N = 45, steps counted from 1, a constant clip norm",
+            "the set: t less each power of two below the largest that divides it",
+        ],
     ),
     listed_covariance=stated(
         "largest covariance of an increment with one that it takes back",
@@ -169,7 +172,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
             "check": close(-1.0, absolute=0.01),
         },
         id="shared-increments-b15",
-        ours=["in units of a node's variance, N = 45, steps counted from 1"],
+        ours=["in units of a node's variance, N = 45, steps counted from 1, a constant clip norm"],
         finding="increments-of-the-tree",
     ),
 )
@@ -255,7 +258,7 @@ def bound_on_cross_terms() -> dict[str, float]:
             "wrong": {"With the clip norms of the next step.": "cross_moment_of_the_next"},
         },
         id="noise-independent-of-clip-norms",
-        ours=["eight steps of Algorithm 1 in one dimension, signs as noise, all cases counted"],
+        ours=["all signs as noise of 8 steps in one dimension, C = 2, tau = 1, eta = 0.1"],
         finding="clip-norms-depend-on-noise",
     ),
     cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, over that of psi(k)^2",

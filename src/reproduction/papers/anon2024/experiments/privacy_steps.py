@@ -134,10 +134,7 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
         check=above(1.0),
         id="conversion-b1",
         kind="theorem",
-        ours=[
-            "the exact trade-off of the Gaussian mechanism, epsilon = 0.1 to 8, delta = 1e-8 to "
-            "1e-3"
-        ],
+        ours=["the exact Gaussian mechanism at epsilon = 0.1 to 8 and delta = 1e-8 to 1e-3"],
     ),
     best_order_error=stated(
         "distance of the least conversion from rho + 2 (rho log)^(1/2)",
@@ -197,8 +194,8 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
 @identity(
     id="residual-estimates-at-large-budgets",
     where="Section B.1, Theorem 4.1, Corollary 4.4",
-    statement="Any N mechanisms with the printed shares are (epsilon, delta)-DP together whatever "
-    "epsilon is, such as N^(1/2).",
+    statement="That each of N mechanisms keeps the printed share is enough for all together to be "
+    "(epsilon, delta)-DP, whatever epsilon is, such as N^(1/2).",
     ours=[
         "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
         "the mean privacy loss of N randomised responses with that share each",
@@ -206,7 +203,7 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
     note="Where the mean privacy loss of many calls is above epsilon, the loss is above it with "
-    "probability near one half or more, whatever delta.",
+    "probability near one half or more, whatever delta. That the estimates lose it is not shown.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""

@@ -56,11 +56,7 @@ AXES = {
             "Within a quarter of it, with no more rows.": "failure_within_a_quarter",
         },
         id="mean-of-squares-within-half-b17",
-        ours=[
-            "normal residuals",
-            "m = 220 log N, N = 10 to 1000000",
-            "the probability of Lemma B.3",
-        ],
+        ours=["normal residuals, m = 220 log N, N = 10 to 1e6", "the probability of Lemma B.3"],
     ),
     failure_at_fewer_rows="that probability with 220 (log N)^(1/2) rows",
     failure_within_a_quarter="that probability for a quarter in place of half",
