@@ -424,7 +424,7 @@ class DescentFit:
 class Descent:
     """One fit: its state, the order in which the data are asked, and with what share.
 
-    The start releases the sum of rows, with an intercept, of length √5 `feature_norm` with labels in
+    The start releases the sum of rows, with an intercept, of norm √5 `feature_norm` with labels in
     units in which they have twice that; histograms of row lengths and, at the start and after each
     warm-up step, of residuals; Gram matrices of rows of length at most R; and sums of gradients
     clipped to γ, the warm-up steps.

@@ -113,14 +113,16 @@ def expansion_growth() -> float:
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        corrected={
-            "holds_with": "a start of bounded norm; (31) means one, it stops beyond d^(c_*)",
-            "evidence": {"variable": "short_start_power"},
-            "check": below(-1.0),
-            "wrong": {"Of norm d^(c_*), at which c_* is used up.": "deviation_power"},
-        },
+        note="From norm d^(c_*) on, where (31) stops the processes, it does not fall either.",
     ),
-    short_start_power="that slope for a start of norm 1",
+    short_start_power=stated(
+        "that slope for a start of norm 1",
+        where="Theorem 4.1, equations (3) and (4)",
+        compares="From a start of norm 1 the probability falls faster than d^-1.",
+        check=below(-1.0),
+        id="concentration-from-a-short-start",
+        wrong={"From a start of norm d^(c_*), too.": "deviation_power"},
+    ),
 )
 def deviations() -> dict:
     """The distance to the ground truth is that of the start or of the ground truth.
