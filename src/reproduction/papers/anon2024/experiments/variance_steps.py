@@ -107,7 +107,10 @@ def cap_over_lemma(parameters: Parameters, beta: str) -> float:
     id="order-of-second-moments-b7",
     where="Lemma B.7, Section B.5.4",
     statement="The variance's second moments C_0, C_1, ..., C_N never fall in any direction.",
-    ours=["the exact moments that label noise and the tree's noise make", "N = 64"],
+    ours=[
+        "the exact moments that label noise and the tree's noise make, N = 64",
+        "corrected: the source H, as any constant one",
+    ],
     check=every(above(1.0)),
     corrected={
         "slip": "proof",
