@@ -275,8 +275,8 @@ def joint(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
         finding="cross-covariance-lacks-the-step",
-        note="The step's own matrix C_i is missing. The proof's (43) has the same blocks, so that it "
-        "is no misprint; `average-corrected` has the divergence with it.",
+        note="The step's own matrix C_i is missing. The proof's (43) has the same blocks, so that "
+        "it is no misprint. A cross-check has the divergence with it.",
     ),
 )
 def average(parameters: Parameters) -> dict:
