@@ -236,7 +236,8 @@ def gap_decay(parameters: Parameters) -> dict:
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
         note="0.927 of it, against the dense joint laws. The iterates before the step have "
-        "the same law in both processes but predict the state that the step meets.",
+        "the same law in both processes but predict the state that the step meets. The proof "
+        "repeats the statement.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -276,7 +277,8 @@ def joint(parameters: Parameters) -> dict:
         ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
         finding="cross-covariance-lacks-the-step",
         note="The covariance of an iterate before the differing step with one after it "
-        "lacks the step's own matrix.",
+        "lacks the step's own matrix. No misprint: the proof derives (43) for iterates after the "
+        "step and puts all into (22), as Theorem 4.4 drops those before it.",
     ),
 )
 def average(parameters: Parameters) -> dict:
@@ -345,12 +347,13 @@ def plus() -> dict:
     id="equivalence-in-law-carries-the-loss",
     where="Section 3, text after Conjecture 3.1",
     kind="prose",
-    statement="Processes whose laws become indistinguishable have the same privacy loss.",
-    ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1)", "order 2, total variation"],
+    statement="That the laws become indistinguishable, as in Conjecture 3.1, implies that the "
+    "privacy loss of noisy SGD is that of noisy HSGD.",
+    ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1), d = 10^6, order 2, 0.1 as none"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",
-    note="It is 2 ln(d). The two laws are within 1/d in total variation, so that their limits are "
-    "equal and have no loss.",
+    note="The inference, not its conclusion. The two laws are within 1/d in total variation, so "
+    "that their limits have no loss, and their divergence is 2 ln(d).",
 )
 def loss_of_close_laws() -> float:
     """Divergence of two laws within 1/d in total variation, order 2, d = 10^6."""
