@@ -235,9 +235,8 @@ def gap_decay(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        note="0.927 of it, against the dense joint laws. The iterates before the step have "
-        "the same law in both processes but predict the state that the step meets. The proof "
-        "repeats the statement.",
+        note="0.927 of it, against the dense joint laws. The iterates before the step have the "
+        "same law in both processes but predict the state that it meets. The proof repeats it.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -276,9 +275,11 @@ def joint(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
         finding="cross-covariance-lacks-the-step",
-        note="The covariance of an iterate before the differing step with one after it "
-        "lacks the step's own matrix. No misprint: the proof derives (43) for iterates after the "
-        "step and puts all into (22), as Theorem 4.4 drops those before it.",
+        corrected={
+            "holds_with": "the step's own matrix C_i between the transitions of (18), as in (12)",
+            "evidence": {"variable": "average_error"},
+            "check": below(1e-9),
+        },
     ),
 )
 def average(parameters: Parameters) -> dict:
@@ -347,8 +348,8 @@ def plus() -> dict:
     id="equivalence-in-law-carries-the-loss",
     where="Section 3, text after Conjecture 3.1",
     kind="prose",
-    statement="That the laws become indistinguishable, as in Conjecture 3.1, implies that the "
-    "privacy loss of noisy SGD is that of noisy HSGD.",
+    statement="That the laws become indistinguishable, as in Conjecture 3.1, is enough for the "
+    "privacy loss of one process to be that of the other.",
     ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1), d = 10^6, order 2, 0.1 as none"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",

@@ -109,14 +109,20 @@ def expansion_growth() -> float:
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
         statement="The bound holds from any start, since no assumption is on the start.",
-        ours=["a start of norm sqrt(d), as of N(0, I)", "truth zero, c_* = 1/24", *BROWNIAN],
+        ours=["a start of norm sqrt(d), as of N(0, I), truth zero, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        note="The probability tends to 1. A start of the norm d^(c_*) at which (31) stops the "
-        "processes is not enough either, as with a ground truth of that norm.",
+        note="From norm d^(c_*) on, where (31) stops the processes, it does not fall either.",
     ),
-    short_start_power="that slope for a start of norm 1",
+    short_start_power=stated(
+        "that slope for a start of norm 1",
+        where="Theorem 4.1, equations (3) and (4)",
+        compares="From norm 1, c_* = 1/24, the chance to break the bound falls faster than 1/d.",
+        check=below(-1.0),
+        id="concentration-from-a-short-start",
+        wrong={"From a start of norm d^(c_*), too.": "deviation_power"},
+    ),
 )
 def deviations() -> dict:
     """The distance to the ground truth is that of the start or of the ground truth.
@@ -166,8 +172,7 @@ def fluctuation_ratio() -> float:
     id="fluctuations-agree",
     where="Section 3, text before Conjecture 3.1; Conjecture 3.1",
     kind="prose",
-    statement="In high dimensions noisy SGD and noisy HSGD agree in the fluctuations of quadratic "
-    "functions, as the paper expects.",
+    statement="In high dimensions noisy SGD and noisy HSGD agree in fluctuations of quadratics.",
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
@@ -230,8 +235,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
         "holds_with": "a norm of the order d^(c_*), and a mesh of width 1/d",
         "check": close(0.0, absolute=0.01),
     },
-    note="It does not fall: each of the d coordinates is of the order d^(-1/2). For these data the "
-    "lemma stands.",
+    note="Each of the d coordinates is of the order d^(-1/2). For such data the lemma stands.",
 )
 def integrated_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square norm of the integral of r dB, t = 1."""
