@@ -139,23 +139,23 @@ def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
 @per(
     first_gradient_over_threshold="largest first gradient over 4 c_0^2 sigma sqrt(p), with the "
     "least c_0 that the data admit",
-    first_gradient_from_the_start="the same with part (iv) at t = 0 as well",
+    first_gradient_from_the_start="the same, or for theta = (1, 0), with part (iv) at t = 0",
 )
 def first_gradients() -> dict[str, float]:
     from privreg.theory.full_batch_dpgd import no_clipping_ratios
 
     features = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    target = np.array([100.0, 0.0])
-    labels = features @ target
-    ratios = no_clipping_ratios(
-        features, labels, target=target, step_size=1.0, steps=10, label_noise_std=1.0
-    )
-    largest = (np.abs(labels) * np.linalg.norm(features, axis=1)).max()
-    start = max(ratios.constant, np.abs(labels).max())
-    return {
-        "first_gradient_over_threshold": largest / (4 * ratios.constant**2 * np.sqrt(2)),
-        "first_gradient_from_the_start": largest / (4 * start**2 * np.sqrt(2)),
-    }
+    found = []
+    for target in 100.0 * np.eye(2)[0], np.eye(2)[0]:
+        labels = features @ target
+        least = no_clipping_ratios(
+            features, labels, target=target, step_size=1.0, steps=10, label_noise_std=1.0
+        ).constant
+        # Rows have the length sqrt(2).
+        largest = np.abs(labels).max()
+        found.append([largest / (4 * c0**2) for c0 in (least, max(least, largest))])
+    names = "first_gradient_over_threshold", "first_gradient_from_the_start"
+    return dict(zip(names, np.max(found, axis=0), strict=True))
 
 
 @per(

@@ -74,7 +74,7 @@ def start_growth() -> float:
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
     note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
-    "the martingales scale with its squared norm.",
+    "the martingales scale with its squared norm. No misprint: Theorem 4.1 needs c_* here.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
@@ -109,7 +109,7 @@ def expansion_growth() -> float:
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
         statement="The bound holds from any start, since no assumption is on the start.",
-        ours=["a start of norm sqrt(d), as of N(0, I), a ground truth of zero", *BROWNIAN],
+        ours=["a start of norm sqrt(d), as of N(0, I), truth zero, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
@@ -118,7 +118,7 @@ def expansion_growth() -> float:
     short_start_power=stated(
         "that slope for a start of norm 1",
         where="Theorem 4.1, equations (3) and (4)",
-        compares="From a start of norm 1 the probability falls faster than d^-1.",
+        compares="From norm 1, c_* = 1/24, the chance to break the bound falls faster than 1/d.",
         check=below(-1.0),
         id="concentration-from-a-short-start",
         wrong={"From a start of norm d^(c_*), too.": "deviation_power"},
@@ -155,7 +155,7 @@ def deviations() -> dict:
     where="Section 3, text before Conjecture 3.1",
     kind="prose",
     statement="Noisy HSGD is a linear-Gaussian system.",
-    ours=["the variance of |X - x~|^2, t = 1, the rate 1", BROWNIAN[1]],
+    ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, to a tenth", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
     note="A Gaussian law with the mean and covariance of (1) has 1 / 2.3 of the variance.",
@@ -172,11 +172,11 @@ def fluctuation_ratio() -> float:
     id="fluctuations-agree",
     where="Section 3, text before Conjecture 3.1; Conjecture 3.1",
     kind="prose",
-    statement="Noisy SGD and noisy HSGD agree in the fluctuations of quadratic functions.",
-    ours=["the relative variance of |x - x~|^2, t = 1", "Gaussian features, rate 0.1", BROWNIAN[1]],
+    statement="In high dimensions noisy SGD and noisy HSGD agree in fluctuations of quadratics.",
+    ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    note="It is 1.80, and in every high dimension (2 - gamma)^2 / 2 at another rate.",
+    note="Of SGD over that of HSGD it is 1.80, and (2 - gamma)^2 / 2 in the limit of large d.",
 )
 def fluctuations() -> float:
     """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
@@ -235,7 +235,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
         "holds_with": "a norm of the order d^(c_*), and a mesh of width 1/d",
         "check": close(0.0, absolute=0.01),
     },
-    note="It does not fall: each of the d coordinates is of the order d^(-1/2).",
+    note="Each of the d coordinates is of the order d^(-1/2). For such data the lemma stands.",
 )
 def integrated_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square norm of the integral of r dB, t = 1."""
