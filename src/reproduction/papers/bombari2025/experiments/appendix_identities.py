@@ -284,7 +284,7 @@ def coefficient(schedule_power: float) -> dict:
 
 @per(
     descent_over_largest="descent factor at R(0) = 2 over (D.31) with the largest c_mu of (B.15)",
-    descent_over_smaller="that at R(0) + 1 over (D.31) with this c_mu over sqrt(2)",
+    descent_over_corrected="that at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root of (D.31)",
 )
 def comparison_constants() -> dict:
     """Whether the descent of (D.31) is below that at R(0) = 2 and at R(0) + 1, the largest risk."""
@@ -297,7 +297,7 @@ def comparison_constants() -> dict:
     first, largest = descent_factor(np.array([start, start + 1]), **setting) / (lower * constant)
     return {
         "descent_over_largest": first * np.sqrt(start + 1 + noise**2),
-        "descent_over_smaller": largest * np.sqrt(2 * (start + 1 + noise**2)),
+        "descent_over_corrected": largest * np.sqrt(2 * (start + 1) + noise**2),
     }
 
 

@@ -52,21 +52,18 @@ TRACING = {
     prior_drift="prior mean of minus z times the score",
     squared_norm="prior mean of the target's squared norm, the error of the estimator 0",
     prior_information="prior mean of the squared score over the dimension",
-    largest_privacy_factor="largest (exp(rho^2) - 1) / rho^2 up to rho = 1",
 )
 def prior(parameters: Parameters) -> dict:
-    """Identities of the prior, and what the privacy factor does between 0 and 1."""
+    """Identities of the prior."""
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edge = parameters.dimension**-0.5
     place, weight = edge * nodes, edge * weights
     density = prior_density(place, parameters.dimension)
     score = prior_score(place, parameters.dimension)
-    rho = np.linspace(1e-3, 1, 1000)
     return {
         "prior_drift": np.sum(weight * density * -place * score),
         "squared_norm": parameters.dimension * np.sum(weight * density * place**2),
         "prior_information": np.sum(weight * density * score**2) / parameters.dimension,
-        "largest_privacy_factor": np.max(np.expm1(rho**2) / rho**2),
     }
 
 

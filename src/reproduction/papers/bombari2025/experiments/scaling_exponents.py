@@ -112,7 +112,7 @@ def critical(parameters: Parameters, schedule_limited: int) -> dict:
     least_increment="least increment of the exponent of the risk along schedule powers",
     limit_error="distance of the exponent at a very large power to its limit",
     threshold_error="distance of the critical power at a very large one to its limit",
-    limit_at_half="exponent of the risk for long schedules, phi = 0 and b = 1/2",
+    limit_at_half="exponent of the risk for long schedules, phi = -1 and b = 1/2",
 )
 def over_points(parameters: Parameters) -> dict:
     """Learning rates of Theorem 4, and Corollary 6.1, as the power of the schedule grows."""
@@ -121,7 +121,7 @@ def over_points(parameters: Parameters) -> dict:
     schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
     limits = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
     return {
-        "limit_at_half": scaling.limiting_exponent(0.0, 0.0, 0.5),
+        "limit_at_half": scaling.limiting_exponent(-1.0, 0.0, 0.5),
         "least_learning_rate": min(rates),
         "largest_learning_rate": max(rates),
         "least_increment": min(
