@@ -157,7 +157,7 @@ class SplitBudget(Uncopied):
         return self.whole(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        """Of a matrix that is not symmetric, a row of which may have been rounded by a unit."""
+        """A sum of matrices, not symmetric, whose rows may have been rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
         return self.whole(what, share, total, self.moves * reach**2, bound / UNITS / n)
 

@@ -281,7 +281,7 @@ class LeastSquaresLaw:
         lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
         rest = float(np.linalg.norm(slope - along * self.constant))
-        # Records that no count shows may all lean on one coefficient.
+        # Records that no count shows may all bias one coefficient.
         hidden = self.hidden * max(1.0 - lean, 0.0)
         return self.excess * (lean * rest + abs(along)) + hidden * rest
 
