@@ -58,8 +58,10 @@ class Watched(SplitBudget):
         found = super().semidefinite(what, share, total, bound, n)
         return self.transcript.take(total, Exact(self.square), found)
 
-    def whole(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
-        found = super().whole(what, share, total, square, size)
+    def gaussian_mechanism(
+        self, what: str, share: float, total: Any, square: int, size: float
+    ) -> NoisyValue:
+        found = super().gaussian_mechanism(what, share, total, square, size)
         return self.transcript.take(total, Exact(square), found)
 
 

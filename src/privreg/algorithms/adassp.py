@@ -306,7 +306,7 @@ def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: floa
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     gram, moment = whole_sums(samples, bounds=bounds)
     p, size, shares = len(moment), bounds.feature_norm**2, SplitBudget(budget, None)
-    spend = partial(shares.whole, share=1 / RELEASES)
+    spend = partial(shares.gaussian_mechanism, share=1 / RELEASES)
     upper, squared = np.triu_indices(p), UNITS**2
     below = spend("smallest eigenvalue", total=_units_below(gram), square=squared, size=size)
     entries = spend(
@@ -328,9 +328,7 @@ def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]
     gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)
     for rows, labels, _ in samples.chunks():
         # A row's length by itself: NumPy's own may depend on how many rows there are.
-        squares = np.empty(len(rows))
-        squared_lengths(rows, squares)
-        factors = 1 / np.maximum(1.0, np.sqrt(squares) / bounds.feature_norm)
+        factors = 1 / np.maximum(1.0, np.sqrt(squared_lengths(rows)) / bounds.feature_norm)
         clipped = factors * labels.clip(-bounds.label, bounds.label)
         moment += truncated_sum(rows, clipped, moved).astype(np.int64)
         whole = truncated(rows, factors, bounds.feature_norm)

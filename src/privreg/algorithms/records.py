@@ -272,13 +272,12 @@ class Records(Rebuilt):
         """Rows and labels within their bounds, as whole multiples of powers of two."""
         given, label, norm, bound = *chunk[:2], self.feature_norm, self.label_bound
         unit, label_unit = power_of_two(norm) / UNITS, power_of_two(bound) / UNITS
-        squares = np.empty(len(label))
-        squared_lengths(given, squares)
+        squares = squared_lengths(given)
         lost = np.isinf(squares)
         if lost.any():
             largest = np.where(lost, np.max(np.abs(given), axis=1), 1.0)
             given, label = given / largest[:, None], label / largest
-            squared_lengths(given, squares)
+            squares = squared_lengths(given)
         with np.errstate(divide="ignore"):
             factors = norm / np.sqrt(squares)
         factors = np.where(lost, factors, np.minimum(factors, 1.0))
@@ -367,9 +366,7 @@ def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> Flo
         if starts is not None:
             sizes = np.diff(starts, append=len(labels))
             features = np.add.reduceat(features, starts, axis=0) / sizes[:, None]
-        squares = np.empty(len(features))
-        squared_lengths(features, squares)
-        factors = longest / np.maximum(np.sqrt(squares), longest)
+        factors = longest / np.maximum(np.sqrt(squared_lengths(features)), longest)
         return truncated_sum(features, factors, longest)
 
     return records.total(part, (records.samples.dimension + bool(label_unit),))
@@ -412,17 +409,22 @@ class Point(NamedTuple):
     whitening: FloatArray
     cap: float | None = None
 
-    def gradient_length_histogram(self, edges: FloatArray, clip_norm: float = 1.0) -> FloatArray:
+    def gradient_length_histogram(
+        self, edges: FloatArray, clip_norm: float | None = None
+    ) -> FloatArray:
         """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
 
-        A record adds one to one count; one of zeros nothing. Σ min(‖g‖², γ²) follows.
+        A record adds one to one count; one of zeros nothing. With a γ Σ min(‖g‖², γ²) follows.
         """
 
         def part(found: RecordGradients) -> Sums:
+            counts = found.histogram(edges)
+            if clip_norm is None:
+                return counts
             squares = _sums(np.minimum(found.lengths, clip_norm) ** 2, clip_norm**2)
-            return np.append(found.histogram(edges), squares(slice(None)))
+            return np.append(counts, squares(slice(None)))
 
-        return self._total(part, (len(edges) + 2,))
+        return self._total(part, (len(edges) + 1 + (clip_norm is not None),))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
         """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""
@@ -571,9 +573,7 @@ class Point(NamedTuple):
             lengths = leverage * norms * np.abs(residuals)
         else:
             vectors = np.add.reduceat(white.rows * (leverage * residuals)[:, None], starts, axis=0)
-            lengths = np.empty(len(vectors))
-            squared_lengths(vectors, lengths)
-            np.sqrt(lengths, out=lengths)
+            lengths = np.sqrt(squared_lengths(vectors))
         return RecordGradients(white, residuals, leverage, norms, lengths, vectors, starts)
 
 

@@ -134,7 +134,7 @@ class SplitBudget(Uncopied):
     ) -> NoisyValue:
         """Counts of squared sensitivity `square`, by default that of a record in one of them."""
         square = (self.turns if square is None else square) * UNITS**2
-        return self.whole(what, share, np.asarray(counts) * UNITS, square, 1.0)
+        return self.gaussian_mechanism(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
     def semidefinite(
         self, what: str, share: float, total: Any, bound: float, n: float
@@ -151,17 +151,19 @@ class SplitBudget(Uncopied):
         return NoisyValue(unit * (total + noise).astype(np.float64), unit * std)
 
     def vector(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        return self.whole(what, share, total, self.moves * UNITS**2, bound / n)
+        return self.gaussian_mechanism(what, share, total, self.moves * UNITS**2, bound / n)
 
     def number(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        return self.whole(what, share, np.asarray(total), UNITS**2, bound / n)
+        return self.gaussian_mechanism(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
         """A sum of matrices, not symmetric, whose rows may have been rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
-        return self.whole(what, share, total, self.moves * reach**2, bound / UNITS / n)
+        return self.gaussian_mechanism(what, share, total, self.moves * reach**2, bound / UNITS / n)
 
-    def whole(self, what: str, share: float, total: Any, square: int, size: float) -> NoisyValue:
+    def gaussian_mechanism(
+        self, what: str, share: float, total: Any, square: int, size: float
+    ) -> NoisyValue:
         """A sum of squared sensitivity `square`, times a size of 2²⁰ units."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
@@ -543,7 +545,7 @@ class Descent:
     def _scale(self) -> float | None:
         """Private scale of the residuals; None where noise hides it."""
         edges = scale_edges(self.records.label_bound)
-        counts = self.at().gradient_length_histogram(edges)[:-1]
+        counts = self.at().gradient_length_histogram(edges)
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         noisy = self.shares.histogram("residual scales", share, counts)
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.n):

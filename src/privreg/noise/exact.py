@@ -132,12 +132,13 @@ def _add_truncated(
                 total[j] += entries[j]
 
 
-def squared_lengths(rows: FloatArray, squares: FloatArray) -> None:
+def squared_lengths(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Sums of squares of rows in the order of the columns, whatever rows are beside them."""
     # Compiled once, for rows that cannot be written to.
-    given = rows.view()
+    given, squares = rows.view(), np.empty(len(rows)) if out is None else out
     given.flags.writeable = False
     _square(given, squares)
+    return squares
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
