@@ -85,7 +85,7 @@ def truncated(
     """
     ends = np.arange(len(rows) + 1) if starts is None else np.append(starts, len(rows))
     whole = np.empty(rows.shape)
-    _truncate(np.ascontiguousarray(rows), factors * (UNITS / bound), ends, whole)
+    _truncate(_read_only(rows), factors * (UNITS / bound), ends, whole)
     return whole
 
 
@@ -93,7 +93,7 @@ def truncated(
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
     """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
     total, entries = np.zeros((2, rows.shape[1]))
-    _add_truncated(np.ascontiguousarray(rows), factors * (UNITS / bound), entries, total)
+    _add_truncated(_read_only(rows), factors * (UNITS / bound), entries, total)
     return total
 
 
@@ -134,11 +134,16 @@ def _add_truncated(
 
 def squared_lengths(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Sums of squares of rows in the order of the columns, whatever rows are beside them."""
-    # Compiled once, for rows that cannot be written to.
-    given, squares = rows.view(), np.empty(len(rows)) if out is None else out
-    given.flags.writeable = False
-    _square(given, squares)
+    squares = np.empty(len(rows)) if out is None else out
+    _square(_read_only(rows), squares)
     return squares
+
+
+def _read_only(rows: FloatArray) -> FloatArray:
+    """Rows as loops take them, which are compiled for this one kind of array."""
+    given = np.ascontiguousarray(rows).view()
+    given.flags.writeable = False
+    return given
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
