@@ -66,8 +66,8 @@ READING = (
     "They can exceed the p-value of z alone.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
-LEGEND = ("sampling alone", "whole interval")
-CHANGE = "change in the label across a feature's bounds"
+LEGEND = ("sampling alone", "whole interval", "zero, if inside")
+CHANGE = "change in the label across a feature's bounds,\neach on its own scale"
 # Level of the test whether a robust fit differs.
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
@@ -405,35 +405,34 @@ def slope_bars(
 
 
 def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequence[Any]) -> None:
-    """Draw the bars, and shares of ρ, on two Matplotlib axes."""
+    """Draw the bars, each on a scale of its own, and shares of ρ, on two Matplotlib axes."""
     slopes, budget = axes
     places = np.arange(len(bars))[::-1]
-    beside = slopes.get_yaxis_transform()
     known = [(place, bar) for place, bar in zip(places, bars, strict=True) if isfinite(bar.upper)]
     at = [place for place, _ in known]
-    for label, colour, width, order, ends in (
-        (LEGEND[0], SAMPLING, 3, 2, [bar.inner for _, bar in known]),
-        (LEGEND[1], WHOLE, 7, 1, [(bar.lower, bar.upper) for _, bar in known]),
-    ):
-        low, high = np.reshape(ends, (-1, 2)).T
-        slopes.hlines(at, low, high, colour, linewidth=width, label=label, zorder=order)
-    estimates = [bar.estimate for _, bar in known]
-    slopes.plot(estimates, at, "|", color=MARK, markersize=12, markeredgewidth=1.5, zorder=3)
+    rows = [(bar.lower, bar.upper, *bar.inner, bar.estimate, 0.0) for _, bar in known]
+    ends = np.reshape(rows, (-1, 6))
+    ends -= ends[:, 4:5].copy()
+    half = np.abs(ends[:, :2]).max(axis=1, keepdims=True)
+    low, high, inner, outer, middle, zero = (ends / np.where(half > 0, half, 1.0)).T
+    slopes.hlines(at, inner, outer, SAMPLING, linewidth=3, label=LEGEND[0], zorder=2)
+    slopes.hlines(at, low, high, WHOLE, linewidth=7, label=LEGEND[1], zorder=1)
+    slopes.plot(middle, at, "|", color=MARK, markersize=12, markeredgewidth=1.5, zorder=3)
+    zero[np.abs(zero) > 1.0] = np.nan
+    slopes.plot(zero, at, "|", color="0.5", markersize=20, label=LEGEND[2], zorder=0)
     for place, bar in zip(places, bars, strict=True):
         if not isfinite(bar.upper):
-            words = slopes.text(
-                0.02, place, "no interval", color="0.5", va="center", transform=beside
-            )
-            words.set_backgroundcolor("white")
-        elif not np.isnan(bar.noise):
-            share = f"{100 * bar.noise:.0f} % noise"
-            slopes.text(1.01, place, share, va="center", transform=beside)
-    slopes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
+            slopes.text(0.0, place, "no interval", color="0.5", ha="center", va="center")
+            continue
+        for x, value, side in ((-1.1, bar.lower, "right"), (1.1, bar.upper, "left")):
+            slopes.text(x, place, f"{value:.3g}", ha=side, va="center")
+        if not np.isnan(bar.noise):
+            slopes.text(2.3, place, f"{100 * bar.noise:.0f} % noise", va="center")
     # A dollar in a name begins no formula.
     slopes.set_yticks(places, [bar.name for bar in bars], parse_math=False)
-    slopes.set_ylim(-0.6, len(bars) - 0.4)
-    slopes.set_xlabel(CHANGE)
-    slopes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small")
+    slopes.set(xlim=(-2.2, 2.2), ylim=(-0.6, len(bars) - 0.4), xticks=(), xlabel=CHANGE)
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    slopes.legend(**above, ncols=3, frameon=False, fontsize="small")
     places, rho = np.arange(len(spending))[::-1], np.array([each.rho for _, each in spending])
     budget.barh(places, 100 * rho / np.sum(rho), color=SAMPLING, height=0.6)
     budget.set_yticks(places, [what for what, _ in spending])

@@ -113,8 +113,10 @@ def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
     if not notes:
         return
     # Above the panels where a legend stands below them: Matplotlib would write one over the other.
+    if figure.legends:
+        notes = [figure.get_suptitle(), *notes]
     place = figure.suptitle if figure.legends else figure.supxlabel
-    place("\n".join(notes), color=RED, fontsize=7)
+    place("\n".join(notes).lstrip(), color=RED, fontsize=7)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -49,6 +49,13 @@ def test_what_is_said_of_a_figure_covers_no_legend(figure):
         assert not any(panel.get_tightbbox().overlaps(each) for each in drawn)
 
 
+def test_what_is_said_of_a_figure_keeps_its_title(figure):
+    figure.suptitle("Not a guarantee.")
+    figure.legend(figure.axes[0].plot([0, 1]), ["a curve"], loc="outside lower center")
+    plotting.mark(figure, scale="quick", stand_ins=[])
+    assert figure.get_suptitle().startswith("Not a guarantee.\nReduced scale")
+
+
 def test_cells_of_a_heat_map_are_centred_on_their_settings(figure):
     for low, high, settings in zip(
         *figure.axes[1].dataLim.get_points(), ([1, 10], [1, 10, 100]), strict=True

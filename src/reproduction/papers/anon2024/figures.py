@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels, ticks
+from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels, ticks
 from reproduction.engine.recipe import Axes, Dataset, Figure
 
 METHODS = {
@@ -91,7 +91,7 @@ def bound_curves(theory: Dataset) -> Figure:
         panel.set_title(f"$r = {float(decay):g}$")
     for panel in axes[1]:
         panel.set_xlabel("sample size $N$")
-    axes[0, 0].legend(loc="lower left", fontsize=6)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -107,7 +107,7 @@ def tree_covariance(theory: Dataset, simulation: Dataset) -> Figure:
         panel.set_xticks(steps.values[1::2])
     axes[0].set_yticks(steps.values[1::2])
     law, error = np.diag(theory.law.values), np.diag(simulation.covariance_standard_error.values)
-    axes[1].step(steps, law, where="mid", color="0.5", label="ones in the digits of $t$")
+    axes[1].step(steps, law, where="mid", color="0.5", label="ones in the binary digits of $t$")
     style = {"fmt": "o", "ms": 3, "color": BLUE, "label": r"variance of $\nu_t$, drawn"}
     axes[1].errorbar(steps, np.diag(covariance), 4 * error, **style)
     # Between its two steps, where it covers no variance.
@@ -115,35 +115,31 @@ def tree_covariance(theory: Dataset, simulation: Dataset) -> Figure:
     axes[1].plot(steps[:-1] + 0.5, np.diag(covariance, 1), "s", ms=3, color=ORANGE, label=label)
     axes[1].set(xlabel="step $t$", ylabel=r"covariance over $\sigma^2$", ylim=(-0.3, 5.6))
     axes[1].legend(loc="upper left")
-    score = float(simulation.largest_score)
-    axes[1].set_title(f"largest deviation {score:.1f} standard errors")
     return figure
 
 
 def effective_dimension(theory: Dataset, simulation: Dataset) -> Figure:
     """Effective dimension and shaped trace against the horizon, and the public features' share."""
-    figure, axes = panels(1, 2, height=2.6)
-    lines = dict(zip(simulation.public_ratio.values, ("o-", "s--"), strict=False))
+    figure, axes = panels(1, 3, height=2.5, width_ratios=[3, 2, 2])
+    axes[2].sharey(axes[1])
     colours = (BLUE, ORANGE, GREEN)
     for apart, colour, decay in zip(APART, colours, theory.decay.values, strict=False):
         at, label = theory.sel(decay=decay), f"$r = {float(decay):g}$"
         axes[0].plot(theory.horizon, at.effective_dimension, color=colour, label=label)
         axes[0].plot(theory.horizon, at.shaped_trace, "--", color=colour)
-        for ratio, line in lines.items():
+        for panel, ratio in zip(axes[1:], simulation.public_ratio.values, strict=False):
             point = simulation.sel(decay=decay, public_ratio=ratio)
-            x = apart * simulation.sampled_horizon
-            bars(axes[1], x, point, "inverse_ratio", fmt=line, color=colour)
-    axes[0].plot([], [], "--", color="0.4", label=r"$\mathrm{tr}(\Sigma^{-1} H)$")
+            bars(panel, apart * simulation.sampled_horizon, point, "inverse_ratio", color=colour)
+            panel.set_title(f"$M = {ratio:.2g}\\, N$ public rows".replace("1\\, ", ""))
+    axes[0].plot([], [], "--", color="0.4", label=r"trace $\mathrm{tr}(\Sigma^{-1} H)$")
     axes[0].set(xscale="log", yscale="log", ylabel="effective dimension")
-    for ratio, line in lines.items():
-        rows = "N" if ratio == 1 else f"{int(ratio)} N"
-        axes[1].plot([], [], line, ms=3, lw=0.9, color="0.4", label=f"$M = {rows}$ public rows")
-    axes[1].axhline(1, color=RED, lw=0.6, ls=":")
-    axes[1].set(ylabel=r"$\mathrm{tr}(\Sigma^{-1} H)$, public over population")
-    ticks(axes[1], simulation.sampled_horizon.values)
+    for panel in axes[1:]:
+        panel.axhline(1, color="0.5", lw=0.6, zorder=0)
+        ticks(panel, simulation.sampled_horizon.values)
+    axes[1].set_ylabel("trace, public over population")
     for panel in axes:
         panel.set(xlabel=r"steps times step size, $N\eta$")
-        panel.legend()
+    axes[0].legend()
     return figure
 
 
@@ -159,11 +155,12 @@ def privacy_constant(theory: Dataset) -> Figure:
         at, style = theory.sel(reading=reading), {"color": colour, "label": name}
         axes[0].plot(theory.promised, at.epsilon / theory.promised, "o-", ms=3, **style)
         axes[0].plot(theory.promised, at.exact_epsilon / theory.promised, "--", color=colour)
-    axes[0].plot([], [], "--", color="0.4", label="exact Gaussian")
+    axes[0].plot([], [], "--", color="0.4", label="by the exact Gaussian account")
     axes[0].axhline(1, color="0.6", lw=0.6, ls=":")
     ticks(axes[0], theory.promised.values)
     axes[0].set(xlabel=r"promised $\varepsilon$", ylim=(None, 1.8))
-    axes[0].set_ylabel(r"$\varepsilon$ at the paper's noise / promised")
+    axes[0].set_ylabel(r"guaranteed over promised $\varepsilon$")
+    axes[0].set_title("guarantee of the noise of Theorem 4.1")
     axes[0].legend(fontsize=6, loc="upper right", ncols=2)
     one = theory.sel(promised=1.0)
     sizes = theory.sample_size.values.astype(float)
@@ -177,8 +174,8 @@ def privacy_constant(theory: Dataset) -> Figure:
 
 def tuned_risk(slow: Dataset, middle: Dataset, steep: Dataset) -> Figure:
     """Tuned excess risk with isotropic noise, and ratios to it; one row a decay."""
-    figure, axes = panels(3, 4, height=1.8, sharex=True)
-    designs = {"population": (ORANGE, r"$H + I/(N\eta)$"), "public": (GREEN, "public, $M = N$")}
+    figure, axes = panels(3, 4, height=1.7, sharex=True)
+    designs = {"population": (ORANGE, r"$H + I/(N\eta)$"), "public": (GREEN, "$M = N$ public rows")}
     for row, simulation in zip(axes, (slow, middle, steep), strict=True):
         for correlation, (colour, title) in CORRELATIONS.items():
             at = simulation.sel(arm=f"{correlation}, identity")
@@ -186,47 +183,51 @@ def tuned_risk(slow: Dataset, middle: Dataset, steep: Dataset) -> Figure:
             bars(row[0], simulation.epsilon, at, "tuned", color=colour, label=label)
         plain = float(simulation.tuned_nonprivate)
         row[0].axhline(plain, color=BLACK, lw=0.8, ls="--", label="without privacy")
-        row[0].set(yscale="log", ylabel=f"decay $r = {simulation.attrs['decay']:g}$")
+        row[0].set(yscale="log", ylabel=f"tuned risk, $r = {simulation.attrs['decay']:g}$")
         for panel, correlation in zip(row[1:], CORRELATIONS, strict=True):
-            for apart, (design, (colour, name)) in zip(APART, designs.items(), strict=False):
+            for apart, (design, (colour, label)) in zip(APART, designs.items(), strict=False):
                 at = simulation.sel(comparison=f"{correlation}: {design} over identity")
-                x, label = apart * simulation.epsilon, rf"$\Sigma$: {name}"
-                bars(panel, x, at, "ratio", color=colour, label=label)
+                bars(panel, apart * simulation.epsilon, at, "ratio", color=colour, label=label)
             panel.axhline(1.0, color="0.5", lw=0.6)
             panel.set(ylim=(0.45, 1.35))
-    titles = ["tuned excess risk, $\\Sigma = I$", *(name for _, name in CORRELATIONS.values())]
+            panel.tick_params(labelleft=panel is row[1])
+        row[1].set_ylabel(r"over that of $\Sigma = I$")
+    titles = ["$\\Sigma = I$", *(name.replace(" (", "\n(") for _, name in CORRELATIONS.values())]
     for panel, title in zip(axes[0], titles, strict=True):
-        above = "" if panel is axes[0, 0] else "risk over that of $\\Sigma = I$:\n"
-        panel.set_title(above + title, fontsize=6)
+        panel.set_title(title)
     for panel in axes[2]:
         panel.set_xlabel(r"budget $\varepsilon$")
         ticks(panel, (1, 10, 100))
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    designed, names = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles + designed, labels + names, loc="outside lower center", ncols=6)
+    meanings = {"left": "noise correlated over steps", "right": r"shape $\Sigma$ of the noise"}
+    for panel, (side, meaning) in zip(axes[0], meanings.items(), strict=False):
+        style: dict[str, Any] = {
+            "loc": f"outside lower {side}",
+            "ncols": 2,
+            "title": f"{side}: {meaning}",
+        }
+        figure.legend(*panel.get_legend_handles_labels(), **style)
     return figure
 
 
 def simulation_below_bound(theory: Dataset, simulation: Dataset) -> Figure:
     """Simulated risk, exact risk and Theorem 4.2 against the step size, for the tree."""
-    figure, axes = panels(1, 2, height=2.7, sharey=True)
-    colours = {1.0: RED, 8.0: ORANGE, 128.0: SKY}
-    for panel, (shape, (_, name)) in zip(axes, SHAPES.items(), strict=True):
-        for epsilon in np.intersect1d(list(colours), simulation.epsilon):
-            colour, label = colours[epsilon], rf"simulated, $\varepsilon = {epsilon:g}$"
+    epsilons = np.intersect1d((1.0, 8.0, 128.0), simulation.epsilon)
+    figure, axes = panels(2, len(epsilons), height=1.8, sharex=True, sharey=True)
+    for row, (shape, (_, name)) in zip(axes, SHAPES.items(), strict=True):
+        for panel, epsilon in zip(row, epsilons, strict=True):
             at = simulation.sel(arm=f"tree, {shape}", epsilon=epsilon)
             exact = theory.risk.sel(diagonal_arm=f"tree, {shape}", epsilon=epsilon)
             bound = theory.bound.sel(noise_shape=shape, epsilon=epsilon)
-            panel.plot(at.step_size, at.risk, "o", ms=2.5, color=colour, label=label)
-            panel.plot(at.step_size, exact, color=colour, lw=0.8)
-            panel.plot(at.step_size, bound, "--", color=colour)
-        panel.set(xscale="log", yscale="log", xlabel=r"step size $\eta$")
-        panel.set_title(rf"tree, $\Sigma$: {name}")
-    axes[0].plot([], [], color="0.4", lw=0.8, label="exact, unclipped")
-    axes[0].plot([], [], "--", color="0.4", label="Theorem 4.2, constants 1")
-    axes[0].set_ylabel("excess risk")
-    axes[0].set_ylim(None, 1e9)
-    axes[0].legend(fontsize=6, loc="upper left")
+            label = "Theorem 4.2, all constants 1"
+            panel.plot(at.step_size, bound, "--", color=BLACK, label=label)
+            panel.plot(at.step_size, at.risk, "o", ms=3, color=RED, label="simulated, clipped")
+            panel.plot(at.step_size, exact, color=BLUE, label="exact, without clipping")
+            panel.set(xscale="log", yscale="log")
+            panel.set_title(rf"$\Sigma$: {name}, $\varepsilon = {epsilon:g}$")
+        row[0].set_ylabel("excess risk")
+    for panel in axes[1]:
+        panel.set_xlabel(r"step size $\eta$")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -237,15 +238,15 @@ def noise_errors(theory: Dataset, simulation: Dataset) -> Figure:
     for panel, (correlation, (_, title)) in zip(axes, CORRELATIONS.items(), strict=True):
         for apart, (shape, (colour, name)) in zip(APART, SHAPES.items(), strict=False):
             cell = {"correlation": correlation, "noise_shape": shape}
-            style = {"fmt": "o", "color": colour, "label": rf"$\Sigma$: {name}"}
+            style = {"fmt": "o", "color": colour, "label": rf"simulated, $\Sigma$: {name}"}
             x = apart * simulation.step_size
             bars(panel, x, simulation.sel(cell), "ratio_to_exact", **style)
-            panel.plot(simulation.step_size, linear.sel(cell), "--", color=colour)
+            label = rf"with mean gradients, $\Sigma$: {name}"
+            panel.plot(simulation.step_size, linear.sel(cell), "--", color=colour, label=label)
         panel.axhline(1, color="0.5", lw=0.6)
         panel.set(xscale="log", xlabel=r"step size $\eta$", title=title)
-    axes[0].plot([], [], "--", color="0.4", label="mean gradients, exact")
-    axes[0].set_ylabel("noise error over exact value")
-    axes[0].legend(fontsize=6)
+    axes[0].set_ylabel("noise risk over exact")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -282,7 +283,7 @@ def clip_feedback(theory: Dataset, simulation: Dataset) -> Figure:
     # Heights in the band mean nothing.
     axes[0].set_yticks(10.0 ** np.arange(*np.ceil(np.log10([0.3 * start, top]))))
     axes[0].yaxis.minorticks_off()
-    axes[1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(0.0, 0.64))
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 

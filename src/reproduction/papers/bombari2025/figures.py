@@ -62,18 +62,25 @@ def fig2(theory: Dataset) -> Figure:
 
 
 def fig3(theory: Dataset) -> Figure:
-    """Risk of three schedules on heavier spectra, and slopes of ten."""
-    figure, axes = panels(1, 4, height=2.5)
+    """Risk of three schedules on heavier spectra, below over a common power; slopes of ten."""
+    figure, axes = panels(2, 4, height=2.0)
     at = theory.sel(privacy_power=0.5)
     shown = [power for power in (1.0, 5.0, 10.0) if power in theory.schedule_power]
-    for panel, power in zip(axes, shown, strict=False):
-        _risk_panel(panel, at.sel(schedule_power=power), rf"$\alpha = {power:g}$, {PRIVACY[0.5]}")
-    _slope_panel(axes[3], at, PRIVACY[0.5])
-    for panel in axes[1:3]:
-        panel.sharey(axes[0])
-    axes[0].set_ylabel(r"excess risk at the best $\tilde\eta(0)$")
-    axes[3].set_ylabel("log-log slope")
-    _legends(figure, axes[0], theory)
+    for above, below, power in zip(*axes, shown, strict=False):
+        above.sharey(axes[0, 0])
+        here = at.sel(schedule_power=power)
+        _risk_panel(above, here, rf"$\alpha = {power:g}$, {PRIVACY[0.5]}")
+        common = round(float(here.slope.mean()), 2)
+        here = here.assign(risk=here.risk / here.aspect_ratio**common)
+        _risk_panel(below, here, rf"the same over $\gamma^{{{common:g}}}$")
+        numbers(below.yaxis, (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
+        above.set_xlabel("")
+    _slope_panel(axes[0, 3], at, PRIVACY[0.5])
+    for row, label in zip(axes, ("excess risk", "excess risk over the power"), strict=True):
+        row[0].set_ylabel(f"{label}\nat the best $\\tilde\\eta(0)$")
+    axes[0, 3].set_ylabel("log-log slope")
+    axes[1, 3].axis("off")
+    _legends(figure, axes[0, 0], theory)
     return figure
 
 
@@ -115,9 +122,9 @@ def fig7(theory: Dataset, simulation: Dataset) -> Figure:
                 _band(panel, abscissa, here[name], here[f"{name}_spread"], 0.15, **look)
                 curve = expected[name].sel(schedule=schedule)
                 panel.plot(abscissa, curve, color=look["color"], lw=0.7, ls="--")
-            panel.set(xlabel="$n / d$", xscale="log", yscale="log")
+            panel.set(xlabel="samples a dimension, $n / d$", xscale="log", yscale="log")
         axes[column].set_title(SPECTRA[spectrum])
-        axes[column + 2].set_title(f"{SPECTRA[spectrum]}, relative")
+        axes[column + 2].set_title(rf"{SPECTRA[spectrum]}, over $\alpha = 0$")
         axes[column + 2].set_ylim(0.12, 3.2)
         axes[column + 2].set_yticks([0.2, 0.5, 1, 2], ["0.2", "0.5", "1", "2"])
         axes[column + 2].set_yticks([], minor=True)
@@ -135,36 +142,26 @@ def fig7(theory: Dataset, simulation: Dataset) -> Figure:
 
 def fig8(mnist: Dataset, housing: Dataset) -> Figure:
     """Loss on the reporting rows: mean over stable runs with its standard error, and median."""
-    from matplotlib.lines import Line2D
-
-    figure, axes = panels(1, 2, height=2.9)
+    figure, axes = panels(2, 2, height=2.1, sharex="col")
     titles = ("MNIST, digits 1 against 7", "California housing")
-    for panel, data, title in zip(axes, (mnist, housing), titles, strict=True):
+    for (above, below), data, title in zip(axes.T, (mnist, housing), titles, strict=True):
         for at, schedule in enumerate(data.schedule.values):
             here, look = data.sel(schedule=schedule), _look(data, at)
             # Beside each other, so that the bars of five schedules do not hide one another.
-            sizes = here.sample_size * (1 + 0.05 * (at - 2))
-            error = here.loss_standard_error
-            panel.errorbar(sizes, here.loss, yerr=error, capsize=1.5, elinewidth=0.7, **look)
-            panel.plot(sizes, here.loss_median, color=look["color"], lw=0.6, ls=":")
-        excluded = int(data.excluded.max())
-        stability = f"at most {excluded} of {data.sizes['trial']} runs" if excluded else "no run"
-        spread = f"{float(data.loss_spread.min()):.2g} to {float(data.loss_spread.max()):.2g}"
-        panel.set(
-            title=f"{title}\n{stability} left out, sd {spread}",
-            xlabel="training samples $n$",
-            xscale="log",
-            yscale="log",
-        )
-        numbers(panel.xaxis)
-        numbers(panel.yaxis, (1, 2, 3, 4, 6))
-    axes[0].set_ylabel(r"validation loss $\mathcal{P}(\theta^p)$")
-    curves = [
-        *axes[0].get_legend_handles_labels()[0],
-        Line2D([], [], color="0.3", lw=0.9, label="mean of stable runs"),
-        Line2D([], [], color="0.3", lw=0.6, ls=":", label="median of all"),
-    ]
-    figure.legend(handles=curves, loc="outside lower center", ncols=7)
+            sizes = here.sample_size * (1 + 0.07 * (at - 2))
+            bars = {"yerr": here.loss_standard_error, "capsize": 1.5, "elinewidth": 0.9}
+            above.errorbar(sizes, here.loss, **(look | bars | {"lw": 0.4}))
+            below.plot(here.sample_size, here.loss_median, **look)
+        above.set_title(title)
+        below.set(xlabel="training samples $n$", xscale="log")
+        numbers(below.xaxis)
+        for panel in (above, below):
+            panel.set_yscale("log")
+            numbers(panel.yaxis, (1, 2, 2.5, 3, 4, 6))
+    axes[0, 0].set_ylabel("validation loss,\nmean of stable runs")
+    axes[1, 0].set_ylabel("validation loss,\nmedian of all runs")
+    handles, labels = axes[1, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5)
     return figure
 
 
@@ -260,10 +257,10 @@ def _risk_panel(panel: Axes, theory: Dataset, title: str) -> None:
     looks = zip(SIGNAL_DECAY_COLOURS, MARKERS, strict=False)
     for (p, q), (colour, marker) in zip(_combinations(theory), looks, strict=False):
         curve = theory.sel(spectrum_power=p, signal_power=q)
-        label = rf"$\phi = {p:g}$, $\psi = {q:g}$"
+        label = rf"spectrum $\phi = {p:g}$, signal $\psi = {q:g}$"
         panel.loglog(curve.aspect_ratio, curve.risk, color=colour, marker=marker, ms=3, label=label)
     fitted = theory.aspect_ratio.values.min(), theory.attrs["fitted_below"]
-    panel.axvspan(*fitted, color="0.92", lw=0, zorder=0, label="fitted")
+    panel.axvspan(*fitted, color="0.92", lw=0, zorder=0, label="range of the fit")
     panel.set(title=title, xlabel=r"aspect ratio $\gamma = d/n$")
     panel.yaxis.set_minor_formatter("")
 
@@ -288,7 +285,7 @@ def _legends(figure: Figure, panel: Axes, theory: Dataset) -> None:
         Line2D([], [], color=BLACK, ls="", marker="o", mfc="none", ms=5.5, mew=0.8),
         Line2D([], [], color=BLACK, ls="", marker="*", ms=6, mew=0),
     ]
-    labels += [r"slope fitted, grey range", "$h$ of Theorem 4"]
+    labels += ["slope of the fit", "exponent of Theorem 4"]
     figure.legend(curves, labels, loc="outside lower center", ncols=4, columnspacing=1.5)
 
 
@@ -300,8 +297,9 @@ def _table_heat_maps(simulation: Dataset) -> Figure:
     figure, axes = _maps(rows, simulation, norm, "validation loss")
     excluded = simulation.excluded.transpose("exponent", "sample_size").values
     for panel, count in zip(axes[0], excluded.flat, strict=True):
-        seeds = f"{count} of {simulation.sizes['trial']} seeds left out"
-        panel.set_title(f"{panel.get_title()}\n{seeds}")
+        if count:
+            seeds = f"{count} of {simulation.sizes['trial']} seeds left out"
+            panel.set_title(f"{panel.get_title()}\n{seeds}")
     return figure
 
 

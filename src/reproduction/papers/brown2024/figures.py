@@ -137,7 +137,7 @@ def fig7(large: Dataset, small: Dataset) -> Figure:
             best, standard = error.argmin(), np.searchsorted(at["clip_norm"], at.standard_clip_norm)
             for place, marker, size in ((best, "o", 7), (standard, "s", 6)):
                 panel.plot(share[place], error[place], marker, mfc="none", color=colour, ms=size)
-        panel.axvline(0.5, color=BLACK, ls=":", lw=0.8)
+        panel.axvline(0.5, color=BLACK, ls=":", lw=0.8, label="half clipped")
         panel.plot([], [], "o", mfc="none", color="0.4", ms=7, label="least error")
         panel.plot([], [], "s", mfc="none", color="0.4", ms=6, label=STANDARD)
         title = f"$n = {simulation.attrs['sample_size']}$"
@@ -153,25 +153,16 @@ def fig8(ten: Dataset, ten_law: Dataset, hundred: Dataset, hundred_law: Dataset)
     cases = ((10, ten, ten_law), (100, hundred, hundred_law))
     for panel, (dimension, simulation, theory) in zip(axes, cases, strict=True):
         _errors(panel, simulation, theory, ((RED, "o"), (ORANGE, "s")))
-        panel.legend(loc="lower left", fontsize=6)
         panel.set_title(f"$p = {dimension}$, {simulation.sizes['trial']} trials")
-        steps = int(theory.steps[0])
-        crossings = [
-            panel.axvline(
-                float(theory.crossing.sel(steps=steps, kind=kind)),
-                color=BLACK,
-                ls=line,
-                lw=0.8,
-                label=f"{label}, $T = {steps}$",
-            )
-            for kind, line, label in (
-                ("noise_alone", ":", "its noise alone crosses"),
-                ("whole", "--", "the whole error crosses"),
-            )
-        ]
+        at = theory.crossing.isel(steps=0)
+        for kind, line, words in (
+            ("noise_alone", ":", "noise alone"),
+            ("whole", "--", "all of it"),
+        ):
+            label = f"sampling equals privacy ({words}), $T = {int(at.steps)}$"
+            panel.axvline(float(at.sel(kind=kind)), color=BLACK, ls=line, lw=0.8, label=label)
     axes[0].set_ylabel(r"mean $\ell_2$ error")
-    # Crossings are explained in the second panel alone.
-    axes[1].legend(handles=crossings, loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 

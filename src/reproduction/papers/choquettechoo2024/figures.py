@@ -35,14 +35,11 @@ FEATURES = {"pixels": "standardised pixels", "wavelets": "wavelet moduli"}
 BESIDE: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5}
 
 
-def fig1(theory: Dataset, simulation: Dataset) -> Figure:
+def fig1(theory: Dataset) -> Figure:
     """Ratio of the risks for a mean, and the best coefficients in time and frequency."""
     figure, (ratio, time, frequency) = panels(1, 3, height=2.1)
     ratio.plot(theory.step_size, theory.ratio, color=BLACK)
     ratio.axhline(1, color=BLACK, ls=":", lw=0.7)
-    largest = float(np.abs(simulation.deviation).max())
-    words = f"runs within {largest:.1f}\nstandard errors"
-    ratio.annotate(words, (0.95, 0.06), xycoords="axes fraction", ha="right", fontsize=6.5)
     ratio.set(
         xscale="log",
         yscale="log",
@@ -98,13 +95,11 @@ def fig2(
 
 def fig3(theory: Dataset) -> Figure:
     """Bound for strongly convex functions over the condition number, one column each reading."""
-    rows = theory.sizes["step_size"]
-    figure, axes = panels(rows, 3, height=1.9, sharex=True, sharey="row", squeeze=False)
-    # The curve below is the wider one, so that both are seen where they coincide.
+    figure, axes = panels(1 + theory.sizes["step_size"], 3, height=1.7, sharex=True, sharey="row")
     algorithms = {
-        "dp_sgd": ("DP-SGD", RED, 1.2),
-        "dp_ftrl": (r"$\nu$-DP-FTRL", BLUE, 2.0),
-        "optimised": ("Optimised", GREEN, 0.8),
+        "dp_sgd": ("DP-SGD", RED),
+        "dp_ftrl": (r"$\nu$-DP-FTRL", BLUE),
+        "optimised": ("optimised coefficients", GREEN),
     }
     printed, sound = (theory.sel(multiplier=which) for which in ("printed", "sound"))
     readings = {
@@ -112,14 +107,22 @@ def fig3(theory: Dataset) -> Figure:
         "multipliers that hold": sound.bound,
         "least bound, from quadratics": sound.quadratic_envelope,
     }
-    for row, step in zip(axes, theory.step_size.values, strict=True):
-        for panel, (reading, bound) in zip(row, readings.items(), strict=True):
-            for name, (label, colour, width) in algorithms.items():
-                at = bound.sel(algorithm=name, step_size=step)
-                panel.loglog(theory.condition_number, at, color=colour, lw=width, label=label)
-            panel.set(xlabel=r"condition number $\kappa$", title=reading)
-            panel.label_outer()
-        row[0].set_ylabel(f"bound on the risk,\n$\\eta = {step:g}/L$")
+    for column, (reading, bound) in zip(axes.T, readings.items(), strict=True):
+        over = bound / bound.sel(algorithm="dp_sgd")
+        for name, (label, colour) in algorithms.items():
+            at = bound.isel(step_size=0).sel(algorithm=name)
+            column[0].plot(theory.condition_number, at, color=colour, label=label)
+            for panel, step in zip(column[1:], theory.step_size.values, strict=True):
+                at = over.sel(algorithm=name, step_size=step)
+                panel.plot(theory.condition_number, at, color=colour)
+        for panel in column:
+            panel.set(xscale="log", yscale="log")
+        column[0].set_title(reading)
+        column[-1].set_xlabel(r"condition number $\kappa$")
+    steps = [f"$\\eta = {step:g}/L$" for step in theory.step_size.values]
+    axes[0, 0].set_ylabel(f"bound on the risk,\n{steps[0]}")
+    for panel, step in zip(axes[1:, 0], steps, strict=True):
+        panel.set_ylabel(f"bound over\nDP-SGD's, {step}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
@@ -142,8 +145,8 @@ def fig4(cifar10: Dataset, stackoverflow: Dataset, budgets: Dataset) -> Figure:
         panel.set(xlabel=r"privacy budget $\varepsilon$", title=f"{steps} steps")
         ticks(panel, [0.5, 1, 2, 4, 10])
     axes[1, 0].set_ylabel("mean prefix error\nover the clip norm")
-    upper, lower = (row[0].get_legend_handles_labels() for row in axes)
-    figure.legend(upper[0] + lower[0], upper[1] + lower[1], loc="outside lower center", ncols=3)
+    axes[0, 1].legend(loc="lower right")
+    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 
@@ -199,11 +202,11 @@ def _errors(panel: Axes, at: Dataset) -> None:
     mean, largest = at.mean_error.values, at.largest_error.values
     rows, anytime = np.arange(len(mean)), at.mechanism.isin(ANYTIME).values
     panel.hlines(rows, mean, largest, color=BLUE, lw=0.8)
-    kinds = {"made for any number of steps": (anytime, BLUE), "others": (~anytime, "white")}
+    kinds = {"any number of steps": (anytime, BLUE), "others": (~anytime, "white")}
     for kind, (chosen, fill) in kinds.items():
         style: dict[str, Any] = {"color": BLUE, "mfc": fill, "ms": 4, "zorder": 3}
-        panel.plot(mean[chosen], rows[chosen], "o", label=f"mean over steps, {kind}", **style)
-    panel.plot(largest, rows, "|", color=BLACK, ms=8, label="the largest step's")
+        panel.plot(mean[chosen], rows[chosen], "o", label=f"mean, {kind}", **style)
+    panel.plot(largest, rows, "|", color=BLACK, ms=8, label="largest step's")
     for row, value, stretches in zip(rows, mean, at.stretches.values, strict=True):
         restarts = rf" ($\times {stretches}$)" if stretches > 1 else ""
         left: dict[str, Any] = {"xytext": (-5, 0), "ha": "right", "va": "center"}

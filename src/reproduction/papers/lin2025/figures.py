@@ -52,8 +52,10 @@ def fig1b(simulation: Dataset) -> Figure:
         for panel, proxy in zip(shown, simulation.proxy.values, strict=True):
             at = place.sel(proxy=proxy)
             panel.plot(at.proxy_value, at.loss, ".", ms=2, color=BLUE, alpha=0.6)
-            panel.set_yscale("log")
-            share = f"first pair {100 * float(at.top_share):.0f} % of the maximum"
+            if not row:
+                panel.set_yscale("log")
+                numbers(panel.yaxis)
+            share = f"its top pair: {100 * float(at.top_share):.0f} % of the largest loss"
             panel.set_title(f"correlation {float(at.correlation):.2f}\n{share}", fontsize=7)
             if row:
                 panel.set_xlabel(PROXY_NAMES[str(proxy)])
@@ -65,10 +67,9 @@ def fig1b(simulation: Dataset) -> Figure:
 
 def fig2a(centred: Dataset, literal: Dataset) -> Figure:
     """Population risk of one run and of the theory, in two readings of the design."""
-    figure, axes = panels(1, 2, height=2.4)
-    for panel, dataset, reading in zip(axes, (centred, literal), READING_NAMES, strict=False):
-        _risk_panel(panel, dataset, log=reading == "literal")
-        panel.set_title(READING_NAMES[reading])
+    figure, axes = panels(1, 4, height=2.4, width_ratios=[2, 1, 1, 1])
+    _risk_panel(axes[0], centred, "centred")
+    _literal_panels(axes[1:], literal)
     axes[0].set_ylabel(r"population risk $\mathcal{P}$")
     axes[0].legend(loc="upper right", ncols=2)
     return figure
@@ -129,47 +130,43 @@ def fig3a(simulation: Dataset) -> Figure:
 
 def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
     """Hidden-state bounds of clipped runs and the approximate loss of the unclipped one."""
-    figure, panel = panels(1, 1, height=2.9)
+    figure, axes = panels(1, 2, height=2.7, sharey=True)
     steps = bounds.step.values[1:]
-    kinds = {
-        "reconstruction": ("-", "clipped, reconstructed bound"),
-        "contraction": (":", "clipped, best bound by contraction"),
-    }
-    for bound, (line, name) in kinds.items():
-        for clip_norm, colour in CLIP_COLOURS.items():
-            if clip_norm in bounds["clip_norm"]:
+    kinds = {"reconstruction": ("-", "reconstructed bound"), "contraction": (":", "best bound")}
+    noisiest = losses.loss.isel(gradient_noise_std=-1)
+    selections = {"ones": ("-", r"pairs by $\|g\|$"), "candidates": ("--", "worst of search")}
+    for panel, shown in zip(axes, (PAPER_NORMS, (1.0, 2.0)), strict=True):
+        for bound, (line, name) in kinds.items():
+            for clip_norm in np.intersect1d(shown, bounds["clip_norm"]):
                 curve = bounds.loss.sel(bound=bound, clip_norm=clip_norm)[1:]
+                colour = CLIP_COLOURS[clip_norm]
                 panel.plot(steps, curve, line, color=colour)
                 if line == "-":
                     place = (1.15 * steps[-1], float(curve[-1]))
                     panel.text(*place, f"$c = {clip_norm:g}$", color=colour, va="center", size=6)
-        panel.plot([], [], line, color="0.4", label=name)
-    noisiest = losses.loss.isel(gradient_noise_std=-1)
-    selections = {
-        "ones": ("-", r"unclipped, pairs by $\|g\|$"),
-        "candidates": ("--", "unclipped, worst of search"),
-    }
-    for selection, (line, name) in selections.items():
-        curve = noisiest.sel(selection=selection)
-        panel.plot(losses.step, curve, line, color=BLACK, label=name)
-    label = f"Rényi loss of order {bounds.attrs['order']:g}"
-    panel.set(xscale="log", yscale="log", xlabel="iteration $k$", ylabel=label)
-    panel.set_ylim(1e-5, None)
-    panel.legend(loc="lower left", ncols=2)
-    figure.suptitle(f"Reconstruction of Ye and Shokri (2022); n{NO_GUARANTEE[1:]}", fontsize=7)
+            panel.plot([], [], line, color="0.4", label=f"clipped at $c$, {name}")
+        for selection, (line, name) in selections.items():
+            curve = noisiest.sel(selection=selection)
+            panel.plot(losses.step, curve, line, color=BLACK, label=f"unclipped, {name}")
+        panel.set(xscale="log", yscale="log", xlabel="iteration $k$")
+    axes[0].set_title("thresholds of the paper")
+    axes[1].set_title("added: smaller thresholds")
+    axes[0].set_ylabel(f"Rényi loss of order {bounds.attrs['order']:g}")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
     return figure
 
 
 def readings(centred: Dataset, literal: Dataset, symmetric: Dataset, wide: Dataset) -> Figure:
     """Risk of one run and of the theory in four readings of the design."""
-    figure, axes = panels(1, 4, height=2.1)
-    datasets = (centred, literal, symmetric, wide)
-    for panel, dataset, (reading, name) in zip(axes, datasets, READING_NAMES.items(), strict=True):
-        _risk_panel(panel, dataset, log=reading == "literal")
-        gap = f"largest gap {100 * float(dataset.gap[-1]):.0f} %"
-        panel.set_title(f"{name}\n{gap}", fontsize=7)
-    axes[0].set_ylabel(r"population risk $\mathcal{P}$")
-    axes[-1].legend(loc="upper right", fontsize=6)
+    figure, axes = panels(2, 3, height=1.9)
+    others = {"centred": centred, "symmetric": symmetric, "wide": wide}
+    for panel, (reading, dataset) in zip(axes[0], others.items(), strict=True):
+        _risk_panel(panel, dataset, reading)
+    _literal_panels(axes[1], literal)
+    for row in axes:
+        row[0].set_ylabel(r"population risk $\mathcal{P}$")
+    axes[0, -1].legend(loc="upper right", fontsize=6)
     return figure
 
 
@@ -184,10 +181,10 @@ def concentration(theory: Dataset, simulation: Dataset) -> Figure:
     )
     for panel, (dataset, quantity, rate, title) in zip(axes, curves, strict=True):
         values, error = dataset[quantity], dataset.get(f"{quantity}_standard_error")
-        fitted = f"slope ${float(dataset[f'{quantity}_slope']):.2f}$"
+        fitted = f"fitted slope ${float(dataset[f'{quantity}_slope']):.2f}$"
         panel.errorbar(dimension, values, error, fmt="o", ms=3, color=BLUE, capsize=2, label=fitted)
         middle = np.exp(np.log(values.values).mean() - rate * np.log(dimension).mean())
-        label = f"$d^{{{rate:g}}}$"
+        label = f"claimed rate $d^{{{rate:g}}}$"
         panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
         panel.set(xscale="log", yscale="log", xlabel="dimension $d$", title=title)
         panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
@@ -200,38 +197,35 @@ def concentration(theory: Dataset, simulation: Dataset) -> Figure:
 
 def release_strategies(simulation: Dataset) -> Figure:
     """Divergence by position and loss at a random position of three strategies."""
-    figure, axes = panels(1, 2, height=2.7, width_ratios=[2, 1])
+    figure, axes = panels(1, 3, height=2.7, width_ratios=[3, 3, 2])
     colours = dict(zip(simulation.strategy.values, (BLACK, BLUE, ORANGE), strict=True))
-    for strategy, colour in colours.items():
-        for variant, line in (("exact", "-"), ("paper", "--")):
-            if strategy == "last iterate" and variant == "paper":
-                continue
-            at = simulation.divergence.sel(strategy=strategy, variant=variant)
-            label = strategy if variant == "exact" else f"{strategy}, as printed"
-            axes[0].plot(simulation.position, at, line, color=colour, lw=1, label=label)
-    for release in simulation.release.values:
-        axes[0].axvline(release, color="0.8", lw=0.6, zorder=0)
-    position = "position $s$ of the differing record (grey: releases)"
-    label = f"$D_{{{simulation.attrs['order']:g}}}$ given $s$"
-    axes[0].set(yscale="log", xlabel=position, ylabel=label)
-    # Plain ground, or the lines of the releases would cross its words.
-    legend = axes[0].legend(loc="upper right", fontsize=6.5, ncols=2, frameon=True)
-    legend.get_frame().set(alpha=1, edgecolor="none")
+    last, *others = colours
+    for panel, strategy in zip(axes, others, strict=False):
+        for release in simulation.release.values:
+            panel.axvline(release, color="0.85", lw=0.6, zorder=0)
+        for shown, variant in ((strategy, "exact"), (strategy, "paper"), (last, "exact")):
+            line = "--" if variant == "paper" else "-"
+            at = simulation.divergence.sel(strategy=shown, variant=variant)
+            panel.plot(simulation.position, at, line, color=colours[shown], lw=1)
+        panel.set(yscale="log", xlabel="position $s$ of the differing record", title=strategy)
+        panel.set_ylim(5e-7, 3e-2)
+    axes[0].set_ylabel(f"$D_{{{simulation.attrs['order']:g}}}$ given $s$")
+    axes[1].tick_params(labelleft=False)
     places = np.arange(len(colours))
-    for apart, variant, face in ((-0.1, "exact", None), (0.1, "paper", "white")):
+    kinds = (("exact", -0.1, None, "o-", "exact"), ("paper", 0.1, "white", "o--", "as printed"))
+    for variant, apart, face, look, label in kinds:
         at = simulation.sel(variant=variant)
         for place, (strategy, colour) in zip(places, colours.items(), strict=True):
             value = at.loss.sel(strategy=strategy)
             error = 2 * at.loss_standard_error.sel(strategy=strategy)
-            axes[1].errorbar(place + apart, value, error, fmt="o", ms=5, color=colour, mfc=face)
-        label = "exact" if variant == "exact" else "as printed"
-        axes[1].plot([], [], "o", ms=5, color="0.3", mfc=face, label=label)
-    axes[1].set_xticks(places, [str(name).replace(" ", "\n") for name in colours])
-    ends = (-0.5, len(colours) - 0.5)
-    axes[1].set(yscale="log", ylabel=r"$\varepsilon$, position random", xlim=ends)
-    axes[1].legend(loc="upper left")
-    axes[1].set_ylim(1e-4, 1e-2)
-    axes[0].set_ylim(5e-7, 5.0)
+            axes[2].errorbar(place + apart, value, error, fmt="o", ms=5, color=colour, mfc=face)
+        axes[2].plot([], [], look, ms=5, lw=1, color="0.3", mfc=face, label=label)
+    axes[2].plot([], [], color=BLACK, lw=1, label=last)
+    axes[2].plot([], [], color="0.85", lw=0.6, label="releases")
+    axes[2].set_xticks(places, [str(name).replace(" ", "\n") for name in colours])
+    axes[2].set(yscale="log", ylabel=r"$\varepsilon$", xlim=(-0.5, len(colours) - 0.5))
+    axes[2].set(ylim=(1e-4, 1e-2), title="position random")
+    figure.legend(loc="outside lower center", ncols=4)
     figure.suptitle(NO_GUARANTEE, fontsize=7)
     return figure
 
@@ -243,7 +237,9 @@ def orders(simulation: Dataset) -> Figure:
     for colour, step in zip((RED, ORANGE, BLUE), simulation.sweep_step.values, strict=False):
         values = simulation.swept_loss.sel(sweep_step=step).values
         finite = np.isfinite(values)
-        panel.plot(order[finite], values[finite], "o-", ms=3, color=colour, label=f"$k = {step}$")
+        panel.plot(
+            order[finite], values[finite], "o-", ms=3, color=colour, label=f"after {step} steps"
+        )
         if not finite.all():
             panel.axvspan(order[~finite].min(), order.max(), color="0.9", zorder=0, lw=0)
     infinite = np.isinf(simulation.swept_loss.values).any(axis=1)
@@ -251,7 +247,7 @@ def orders(simulation: Dataset) -> Figure:
         where = panel.get_xaxis_transform()
         middle = (order[infinite].min() + order.max()) / 2
         panel.text(middle, 0.5, "infinite", transform=where, ha="center", fontsize=7)
-    label = r"$\varepsilon_\alpha$ after $k$ steps"
+    label = r"loss $\varepsilon_\alpha$"
     panel.set(yscale="log", xlabel=r"Rényi order $\alpha$", ylabel=label)
     panel.legend(loc="upper left")
     figure.suptitle(NO_GUARANTEE, fontsize=7)
@@ -259,42 +255,60 @@ def orders(simulation: Dataset) -> Figure:
 
 
 def fixed_order(simulation: Dataset) -> Figure:
-    """Exact loss between two data sets and the diffusion's, by steps since the replacement."""
-    figure, axes = panels(1, 2, height=2.6)
+    """Exact loss between two data sets, and its distance from the diffusion's, by the lag."""
+    figure, axes = panels(1, 3, height=2.6)
+    axes[2].sharey(axes[1])
     lag = simulation.lag.values
+    titles = {
+        "surrogate": "diffusion as printed,\n$t - s$ = lag / $d$",
+        "shorter_surrogate": "one step less,\n$t - s$ = (lag - 1) / $d$",
+    }
     for colour, position in zip((RED, ORANGE, GREEN, BLUE), simulation.position, strict=False):
         at = simulation.sel(position=position)
         axes[0].plot(lag, at.exact, "-", color=colour, label=f"record {int(position)}")
         axes[0].plot(lag, at.surrogate, "x", ms=4, color=colour)
-        axes[1].plot(lag, at.surrogate_ratio, "x-", ms=4, color=colour, lw=0.8)
-        axes[1].plot(lag, at.shorter_surrogate_ratio, "o-", ms=3, color=colour, lw=0.8)
-    axes[0].plot([], [], "x", ms=4, color="0.4", label="diffusion")
-    axes[1].plot([], [], "x-", ms=4, lw=0.8, color="0.4", label="as printed, $t - s$ = lag / $d$")
-    axes[1].plot([], [], "o-", ms=3, lw=0.8, color="0.4", label="$t - s$ = (lag - 1) / $d$")
-    axes[1].axhline(1.0, color=BLACK, lw=0.6, ls=":")
-    steps, label = "lag: steps since the record", f"$D_{{{simulation.attrs['order']:g}}}$"
-    axes[0].set(xscale="log", yscale="log", xlabel=steps, ylabel=label)
-    axes[1].set(xscale="log", xlabel=steps, ylabel="diffusion over exact")
+        for panel, name in zip(axes[1:], titles, strict=True):
+            excess = 100 * (at[f"{name}_ratio"].values - 1)
+            above, size = excess > 0, np.abs(excess)
+            panel.plot(lag, size, color=colour, lw=0.8)
+            panel.plot(lag[above], size[above], "^", color=colour, ms=4)
+            panel.plot(lag[~above], size[~above], "v", color=colour, ms=4, mfc="white")
+    axes[0].plot([], [], "x", ms=4, color="0.4", label="diffusion as printed")
+    axes[1].plot([], [], "v", ms=4, mfc="white", color="0.4", label="diffusion below exact")
+    axes[1].plot([], [], "^", ms=4, color="0.4", label="diffusion above exact")
+    for panel, title in zip(axes, ("exact and diffusion", *titles.values()), strict=True):
+        panel.set(xscale="log", yscale="log", xlabel="lag: steps since the record", title=title)
+    numbers(axes[1].yaxis, (1,))
+    axes[0].set_ylabel(f"$D_{{{simulation.attrs['order']:g}}}$")
+    axes[1].set_ylabel("distance from exact (%)")
     axes[0].legend(loc="lower left")
-    axes[1].legend(loc="lower right")
+    axes[1].legend(loc="lower left")
     words = "Not a guarantee: the loss between two given data sets, exact and by the diffusion."
     figure.suptitle(words, fontsize=7)
     return figure
 
 
-def _risk_panel(panel: Axes, dataset: Dataset, *, log: bool) -> None:
+def _risk_panel(panel: Axes, dataset: Dataset, reading: str) -> None:
     """One unclipped run and the theory for its own start, each noise scale."""
-    steps = dataset.step.values
     for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
-        at = dataset.sel(gradient_noise_std=std)
-        run = at.risk_run.isel(clip_norm=-1)
-        # Where runs are far from the theory they are drawn pale behind it.
-        panel.plot(steps, run, color=colour, lw=0.7, alpha=0.4 if log else 1.0)
-        panel.plot([], [], color=colour, lw=0.9, label=f"SGD, $\\sigma = {std:g}$")
-        panel.plot(steps, at.law_run, color=colour if log else BLACK, lw=1.0, ls="--")
+        _risk_path(panel, dataset.sel(gradient_noise_std=std), colour)
     panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra")
+    panel.set_ylim(0, None)
+    panel.set_title(READING_NAMES[reading])
+
+
+def _literal_panels(axes: np.ndarray, literal: Dataset) -> None:
+    """The printed design, whose runs cross: one noise scale a panel, on one logarithmic axis."""
+    scales = literal.gradient_noise_std.values
+    for panel, colour, std in zip(axes, NOISE_COLOURS, scales, strict=False):
+        _risk_path(panel, literal.sel(gradient_noise_std=std), colour)
+        panel.sharey(axes[0])
+        panel.tick_params(labelleft=panel is axes[0])
+        panel.set(yscale="log", title=rf"literal, $\sigma = {std:g}$")
+
+
+def _risk_path(panel: Axes, at: Dataset, colour: str) -> None:
+    label = f"SGD, $\\sigma = {float(at.gradient_noise_std):g}$"
+    panel.plot(at.step, at.risk_run.isel(clip_norm=-1), color=colour, lw=0.8, label=label)
+    panel.plot(at.step, at.law_run, color=BLACK, lw=1.0, ls="--")
     panel.set_xlabel("iteration $k$")
-    if log:
-        panel.set_yscale("log")
-    else:
-        panel.set_ylim(0, None)
