@@ -175,7 +175,7 @@ class SplitBudget(Uncopied):
 
 # Least curvature along a direction, over the mean, that steps take it to have, and deviations of
 # its noise that an interval adds to what is seen of a thinner one. Chosen on tables with thin
-# directions, among .08 to .3 and 0 to 1: docs/private-intervals.md.
+# directions, among .08 to .3 and 0 to 1.
 THIN, SEEN = 0.2, 0.5
 
 
