@@ -141,7 +141,7 @@ def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
 
 
 def inside(array: FloatArray, **bounds: Any) -> bool:
-    """Whether no entry is out of range, from the two extremes alone."""
+    """True if all entries are in range; compares only the two extremes."""
     if not array.size:
         return True
     if array.size <= FEW:

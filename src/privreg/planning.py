@@ -84,7 +84,7 @@ class Alternative:
 
     @property
     def holds(self) -> bool:
-        """Whether the theory holds for every problem."""
+        """True if the theory holds for every problem."""
         return all(each.holds for each in self.predictions)
 
     @property

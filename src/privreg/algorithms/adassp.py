@@ -117,7 +117,7 @@ def require_bounds(bounds: Bounds) -> Bounds:
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
-    r"""How far one record moves each released statistic.
+    r"""Sensitivity of each released statistic to one record.
 
     .. math::
         \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
@@ -364,7 +364,7 @@ def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
 
 
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:
-    """Whether G - shift I is positive definite, by a proof; G is semi-definite.
+    """True if G - shift I is proved to be positive definite; G is semi-definite.
 
     It is if the Cholesky factor of less of it is found, whose backward error is at most about
     (p + 1) 2⁻⁵³ tr G (Rump 2006), and not if a whole vector says so. What they leave open, near an

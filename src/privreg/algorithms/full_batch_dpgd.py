@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
+        """True if all columns of `parameters` (p, lanes) lie in the tube at this step."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)

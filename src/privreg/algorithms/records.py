@@ -148,12 +148,12 @@ class Records(Rebuilt):
 
     @property
     def held(self) -> bool:
-        """Whether the rows are in memory, rather than read at every pass."""
+        """True if the rows are in memory, false if each pass reads them."""
         return self._rows is not None
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have been multiplied by the roots of their weights."""
+        """True if rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
     def chunks(

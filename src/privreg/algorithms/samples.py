@@ -260,7 +260,7 @@ def rescaled(chunk: Chunk) -> Chunk:
 
 
 def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
-    """Whether `rescaled` would change none of the rows."""
+    """True if `rescaled` would change none of the rows."""
     inside = ((norms >= SHORTEST) & (norms <= LONGEST)) | (norms == 0)
     return bool(np.all(inside) and np.max(np.abs(labels), initial=0.0) <= LARGEST_LABEL)
 

@@ -301,7 +301,7 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 
 
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
-    """Whether the noise of a histogram hides the scale, by public numbers alone.
+    """True if the noise of a histogram hides the scale, by public numbers alone.
 
     The right scale leads a distant one by ‖p - p'‖²/2, about 0.18, through noise of
     ‖p - p'‖ s/n, about 0.6 s/n; among some 17 distant ones the largest draw is near 2 of these,

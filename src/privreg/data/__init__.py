@@ -109,7 +109,7 @@ def require_split(name: str, *, train: int, normalisation: int, validation: int)
 
 
 def is_complete(name: str, directory: str | Path) -> bool:
-    """Whether every file of a data set lies below `directory`; nothing is read."""
+    """True if every file of a data set lies below `directory`; nothing is read."""
     return not _missing(name, directory)
 
 

@@ -53,7 +53,7 @@ class TwoSided:
     half_width: FloatArray
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each interval contains the finite target, of the shape of the centre."""
+        """True for each interval that contains its finite target, of the shape of the centre."""
         return np.abs(self.centre - np.asarray(target)) <= self.half_width
 
     @property

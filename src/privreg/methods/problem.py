@@ -364,12 +364,12 @@ class Prediction:
 
     @property
     def holds(self) -> bool:
-        """Whether the numbers are to be relied on."""
+        """True if the theory holds for these settings and the numbers are finite."""
         return self.regime is not Regime.OUTSIDE and bool(np.isfinite(self.excess_risk))
 
     @property
     def beats_the_mean(self) -> bool:
-        """Whether the run is predicted to do better than predicting the mean."""
+        """True if the predicted error is below that of predicting the mean."""
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:

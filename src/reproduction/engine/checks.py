@@ -375,7 +375,7 @@ def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -
 
 
 def refuses(check: Check, observation: ArrayLike, standard_error: ArrayLike = 0.0) -> bool:
-    """Whether a check refuses an observation that has this standard error.
+    """True if a check refuses an observation with this standard error.
 
     One number against `all` stands for any single element of the array: each position must refuse
     it. A list of another length than `standard_error` is judged with the largest one.
@@ -733,7 +733,7 @@ def decide(
 
 
 def is_stand_in(dataset: xr.Dataset) -> bool:
-    """Whether bundled data stands in for the paper's."""
+    """True if bundled data stands in for the paper's."""
     return int(dataset.attrs.get("stand_in", 0)) == 1
 
 

@@ -32,7 +32,7 @@ class Overlay(Strict):
 
 
 class Resources(Strict):
-    """What one job of an experiment asks for; each retry asks for a multiple."""
+    """Resources of one job of an experiment; each retry requests a multiple."""
 
     mem_mb: Annotated[int, Field(ge=1)] = Field(1000, description="Memory in MB.")
     runtime: Annotated[int, Field(ge=1)] = Field(30, description="Minutes of one core.")
@@ -125,7 +125,7 @@ class Paper(Strict):
 
 
 class DataSource(Strict):
-    """Where a table may be downloaded from."""
+    """Download addresses of a table."""
 
     mirrors: Some[Address] = Field(description="Base addresses, tried in this order.")
 

@@ -191,7 +191,7 @@ def turned(right: Iterable[Record], wrong: Iterable[Record]) -> list[str]:
 
 
 def wrong_versions(paper: str) -> dict[str, WrongVersion | WrongStatement]:
-    """What a paper's ledger must refuse, by name: mistakes in the code and wrong statements."""
+    """Wrong code and wrong statements that a paper's ledger must refuse, by name."""
     name = f"{package(paper)}.wrong"
     there = vars(importlib.import_module(name)) if importlib.util.find_spec(name) else {}
     listed = (*there.get("WRONG_VERSIONS", ()), *there.get("WRONG_STATEMENTS", ()))

@@ -50,7 +50,7 @@ class Run(Strict):
 
 
 class Choice(Strict):
-    """What the paper leaves open and the verdict would turn with, run at several values."""
+    """Choice left open by the paper that decides the verdict, run at several values."""
 
     choice: Text = Field(description="What is left open.")
     runs: Annotated[tuple[Run, ...], Field(min_length=2)]
@@ -67,7 +67,7 @@ class Correction(Strict):
 
 
 class _Entry(Strict):
-    """What statements and cross-checks share."""
+    """Common fields of statements and cross-checks."""
 
     id: Identifier
     checks: tuple[Probe, ...] = ()
@@ -88,7 +88,7 @@ class _Entry(Strict):
 
 
 class Statement(_Entry):
-    """What a paper says: in our words, no stronger, at its place."""
+    """Statement of a paper in our words, no stronger, with its place."""
 
     kind: StatementKind
     where: Text = Field(description="Section, theorem, equation or panel.")
@@ -208,7 +208,7 @@ class Topic(Strict):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is judged, in order."""
+        """Judged entries, in order."""
         return (*self.statements, *self.cross_checks)
 
 
@@ -417,7 +417,7 @@ def _over(probe: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> It
 
 
 def _one_of(probe: Mapping[str, Any], index: int, count: int, where: str) -> dict[str, Any]:
-    """What a check asks of one combination, where it lists one for each."""
+    """Check of one combination, taken from lists with one value for each."""
     found = dict(probe)
     for key, each in probe.items():
         if key in (*BOUNDS, "resolves", "label") and isinstance(each, list):
@@ -469,7 +469,7 @@ def _check_names(ledger: Ledger) -> None:
 
 
 class Item(Strict):
-    """What a paper says and no entry's `where` shows to be judged as it is stated."""
+    """Statement of a paper that no entry's `where` shows to be judged as stated."""
 
     item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
     says: Text

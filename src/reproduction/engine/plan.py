@@ -99,7 +99,7 @@ class Plan:
         }
 
     def draws(self, paper: str, name: str) -> tuple[str, int, int]:
-        """What an experiment's draws follow from: its path, the seed and the number of trials."""
+        """Origin of an experiment's draws: its path, the seed and the number of trials."""
         return f"{paper}/{name}", self.config.seed, self.experiments[paper, name].trials or 0
 
     def memory_mb(self, wildcards: Any, attempt: int) -> int:
@@ -226,7 +226,7 @@ class Plan:
         ]
 
     def falsifier(self, paper: str, version: str) -> dict[str, dict[str, Any]]:
-        """Of each experiment that a mistake touches: recipe, parameters, seed and trials."""
+        """Recipe, parameters, seed and trials of each experiment that a mistake touches."""
         return {
             name: {
                 "recipe": self.recipe(paper, name).name,

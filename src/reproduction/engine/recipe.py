@@ -188,7 +188,7 @@ def arguments_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def called(function: Callable[..., Any], given: Given) -> Any:
-    """What a function gives for the arguments that it names; others keep their defaults."""
+    """Call a function with the given values that it names; other arguments keep defaults."""
     return function(**{name: given[name] for name in arguments_of(function) if name in given})
 
 

@@ -170,7 +170,7 @@ def as_markdown(docstring: str) -> str:
 
 
 def _accepted(about: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """What a JSON schema says of a value, in a few words."""
+    """Short description of the values that a JSON schema accepts."""
     about = _resolved(about, schema)
     if "anyOf" in about:
         return " or ".join(_accepted(each, schema) for each in about["anyOf"])

@@ -143,12 +143,12 @@ class Book(_Result):
 
     @property
     def statements(self) -> list[Record]:
-        """What counts for or against a paper."""
+        """Records of statements, which count for or against a paper."""
         return [record for record in self.records if record.entry == "statement"]
 
     @property
     def cross_checks(self) -> list[Record]:
-        """What guards us."""
+        """Records of cross-checks, which test this build."""
         return [record for record in self.records if record.entry == "cross_check"]
 
 
@@ -181,7 +181,7 @@ def judge(
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Of several checks that must all hold: failed, untested, inconclusive, passed."""
+    """Worst of several outcomes, in the order failed, untested, inconclusive, passed."""
     return min(outcomes, key=WORST_FIRST.index)
 
 
@@ -410,7 +410,7 @@ def gate(records: Sequence[Record]) -> list[str]:
 
 
 def is_unexpected(record: Record) -> bool:
-    """Whether a verdict fails the gate."""
+    """True if a verdict fails the gate."""
     return record.scale == "paper" and not record.stand_in and not record.as_expected
 
 

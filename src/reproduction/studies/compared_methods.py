@@ -68,7 +68,7 @@ class Prepared:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """Of coefficients that the rows do not determine it has the shortest, of infinite error."""
+        """Least squares; undetermined coefficients are the shortest ones, with infinite errors."""
         rows, labels = self.samples.features, self.samples.labels
         try:
             return ols(self.samples)

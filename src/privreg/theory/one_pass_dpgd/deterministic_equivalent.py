@@ -431,7 +431,7 @@ def _extrapolate(
 
 
 def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
-    """Whether the rate jumps inside an interval, other than the first and the last.
+    """True if the rate jumps inside an interval other than the first and the last.
 
     A bend falls to a quarter where nodes are twice as dense, and that of a jump stays.
     """

@@ -64,7 +64,7 @@ class Runs:
 
     @cached_property
     def rates(self) -> dict[str, tuple[Doubles, Doubles]]:
-        """Of the best validation accuracy in one run, by feature map; not private."""
+        """Rates of the best validation accuracy in one run, by feature map; not private."""
         return {
             name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
         }

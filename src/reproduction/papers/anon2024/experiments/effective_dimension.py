@@ -175,7 +175,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
     )
 )
 def equal_orders() -> float:
-    """Where all of the tail lies below 1/(N eta), with sigma = B = 1 and eta = 1/4."""
+    """Slope for a tail that lies below 1/(N eta), with sigma = B = 1 and eta = 1/4."""
     sizes = np.geomspace(1e4, 1e6, 9)
     horizon = sizes / 4
     rest = 1 / horizon

@@ -109,7 +109,7 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
     "iterate, replace-one",
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
-    """Of the first record, which moves every prefix by 2 psi."""
+    """Privacy loss of the average for the first record, which moves every prefix by 2 psi."""
     delta, prefixes, variance = parameters.delta, sample_size - 1, 0.0
     tau = published.published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)
     # Of the sum of all prefix noises, in units of a node's: squared uses of each node, added.

@@ -127,7 +127,7 @@ def _final_risk(
     clip_constants: np.ndarray,
     rates: np.ndarray,
 ) -> np.ndarray:
-    """Of the deterministic equivalent, at settings of any shape."""
+    """Final risk of the deterministic equivalent, at settings of any shape."""
     from reproduction.papers.bombari2025 import equivalent
 
     schedule = Polynomial(rates.ravel(), exponent)

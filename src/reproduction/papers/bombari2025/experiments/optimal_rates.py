@@ -265,7 +265,7 @@ def _late(array: DataArray) -> DataArray:
 
 
 def _log_power(parameters: Parameters, regime: str, risk: Callable[[float, float], float]) -> float:
-    """Of ln(1/gamma) in a risk over gamma + gamma^2 / rho^2, between the two tiny ratios."""
+    """Power of ln(1/gamma) in risk / (gamma + gamma^2 / rho^2), between two tiny ratios."""
     logs = []
     for gamma in parameters.log_power_aspect_ratios:
         rho = parameters.root(regime, gamma)

@@ -69,7 +69,7 @@ def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int
     harmonic_excess=Quantity(HARMONIC_EXCESS, "sample_size"),
 )
 def expected(earlier: Dataset, spectrum: str) -> dict:
-    """What the text says, of the deterministic equivalent, which has no sampling error."""
+    """Quantities of the text for the deterministic equivalent, without sampling error."""
     risk = earlier.risk.sel(spectrum=spectrum).values
     return {"ratio": risk / risk[:1], "harmonic_excess": np.log(risk[-1] / risk[:-1].min(axis=0))}
 

@@ -108,7 +108,7 @@ def _losses(
     exponent: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Of every setting, shape (constants, rates)."""
+    """Losses of all settings, shape (constants, rates)."""
     from privreg.algorithms import one_pass_dpgd
 
     constants, rates = parameters.settings()

@@ -41,7 +41,7 @@ class Parameters(Strict):
 
     @property
     def sensitivity(self) -> float:
-        """Of the mean clipped gradient, by Claim A.5."""
+        """Sensitivity of the mean clipped gradient, by Claim A.5."""
         return 2 * self.clip_norm / self.sample_size
 
 
@@ -121,7 +121,7 @@ def divergence_ratio(order: float) -> float:
     worst_ratio=Quantity("that change for opposite clipped gradients", "pair"),
 )
 def changes(parameters: Parameters, trial: Trial) -> list[dict]:
-    """How far replacing one record moves the mean clipped gradient, over its sensitivity."""
+    """Change of the mean clipped gradient by one replaced record, over its sensitivity."""
     return [_pair(parameters, trial.rng) for _ in range(parameters.pairs)]
 
 

@@ -198,7 +198,7 @@ def averages(parameters: Parameters) -> list[float]:
     ),
 )
 def table(parameters: Parameters, shared_rng: np.random.Generator) -> dict:
-    """What the constructions estimate on the one data set, or are compared with."""
+    """Estimates of the constructions on the one data set, and their references."""
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import moments
 

@@ -41,7 +41,7 @@ AXES = {
     last_gain="relative decrease by the last round",
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
-    """Of DP-SGD on uniform grids over that on a graded one; of the optimum after each round."""
+    """Bounds of DP-SGD on uniform grids over a graded one, and of the optimum after each round."""
     from privreg.theory.correlated_noise.bounds import SectorProgram
 
     def program_of() -> SectorProgram:

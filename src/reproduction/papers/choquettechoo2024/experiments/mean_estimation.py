@@ -51,7 +51,7 @@ class Parameters(Strict):
         return float((noise.squared_sensitivity / (2 * self.rho)) ** 0.5)
 
     def least_risk(self, step_size: ArrayLike) -> np.ndarray:
-        """Of all correlations, the private part."""
+        """Least private part of the risk over all correlations."""
         from privreg.theory.correlated_noise.stationary import least_private_excess_risk
 
         return least_private_excess_risk(step_size, noise_multiplier=(2 * self.rho) ** -0.5)

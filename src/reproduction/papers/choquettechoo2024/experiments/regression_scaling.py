@@ -48,7 +48,7 @@ class Parameters(regression.Covariance):
 
     @property
     def abscissa(self) -> Sequence[float]:
-        """What the slopes are over."""
+        """Values against which slopes are fitted."""
         along = {"dimension": "dimensions", "decay": "effective_dimensions"}
         return getattr(self, along.get(self.varied, "step_sizes"))
 

@@ -87,7 +87,7 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     plain_bound_growth=Quantity("the same without the bound's power of log(T/p)", "quantity"),
 )
 def growths(parameters: Parameters, simulation: Dataset) -> dict:
-    """What no constant in the bound can change."""
+    """Growth of the quantities, which no constant in the bound can change."""
     quantile = quantiles(parameters, simulation)
     plain = quantile * _logarithms(parameters)[:, :, None] ** POWERS
     return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
@@ -122,7 +122,7 @@ def _logarithms(parameters: Parameters) -> np.ndarray:
 
 
 class _Run:
-    """What both kinds of runs are told; they start at a distance of 1 from the target."""
+    """Inputs of both kinds of runs, which start at a distance of 1 from the target."""
 
     def __init__(self, parameters: Any, steps: int) -> None:
         self.parameters, self.steps = parameters, steps
@@ -134,7 +134,7 @@ class _Run:
 
 
 class _Path(NamedTuple):
-    """What a run drew, its iterate by parts, and squared responses to earlier draws by step.
+    """Draws of a run, its iterate by parts, and squared responses to earlier draws by step.
 
     Labels and the label part are those of standard normal label noise, in which they are linear.
     `parts`, shape (steps + 1, 3, d), has those of the start, the labels and the noise; `sums` and

@@ -132,7 +132,7 @@ summarise = stage(
 
 
 class _Proxy(NamedTuple):
-    """Of a proxy of each ordered pair: where it is largest, what correlates it, and some values."""
+    """Largest pairs of a proxy, its centred and normed deviations, and some of its values."""
 
     top: tuple[np.ndarray, ...]
     apart: np.ndarray
