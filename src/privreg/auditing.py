@@ -32,7 +32,7 @@ from privreg.privacy.budget import Budget, Neighbours
 
 
 class Table(NamedTuple):
-    """Features (n, p), labels (n,), and whose row each is, (n,), where a record is a person."""
+    """Features (n, p), labels (n,), and the person of each row (n,) if a record is a person."""
 
     features: FloatArray
     labels: FloatArray
@@ -154,7 +154,7 @@ class PrivacyLoss:
         return _bound(self._choose, self._judge, refuted, self.confidence)
 
     def share(self, promised: Budget) -> float:
-        """`mu` over the promise's root √(2ρ), what a Gaussian mechanism of this budget attains.
+        """`mu` over √(2ρ), which a Gaussian mechanism of this budget attains.
 
         More than 1 refutes a promise of Gaussian privacy, which every mechanism makes that only
         adds Gaussian noise; a promise of zCDP alone is refuted by `rho` above the promised one.

@@ -57,7 +57,7 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """A dataclass whose copies and pickles are made by its constructor, from the fields it takes.
+    """Dataclass with copies and pickles made by its constructor, from the fields it takes.
 
     Those that hold nothing but numbers are `Immutable`.
     """
@@ -94,7 +94,7 @@ class Computed(_OwnCopy):
 
 
 class OneProcess:
-    """An object whose noise, choice or count serves once: in the process that made it alone."""
+    """Object with noise, a choice or a count that is valid only in the process that made it."""
 
     _process: int | None
 
@@ -126,7 +126,7 @@ def _rebuild(kind: type[T], values: dict[str, Any]) -> T:
 
 
 class AccuracyWarning(UserWarning):
-    """A result whose estimated error is larger than the tolerance that was asked for."""
+    """Warning: the estimated error of a result exceeds the requested tolerance."""
 
 
 def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
@@ -202,7 +202,7 @@ def short(value: Any) -> str:
 
 
 def sort(value: Any) -> str:
-    """Type and size, where what was expected is no number and no text."""
+    """Type and size of a value that is neither a number nor text."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)
@@ -274,7 +274,7 @@ def require_scales(zero: bool = False, infinite: bool = False, **values: Any) ->
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """A whole number from `least` to `most`, by default what doubles count to."""
+    """Whole number from `least` to `most`, by default the largest that doubles count to."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -320,7 +320,7 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
 
 
 def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
-    """As `require_array`, in read-only memory: what was checked stays true."""
+    """Array as of `require_array`, in read-only memory, so that it stays valid."""
     return frozen(require_array(name, value, shape=shape, **bounds))
 
 
@@ -336,7 +336,7 @@ def require_fields(thing: Any, **checks: Callable[[str, Any], Any]) -> None:
 
 
 def require_unmasked(name: str, value: T) -> T:
-    """Anything but a masked array, whose plain array would show what the mask hides."""
+    """Any value but a masked array, whose plain array would show masked entries."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got a masked one")
     return value
@@ -407,7 +407,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
-    """The end of an error line: the names, what was found, and the nearest name if one is near."""
+    """End of an error line: the names, the value found, and the nearest name if one is near."""
     names = sorted(choices)
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""

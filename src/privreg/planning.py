@@ -451,7 +451,7 @@ class _Search:
 
 
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """The problems, then each with the noises that combine what others state of law and misfit."""
+    """The problems, then each with every other stated combination of law and misfit."""
     laws = dict.fromkeys(problem.label_noise_law for problem in stated)
     misfits = dict.fromkeys(problem.misfit for problem in stated)
     known = {(problem.label_noise_law, problem.misfit) for problem in stated}

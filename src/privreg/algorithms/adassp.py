@@ -100,7 +100,7 @@ def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
 
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
-    """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
+    """Sums of the data, with longer rows shortened and larger labels clipped to the bounds."""
     bounds, samples = require_bounds(bounds), as_samples(samples)
     gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
     for rows, labels, _ in clipped_chunks(samples, bounds=bounds):

@@ -354,7 +354,7 @@ def simulate_ftrl(
 
 
 def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
-    """Norm of what one record moves in a batch's sum of clipped gradients."""
+    """Largest change of a batch's sum of clipped gradients by one record."""
     return float(sum_sensitivity(clip_norm, neighbours=require_places(neighbours)))
 
 

@@ -241,7 +241,7 @@ class FullBatchIterates(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""The iterates of all runs of one setting, with what they cost.
+        r"""Iterates of all runs of one setting, with their budget.
 
         .. math:: \rho = \frac{mT}2\Big(\frac{\Delta}{n\lambda}\Big)^2,\qquad
             \Delta = 2\gamma \text{ (replace-one)},\quad \gamma \text{ (otherwise)}

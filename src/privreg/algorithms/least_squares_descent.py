@@ -1,4 +1,4 @@
-"""Private least squares: whitened descent whose clip follows the tail of what it sums."""
+"""Private least squares: whitened descent with a clip chosen from the tail of the products."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
 def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
-    """Settings from what is public, with the start of `default_settings`."""
+    """Settings from public numbers, with the start of `default_settings`."""
     robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
     return with_start_of(robust)
 
@@ -353,7 +353,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def moved(self) -> FloatArray:
-        """By how much the wide steps have moved the parameters, (p,)."""
+        """Change of the parameters by the wide steps, (p,)."""
         return self.parameters - self.robust_start
 
     @property

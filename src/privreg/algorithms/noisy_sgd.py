@@ -259,7 +259,7 @@ class NoisySGDRuns(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""The last iterate of one setting, with what all its iterates together cost.
+        r"""Last iterate of one setting, with the budget of all its iterates.
 
         .. math:: \rho = 2c^2/\sigma^2
 

@@ -182,7 +182,7 @@ def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[n
 
 @njit(nogil=True)
 def _squared_norms(rows, labels, in_range):  # type: ignore[no-untyped-def]
-    """Those of all rows, and whether rows and labels are known to be or found in the range."""
+    """Squared norms of all rows; true if rows and labels are known or found to be in range."""
     squared_norms = np.empty(len(rows))
     for k in range(len(rows)):
         squared_norms[k] = inner_product(rows[k], rows[k])
@@ -270,7 +270,7 @@ def step_narrow_rows(  # type: ignore[no-untyped-def]
 def isotropic_steps(  # type: ignore[no-untyped-def]
     rng, dimension, squared_error, label_noise_std, runs, record, risk_out
 ):
-    """One squared error a setting; a step draws what all settings share."""
+    """Squared error of each setting; all settings share the draws of a step."""
     step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings = len(amplitude)
     error = np.full(settings, squared_error)

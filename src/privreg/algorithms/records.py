@@ -579,7 +579,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordGradients:
-    """Gradients of a chunk's records: whitened rows, residuals (rows,), and what is clipped.
+    """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
     A row's gradient is leverage · residual · row; of several rows `vectors` has the sum.
     `lengths` is what the clip looks at; `norms` are 0 for absent records.

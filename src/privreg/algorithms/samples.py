@@ -195,7 +195,7 @@ def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, Fl
 
 
 def as_samples(samples: Samples) -> Samples:
-    """The data set with norms that can be relied on, or an error for what is none."""
+    """Data set with checked norms; an error if the argument is not one."""
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
         return samples
@@ -231,7 +231,7 @@ def row_norms(features: FloatArray) -> FloatArray:
 
 
 def rescaled(chunk: Chunk) -> Chunk:
-    r"""Rows whose clipped gradients are those of the chunk, of lengths that squares can hold.
+    r"""Rows with the chunk's clipped gradients and with lengths whose squares do not overflow.
 
     A row longer than 1e50 is shortened to it together with its label, which keeps the gradient's
     direction, and its length where it is clipped. A row shorter than 1e-50 is lengthened to it, and

@@ -1,4 +1,4 @@
-"""Parts that private descents share: the split of a budget, their start, what they release.
+"""Common parts of private descents: split of a budget, start, released values.
 
 The start is whitening, residual scales, and warm-up steps on a Huber loss.
 """
@@ -58,7 +58,7 @@ LEAST_RHO, SLACK = 1e-20, 1 - Fraction(1, 1 << 40)
 
 
 def require_budget(budget: Budget) -> Budget:
-    """A budget of which every share gives noise that double precision can hold."""
+    """Check that each share of a budget gives noise within double precision."""
     require_instance("budget", budget, Budget)
     if not LEAST_RHO <= budget.rho <= MOST:
         raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {budget.rho:g}")
@@ -80,7 +80,7 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
 @dataclass
 class SplitBudget(Uncopied):
-    """Gaussian mechanisms that share one budget, and a list of what was spent on what.
+    """Gaussian mechanisms that share one budget, and a list of their spending.
 
     The methods take what the share is spent on, the share, a sum over records in whole numbers, the
     largest norm of a record's part of it, and the number that the sum is divided by. That norm is
@@ -351,7 +351,7 @@ ASSUMPTIONS = (
 
 
 class StartSettings:
-    """Steps and shares of a descent: those of its start, and what is left for its end."""
+    """Steps and budget shares of a descent: those of its start, and the rest for its end."""
 
     clip_width: float
     warm_up_steps: int
@@ -424,7 +424,7 @@ class DescentFit:
 
 
 class Descent:
-    """One fit: its state, the order in which the data are asked, and with what share.
+    """One fit: its state, and the order and budget shares of its queries.
 
     The start releases the sum of rows, with an intercept, of norm √5 `feature_norm` with labels in
     units in which they have twice that; histograms of row lengths and, at the start and after each

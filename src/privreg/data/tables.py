@@ -13,7 +13,7 @@ from privreg.checks import Rebuilt, frozen
 
 
 class DataError(ValueError):
-    """A file of a data set is wrong or cannot be had; one line says which and what to do."""
+    """Error: a file of a data set is wrong or missing; one line names it and the remedy."""
 
 
 class StandInWarning(UserWarning):

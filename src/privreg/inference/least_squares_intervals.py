@@ -184,7 +184,7 @@ def new_observations(
 
 
 class RobustDifference(NamedTuple):
-    """χ² test of whether a robust fit's slopes differ; it ignores what the clip leaves out."""
+    """χ² test for a difference of a robust fit's slopes; it ignores the bias of clipping."""
 
     statistic: float
     degrees_of_freedom: int

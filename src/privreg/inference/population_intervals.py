@@ -430,7 +430,7 @@ class ShrunkMoments:
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
-    r"""A and B from what a fit released, between the plug-in and the sandwich.
+    r"""A and B from released values, between the plug-in and the sandwich.
 
     .. math::
         \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
@@ -476,7 +476,7 @@ def privacy_of_moved(
     *,
     curvature_noise: float,
 ) -> FloatArray:
-    """`privacy_covariance` from what the start was away, by how far the iterates have moved."""
+    """`privacy_covariance` with the start's error estimated from the iterates' move."""
     # A share K of the start's error is left at the last iterate: they have covered I - K of it.
     left = identity = np.eye(len(curvature))
     for matrix in fit.step_matrices:

@@ -1,4 +1,4 @@
-"""Clipped residuals: their moments, errors in finite samples, and shifts of what is estimated."""
+"""Clipped residuals: their moments, errors in finite samples, and shifts of the target."""
 
 from __future__ import annotations
 

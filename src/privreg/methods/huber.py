@@ -361,14 +361,14 @@ class WhitenedDescent(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """As for every method; what is left out is that of `default`."""
+        """Settings from numbers; omitted ones are those of `default`."""
         start: Any = cls.default(
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
     def intervals(self, fit: Any, **asked: Any) -> CoefficientIntervals:
-        """Intervals from what the fit released, at no further cost."""
+        """Intervals from the released values, at no further cost."""
         return self._intervals(fit, **asked)
 
     def covariance(

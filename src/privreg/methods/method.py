@@ -102,7 +102,7 @@ class Fitted(Protocol):
 
     @property
     def spending(self) -> tuple[tuple[str, Budget], ...]:
-        """Costs of the run's parts, of which the whole budget is the sum."""
+        """Costs of the run's parts, which add up to the whole budget."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,7 +419,7 @@ class Method(ABC):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        """For each of the problems a prediction for each of the settings; one or more of both.
+        """Predictions of each setting for each problem; one or more of both.
 
         The problems are the same but for their misfits, of which the first is the largest. `rows`
         has the features' law; `ErrorMoments.predictions` makes predictions of errors by eigenvalue.

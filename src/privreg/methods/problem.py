@@ -146,7 +146,7 @@ class Problem(Immutable):
         label_noise_std: ArrayLike = (1.0,),
         noise_shapes: Sequence[tuple[str, float]] | None = None,
     ) -> tuple[Problem, ...]:
-        """Problems over a range of what is not known: every combination.
+        """Problems for every combination of ranges of unknown inputs.
 
         Bounds stay as declared: they are public and one for all.
 
@@ -373,11 +373,11 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """The same numbers in a regime, for a reason: the theorem, or the expansion."""
+        """Prediction with its regime and the reason: the theorem, or the expansion."""
         return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:
-        """The same numbers, marked as not to be relied on for a reason."""
+        """Prediction marked as unreliable, with the reason."""
         return self.marked(Regime.OUTSIDE, reason)
 
 
@@ -391,7 +391,7 @@ class ErrorMoments:
     lost: FloatArray | float = 0.0  # of labels that are whole numbers, by `lost_share`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
-        """A prediction for each setting; what is not finite has diverged."""
+        """Prediction for each setting; numbers that are not finite have diverged."""
         # No misfit takes nothing of a shift, not even of an infinite one.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift

@@ -91,7 +91,7 @@ def truncated(
 
 @np.errstate(over="ignore")
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
-    """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
+    """Sum of `truncated` rows that are records, (p,); exact for 2³³ of them."""
     total, entries = np.zeros((2, rows.shape[1]))
     _add_truncated(np.ascontiguousarray(rows), factors * (UNITS / bound), entries, total)
     return total
@@ -217,7 +217,7 @@ def _taken(known: list[int], words: Iterator[int], width: int, longer: int) -> I
 
 
 def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
-    """One draw from uniform numbers of which so many digits are known."""
+    """One draw from uniform numbers with a given number of known digits."""
 
     def below(one: int, other: int) -> bool:
         if one == other:
@@ -312,7 +312,7 @@ def _one(words: NDArray[np.uint64], at: NDArray[np.int64], std: np.uint64) -> tu
 
 @nb.njit(cache=True, nogil=True)
 def _take(words: NDArray[np.uint64], at: NDArray[np.int64]) -> np.uint64:
-    """The next word; past the end zeros, of which two that are compared end the draw."""
+    """Next word; zero past the end, where two compared zeros end the draw."""
     at[0] += 1
     return words[at[0] - 1] if at[0] <= words.size else np.uint64(0)
 

@@ -490,7 +490,7 @@ def _add(total: FloatArray, factor: float, matrix: FloatArray) -> None:
 
 
 def _cosines(matrix: FloatArray, *, inverse: bool = False) -> FloatArray:
-    """To the orthonormal cosine basis, or back from it; overwrites what it is given."""
+    """Transform to the orthonormal cosine basis or back; overwrites its argument."""
     return np.asarray((idctn if inverse else dctn)(matrix, norm="ortho", overwrite_x=True))
 
 

@@ -1,4 +1,4 @@
-r"""Sensitivity of the encoded gradients C g to one record whose gradients move by at most 1.
+r"""Sensitivity of the encoded gradients C g to a record that moves a gradient by at most 1.
 
 The noise w that is added to C g needs this norm times the noise multiplier σ for its standard
 deviation. A record takes part once, or several times: at most `participations` times, any two of

@@ -290,7 +290,7 @@ class Correlation(Protocol):
     """Noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Norm of what a gradient of norm 1 moves in the released, decorrelated sequence."""
+        """Largest change of the released, decorrelated sequence by a gradient of norm 1."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
         """Increments ξ_t made of standard normal z."""

@@ -285,7 +285,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
 
 def _missed(mu: float, shift: float, wanted: float) -> float:
-    """By how much δ at ε = μ²/2 + μt, with its rounding, is more than wanted.
+    """Excess of δ at ε = μ²/2 + μt, with its rounding, over the wanted one.
 
     In the logarithm, since a small δ has no digits left itself; next to 1 in its distance to 1.
     """

@@ -599,7 +599,7 @@ def identity_threshold(decay: Number) -> Number:
 
 
 def designed_threshold(decay: Number) -> Number:
-    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    """Threshold for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
     _checked_decay(decay)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
 

@@ -1,4 +1,4 @@
-"""Checks of evidence: what a number must satisfy, and whether its noise lets one say so.
+"""Checks of evidence: bounds on a number, decided with its noise.
 
 A `Probe` names a variable of an artifact, at labels of its coordinates, and a check of it. `decide`
 reads it and says passed, failed, or too noisy to say.
@@ -183,7 +183,7 @@ AnyCheck = Annotated[Check, Field(discriminator="kind"), BeforeValidator(_known_
 
 
 class Beside(Strict):
-    """A rejected observation told by its distance to what is expected."""
+    """Rejected observation, given by its distance to the expected value."""
 
     times: Number | None = Field(None, description="This multiple of what is expected.")
     plus: Number | None = Field(None, description="This much more than what is expected.")
@@ -218,7 +218,7 @@ class Wrong(Strict):
 
 
 class Probe(Strict):
-    """One check of one piece of evidence, with what it must refuse."""
+    """Check of one piece of evidence, with values that it must refuse."""
 
     label: Text | None = Field(None, description="What this check looks at, where several are.")
     evidence: Evidence
@@ -436,7 +436,7 @@ def _is_scalar(check: Check) -> bool:
 
 
 def _misshapen(check: Check, shape: tuple[int, ...]) -> str:
-    """Shape that a check takes, where it does not take an observation of this one; else none."""
+    """Shape that a check needs, if the observation has another one; else none."""
     if _is_scalar(check):
         fits, wanted = shape == (), "one number"
     elif isinstance(check, Close):
@@ -671,7 +671,7 @@ def _axis_labels(array: xr.DataArray, dimension: str) -> list[str]:
 
 
 class CheckResult(Strict):
-    """Outcome of a check, and what it saw."""
+    """Outcome of a check, and the values that it saw."""
 
     # JSON has no infinity of its own.
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -779,7 +779,7 @@ def _weighed(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> tuple[dict[str
 
 
 def _resolved(check: Check, datasets: Mapping[str, xr.Dataset]) -> tuple[Check, Floats | None]:
-    """The check with its bounds read, and the standard error of what is expected."""
+    """Check with its bounds read, and the standard error of the expected value."""
     error = None
     bounds: dict[str, Any] = {}
     for key, evidence in references(check).items():

@@ -77,7 +77,7 @@ class WrongVersion:
 
 @dataclass(frozen=True)
 class WrongStatement:
-    """A neighbour of what the paper states, which the same evidence must refuse.
+    """Wrong version of a statement, which the same evidence must refuse.
 
     Attributes
     ----------

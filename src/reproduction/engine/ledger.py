@@ -307,7 +307,7 @@ def topic_files(folder: str | Path) -> list[Path]:
 
 
 def parse_topic(raw: Any, name: str, where: str, declared: Declared | None = None) -> Topic:
-    """Check one topic; what it shares is passed on to its entries."""
+    """Check one topic, and pass its shared fields on to its entries."""
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{where} must be a mapping with `topic`, got {raw!r:.40}")
     for key in raw:
@@ -348,7 +348,7 @@ def _given(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
 def _whole(
     entry: Mapping[str, Any], shared: Mapping[str, Any], where: str, model: type[Strict]
 ) -> dict[str, Any]:
-    """An entry with what its topic shares, a list of checks, and each check written out."""
+    """Entry with its topic's shared fields and a list of checks written out."""
     merged = {key: shared[key] for key in shared if key in model.model_fields} | dict(entry)
     both = (_given(each, "requires", list, where) for each in (shared, entry))
     merged["requires"] = [*chain.from_iterable(both)]
@@ -376,7 +376,7 @@ def _whole(
 
 
 def _differing(probe: Mapping[str, Any], differs: Mapping[str, Any]) -> dict[str, Any]:
-    """A check as corrected, from the one as printed; what that must refuse is not passed on."""
+    """Corrected check, from the printed one; rejected values are not passed on."""
     evidence = {**probe["evidence"], **differs.get("evidence", {})}
     return {"label": probe.get("label"), "check": probe["check"], **differs, "evidence": evidence}
 
@@ -390,7 +390,7 @@ def _written_out(holder: Mapping[str, Any], shared: Mapping[str, Any], where: st
 
 
 def _over(probe: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> Iterator[Any]:
-    """A check for each combination of what its evidence runs `over`, the first key slowest."""
+    """Checks for each combination of the evidence's `over`, the first key slowest."""
     own = _given(probe, "evidence", dict, where)
     evidence = {**shared, **own}
     over = _given(evidence, "over", dict, f"{where}.evidence")
@@ -485,7 +485,7 @@ class Item(Strict):
 
 
 def load_coverage(path: str | Path, ledger: Ledger) -> list[Item]:
-    """Read what the places of a ledger's entries do not say of its coverage.
+    """Read a paper's coverage: statements that no entry's place shows.
 
     Raises
     ------

@@ -36,7 +36,7 @@ HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|--
 
 
 def parameters_page(config: Path = Path("config")) -> str:
-    """Every experiment with its parameters: meaning, what is accepted, value; as Markdown."""
+    """Parameters of every experiment: meaning, accepted values, value; as Markdown."""
     parts = [
         "# Parameters of the experiments",
         "Keys of `experiments.<name>.parameters`. [Configuration](configuration.md) says how to "
@@ -108,7 +108,7 @@ def _table(every: Variables) -> str:
 
 
 def data_page(config: Path = Path("config")) -> str:
-    """Every data set: what it is, who uses it, and the version of each file as its SHA-256."""
+    """Data sets: content, users, and the SHA-256 of each file."""
     parts = ["# Data sets", DATA]
     for data, source in SOURCES.items():
         train, test = source.rows

@@ -304,7 +304,7 @@ def counts(records: Iterable[Record]) -> Counter[str]:
 
 
 def tally(verdicts: Iterable[tuple[str, Any]]) -> Counter[str]:
-    """Number of verdicts, of which those on one slip count once, as the gravest."""
+    """Number of verdicts; those on one slip count once, as the gravest."""
     pairs = list(verdicts)
     slips: dict[Any, str] = {}
     for verdict in SLIPS:
@@ -387,7 +387,7 @@ def _cell(value: object) -> str:
 
 
 def gate(records: Sequence[Record]) -> list[str]:
-    """One line for each verdict that differs from what the ledger expects.
+    """Line for each verdict that differs from the ledger's expectation.
 
     A run at a reduced scale decides nothing, and an entry on stand-in data is untested by no fault
     of its own: neither is listed.
@@ -415,7 +415,7 @@ def is_unexpected(record: Record) -> bool:
 
 
 def summary(book: Book) -> str:
-    """Counts in one line, and what the gate left out."""
+    """Counts in one line, and verdicts that the gate left out."""
     said, ours = book.statements, book.cross_checks
     changes = Counter[str](each.changes for each in book.findings)
     parts = [

@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Training rows with what several fits share."""
+    """Training rows, with values that several fits share."""
 
     drawn: Drawn
     declared: Declared

@@ -182,7 +182,7 @@ def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) 
 
 
 def gaussian(mu: float, *, loss: float) -> Run:
-    """A Gaussian mechanism that loses this multiple of what it promises."""
+    """Gaussian mechanism whose loss is this multiple of its promise."""
     return lambda which, rng: which * loss * mu + rng.standard_normal()
 
 

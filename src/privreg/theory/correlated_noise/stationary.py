@@ -123,7 +123,7 @@ class StationaryNoise:
 
 
 class StationaryError(NamedTuple):
-    """Error in the limit of many steps, and what causes it.
+    """Error in the limit of many steps by source.
 
     `excess_risk` is the sum of `private` (the noise w) and `label` (the label noise); `variances`,
     shape (d,), are the squared errors along the eigenvectors. All are `inf` if the iteration is

@@ -93,7 +93,7 @@ def release_loss(
     shuffled: bool = True,
     finest: float | None = None,
 ) -> ReleaseLoss:
-    r"""Rényi loss of what one pass of noisy SGD releases, if one record is another.
+    r"""Rényi loss of the release of one pass of noisy SGD, if one record is replaced.
 
     .. math::
         x_{k+1} = x_k - \tfrac{\gamma(k/d)}d\big(a_k(a_k^\top x_k - b_k) + \delta x_k

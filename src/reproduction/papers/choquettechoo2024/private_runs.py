@@ -29,7 +29,7 @@ TUNING_TRIAL = 1_000_000
 
 
 class Runs:
-    """Settings of one experiment (`private_training.Parameters`), and what its trials share."""
+    """Settings of one experiment (`private_training.Parameters`), and its trials' shared data."""
 
     def __init__(self, parameters: Any, trials: Trials, theory: Dataset, data: Dataset) -> None:
         from privreg.data.tables import sizes_that_fit

@@ -1,4 +1,4 @@
-"""The regret of plans on tables that come with scikit-learn, of which a range is stated."""
+"""Regret of plans on scikit-learn's tables, planned for a stated range."""
 
 from __future__ import annotations
 

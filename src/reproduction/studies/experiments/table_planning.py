@@ -1,4 +1,4 @@
-"""The regret of plans on a real table, of which a range is stated."""
+"""Regret of plans on a real table, planned for a stated range."""
 
 from __future__ import annotations
 

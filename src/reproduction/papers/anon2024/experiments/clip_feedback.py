@@ -20,7 +20,7 @@ CONSTANTS = ("paper", "practical")
 
 
 class Parameters(setting.CappedProblem):
-    """A problem, and what its residuals are estimated from."""
+    """Problem, and the sample that estimates its residuals."""
 
     estimating_rows: q.SampleSize = Field(description="Public labelled rows m of the estimate.")
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")

@@ -93,7 +93,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
     ),
 )
 def readings(parameters: Parameters, simulation: Dataset, theory: Dataset, **cell: Any) -> dict:
-    """Distances to the deterministic equivalent, and what the text says of the maps.
+    """Distances to the deterministic equivalent, and the text's quantities of the maps.
 
     Regions are compared at the settings that the deterministic equivalent finds best in each, so
     that no minimum over noisy runs is its own evidence.

@@ -206,7 +206,7 @@ def lower_modes(parameters: Parameters) -> dict:
     "over that at c = 0.1, gamma = 1e-8",
 )
 def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
-    """On power-law data in each case of Theorem 4."""
+    """Ratios for larger clips on power-law data, in each case of Theorem 4."""
     phi, psi, alpha, b = BULLETS[bullet]
     ratio = 1e-8
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
@@ -244,7 +244,7 @@ def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tupl
 def _risk(
     parameters: Parameters, regime: Regime, values: np.ndarray, ratio: float, zcdp_root: float
 ) -> np.ndarray:
-    """At products of clipping constant and initial rate."""
+    """Risk at products of clipping constant and initial rate."""
     phi, psi, alpha = regime.powers
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
     schedule = Polynomial(values / parameters.clip_constant, alpha)

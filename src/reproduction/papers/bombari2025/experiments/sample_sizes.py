@@ -119,7 +119,7 @@ def run(
     ),
 )
 def compared(simulation: Dataset, theory: Dataset, spectrum: str) -> dict:
-    """Ratios to output perturbation, distances to the prediction, what the text says.
+    """Ratios to output perturbation, distances to the prediction, quantities of the text.
 
     The prediction says which polynomial schedule is the best, so that no noisy minimum does. The
     schedules of a trial share draws, and the sizes do not.

@@ -175,7 +175,7 @@ def literal(parameters: Parameters, literal: str) -> dict:
     )
 )
 def averages(parameters: Parameters) -> list[float]:
-    """At identity covariance, without clipping."""
+    """Averages at identity covariance, without clipping."""
     law = _isotropic_law(parameters, parameters.dimension)
     ratios = []
     for count in parameters.long_gradients:

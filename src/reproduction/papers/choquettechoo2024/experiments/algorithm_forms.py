@@ -1,4 +1,4 @@
-"""Algorithm 1 and its rewritings against plain loops, and what the rows of Table 3 are made of."""
+"""Algorithm 1 and its rewritings against plain loops, and the rows of Table 3."""
 
 from __future__ import annotations
 

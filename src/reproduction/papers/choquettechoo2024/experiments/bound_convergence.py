@@ -71,7 +71,7 @@ theory = stage(AXES, bounds)
 
 
 def _uniform_bound(program: Any, points: int) -> float:
-    """With k points uniformly over [-pi, pi], of which the even problem needs a half."""
+    """Bound with k points uniformly over [-pi, pi]; the even problem needs half of them."""
     half = points // 2
     program.frequencies = np.pi * (np.arange(half) + 0.5) / half
     program.weights = np.full(half, 2 * np.pi / half)

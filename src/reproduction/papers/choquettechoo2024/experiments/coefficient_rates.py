@@ -111,7 +111,7 @@ def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dic
 
 @per("damped_family", vanishing_growth="growth of that risk to nu = 1e-12 over that to 1e-10")
 def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
-    """From a hundredfold damping each."""
+    """Growth from a hundredfold damping each."""
     eta, dampings = parameters.step_sizes.low, (1e-12, 1e-10, 1e-8)
     risks = [parameters.risk(damped_family, eta, each) for each in dampings]
     return (risks[0] - risks[1]) / (risks[1] - risks[2])

@@ -190,7 +190,7 @@ def largest_noise_correlation(shown_step_size: float) -> float:
     rate_share_up_to_one="the least over step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
-    """With the logarithm as printed, which vanishes at step size 1."""
+    """Rate with the logarithm as printed, which vanishes at step size 1."""
     eta = parameters.step_sizes.values()
 
     def shares(eta: np.ndarray) -> np.ndarray:

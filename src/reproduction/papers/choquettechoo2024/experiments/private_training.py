@@ -120,7 +120,7 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
 
 @per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL less this one's"))
 def lead(simulation: Dataset) -> Any:
-    """By trial."""
+    """Lead in accuracy by trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 
 

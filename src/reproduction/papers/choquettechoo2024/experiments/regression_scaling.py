@@ -17,7 +17,7 @@ PLACE = "Theorem 2.2, Table 1 and Figure 2"
 
 
 class Parameters(regression.Covariance):
-    """One panel: what varies, and what stays."""
+    """One panel: its varied and its fixed parameters."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
     values: q.Several[q.Positive] = Field(description="Its values.")

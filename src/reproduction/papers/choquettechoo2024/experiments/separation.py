@@ -1,4 +1,4 @@
-"""By how much correlated noise wins when all eigenvalues but one are small, and damped anti-PGD."""
+"""Gain of correlated noise if all eigenvalues but one are small, and damped anti-PGD."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def third_kind_constant(parameters: Parameters) -> float:
     """Largest (ratio of Property F.11 without its O - 1) over k'^2."""
 
     def excess(rate: float, characteristic: float) -> float:
-        """At k' = rate."""
+        """Excess at k' = rate."""
         third = _complete_third(characteristic, 1 - rate**2)
         return float((third * (1 - characteristic) / np.log(4 / rate) - 1) / rate**2)
 

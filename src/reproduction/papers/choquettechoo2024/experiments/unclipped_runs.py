@@ -225,7 +225,7 @@ class NoisyRun(_Run):
         )
 
     def sizes(self, path: _Path, zetas: np.ndarray) -> np.ndarray:
-        """Squared norms of what is bounded, shape (label noises, steps, 4)."""
+        """Squared norms of the bounded quantities, shape (label noises, steps, 4)."""
         start, label, noise = path.parts.swapaxes(0, 1)
         whole, label = start + noise + zetas * label, zetas * label[1:]
         residual = np.vecdot(whole[:, :-1], path.features) - zetas[..., 0] * path.labels
