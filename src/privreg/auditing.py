@@ -78,7 +78,7 @@ def neighbouring_tables(
     rows, values = map(np.array, checked_data(features, labels))
     at = require_count("record", record, least=0, most=len(rows) - 1)
     if (replacement is not None) != (relation is Neighbours.REPLACE_ONE):
-        raise ValueError("replacement must be given for replace-one, and for no other relation")
+        raise ValueError("replacement must be given for replace-one and omitted otherwise")
     names = np.arange(len(rows)) if groups is None else require_names(groups, len(rows))
     first = Table(rows, values, None if groups is None else names)
     own = names == names[at]
@@ -316,7 +316,7 @@ def _statistics(
     """Reductions of outputs to one number, NaN where an output is not finite."""
     if first.ndim == 1:
         if direction is not None:
-            raise ValueError("direction must be left out where an output is one number")
+            raise ValueError("direction must be omitted if an output is one number, got one")
         return [np.asarray]
     if direction is not None:
         along = require_array("direction", direction, shape=(first.shape[1],))

@@ -392,8 +392,8 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(
-            f"{names} must be of a size that double precision can compute with, "
-            f"got an answer of {np.asarray(answer)[~sound].flat[0]}"
+            f"{names} must give results within double precision, "
+            f"got {np.asarray(answer)[~sound].flat[0]}"
         )
     return answer
 

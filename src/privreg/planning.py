@@ -288,7 +288,7 @@ def least_budget(
     """
     if (target_risk is None) == (target_length is None):
         found = "none" if target_risk is None else "both"
-        raise ValueError(f"one of target_risk and target_length must be given, got {found}")
+        raise ValueError(f"target_risk or target_length must be given, not both, got {found}")
     name = "target_risk" if target_length is None else "target_length"
     stated = target_risk if target_length is None else target_length
     target = require_scale(name, stated) / MARGIN
@@ -316,13 +316,13 @@ def least_budget(
         best = plan_at(high)
     if not best.best.holds:
         raise ValueError(
-            f"methods must hold one whose error can be predicted at a budget of {exp(high):g}, "
+            f"methods must include one with a predicted error at rho = {exp(high):g}, "
             f"got {', '.join(names)}"
         )
     if not met(best):
         least = max(getattr(each, objective) for each in best.best.predictions)
         raise ValueError(
-            f"{name} must be more than {MARGIN * least:.3g}, what these rows allow at any budget, "
+            f"{name} must exceed {MARGIN * least:.3g}, the least for these rows at any budget, "
             f"got {stated:g}"
         )
     tried = low > log(SMALLEST)

@@ -57,7 +57,7 @@ class ClippedSums(Immutable):
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums with looser bounds stated, under which their sensitivities hold too."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
-            raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
+            raise ValueError(f"bounds must be at least {self.bounds}, those of the sums, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
@@ -348,7 +348,7 @@ def _solved(
         return np.asarray(np.linalg.solve(gram + max(0.0, ridge) * np.eye(p), moment))
     except np.linalg.LinAlgError:
         raise ValueError(
-            "samples must have linearly independent features where there is no noise, got others"
+            "samples must have linearly independent features without noise, got dependent ones"
         ) from None
 
 

@@ -343,7 +343,7 @@ def _run(
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
             "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-            "most 1e110 where a gradient is not clipped, got others"
+            "most 1e110 where a gradient is not clipped, got rows or labels outside"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)

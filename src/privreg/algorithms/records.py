@@ -71,7 +71,7 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
         named = False
     if not named or any(kind.__hash__ is None for kind in kinds):
         listed = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"groups must be names of one kind, none missing, got {listed}")
+        raise ValueError(f"groups must be names of one type, none missing, got {listed}")
     if kinds not in ({int}, {float}):
         return names
     packed = np.asarray(values)

@@ -162,9 +162,9 @@ class _CheckedSamples:
             checksums = crc32(features.data, checksums[0]), crc32(labels.data, checksums[1])
             yield Chunk(features, labels, row_norms(features))
         if rows != self.sample_size:
-            raise ValueError(f"samples must have chunks of {self.sample_size} rows, got others")
+            raise ValueError(f"samples must have {self.sample_size} rows in all chunks, got others")
         if self._checksums not in (None, checksums):
-            raise ValueError("samples must have the same rows in every pass, got others")
+            raise ValueError("samples must have the same rows in every pass, got different ones")
         self._checksums = checksums
 
 
@@ -467,7 +467,7 @@ def released_setting(
     """Index, clipping norm and noise of the setting to release, of settings that share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
-        raise ValueError("setting must be of a run with finite clip_norm throughout for a release")
+        raise ValueError("setting must be of a run with only finite clip norms, got infinite ones")
     index = settings.take(setting)
     if not noise[index] > 0:
         raise ValueError(f"setting must have noise for a release, got {noise[index]:g}")

@@ -364,7 +364,7 @@ class Method(ABC):
     def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
         """Intervals for labels of new records, where a law of residuals is released."""
         raise ValueError(
-            "settings must be of a method that releases the law of its residuals, "
+            "settings must be of a method that releases a residual distribution, "
             f"least_squares, got {self.name}"
         )
 
@@ -384,7 +384,7 @@ class Method(ABC):
                 f"got {budget.neighbours.value!r}"
             )
         if groups is not None and not cls.takes_groups:
-            raise ValueError(f"groups must be None with {cls.name}, whose records are single rows")
+            raise ValueError(f"groups must be None with {cls.name}, which protects single rows")
 
     @classmethod
     def _fields(cls) -> tuple[Field[Any], ...]:

@@ -108,7 +108,7 @@ class Problem(Immutable):
         one_hot = law == "one_hot"
         if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
             raise ValueError(
-                "eigenvalues must be the categories' probabilities of sum 1 with one-hot rows, "
+                "eigenvalues must be probabilities of categories that sum to 1 for one-hot rows, "
                 "got another sum"
             )
         coefficients = require_real("signal", signal)
@@ -168,8 +168,7 @@ class Problem(Immutable):
         shapes: Any = own if noise_shapes is None else noise_shapes
         if not isinstance(shapes, (list, tuple)) or {np.shape(each) for each in shapes} != {(2,)}:
             raise ValueError(
-                "noise_shapes must be a list of pairs, of a law and a misfit, "
-                f"got {short(noise_shapes)}"
+                f"noise_shapes must be a list of pairs (law, misfit), got {short(noise_shapes)}"
             )
         return tuple(
             replace(

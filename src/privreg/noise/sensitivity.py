@@ -104,8 +104,8 @@ def multi_participation_sensitivity(
     column = require_array("encoder", encoder, shape=(None,))
     if column[-1] < 0 or np.any(column[1:] > column[:-1]):
         raise ValueError(
-            "encoder must be non-negative and non-increasing (multi_participation_bound takes "
-            "others), got another"
+            "encoder must be non-negative and non-increasing, got one that is not: use "
+            "multi_participation_bound"
         )
     return _spaced_column_sum(column, *_participation(participations, separation))
 

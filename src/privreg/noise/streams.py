@@ -71,7 +71,7 @@ class NoiseStream(Uncopied, ABC):
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
         self._require_process()
         if self._is_torn:
-            raise ValueError("stream must be made anew after a draw that failed half way, got one")
+            raise ValueError("stream must not be used after a failed draw: create a new one")
         left = count if self.steps is None else min(count, self.steps - self.count)
         block = np.zeros((left, self.dimension))
         # A draw that fails half way has used noise that was not given, which later steps subtract.

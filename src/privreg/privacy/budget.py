@@ -64,7 +64,7 @@ def shared_sample_size(
     """
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
-        raise ValueError("sample_size must be given under add-remove, which does not share it")
+        raise ValueError("sample_size must be given under add-remove, which protects it, got None")
     size = records if sample_size is None else sample_size
     return require_number("sample_size", size, least=1, most=1e15)
 

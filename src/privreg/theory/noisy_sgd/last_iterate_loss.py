@@ -275,7 +275,7 @@ def _compare(
     except (ValueError, np.linalg.LinAlgError):
         raise ValueError(
             "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws that "
-            "double precision can compute with, got others"
+            "double precision can represent, got too large or too small ones"
         ) from None
     return np.array(pairs)
 

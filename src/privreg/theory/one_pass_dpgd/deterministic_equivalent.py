@@ -129,13 +129,13 @@ def solve(
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
-        raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
+        raise ValueError("clip_constant must be finite: private noise scales with it, got inf")
     noise_energy = 2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
-        raise ValueError("signal must not be 0 where there is no label noise, got 0")
+        raise ValueError("signal must not be 0 without label noise, got 0")
     reported = geometric_ends(1e-9, 1e-9) if times is None else checked_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
