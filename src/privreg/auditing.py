@@ -445,7 +445,7 @@ def _ranked(values: FloatArray) -> FloatArray:
 
 
 def _upper(counts: NDArray[Any], runs: int, confidence: float) -> FloatArray:
-    """Clopper–Pearson upper bound of a rate, at half of the error that the confidence allows."""
+    """Clopper–Pearson upper bound of a rate, at half of the allowed error."""
     level = 1 - (1 - confidence) / 2
     inside = np.minimum(counts, runs - 1)
     return np.where(counts >= runs, 1.0, betaincinv(inside + 1.0, runs - inside, level))

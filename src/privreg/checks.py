@@ -86,7 +86,7 @@ class Immutable(_OwnCopy, Rebuilt):
 
 
 class Computed(_OwnCopy):
-    """An object that computes once in its constructor: its own copy, as computed in a pickle."""
+    """Object computed once in its constructor: it is its own copy, and pickles as computed."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -104,7 +104,7 @@ class OneProcess:
         return new
 
     def _require_process(self, remedy: str = "make a new one") -> None:
-        """An error in a fork, which has the same noise or the same choice to make."""
+        """Refuse use in another process, which would repeat the noise or the choice."""
         if self._process != os.getpid():
             raise ValueError(
                 f"{_a(type(self))} must be used in the process that made it, got a copy out of a "
@@ -191,7 +191,7 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def short(value: Any) -> str:
-    """A number or a text; of anything that holds others its type and size, since it may be data."""
+    """Text of a number or a string; type and size of a container, which may be data."""
     # A record of a structured array is a scalar too.
     value = value.item() if isinstance(value, np.generic) else value
     # Python writes no number of more than 4,300 digits.
@@ -252,7 +252,7 @@ def require_number(name: str, value: Any, **bounds: Any) -> float:
 def require_scale(
     name: str, value: Any, *, zero: bool = False, infinite: bool = False, least: float = LEAST
 ) -> float:
-    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed."""
+    """Number in [1e-12, 1e12], or 0 or infinity if allowed."""
     if type(value) is float and least <= value <= MOST:
         return value
     number = float(_one(name, value))
@@ -359,7 +359,7 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
 
 
 def require_rng(name: str, value: Any) -> np.random.Generator:
-    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise."""
+    """NumPy's `Generator`: no seed, no `RandomState`, no subclass with other draws."""
     if type(value) is not np.random.Generator:
         raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
@@ -371,7 +371,7 @@ def instance_of(kind: type[Any]) -> Callable[[str, Any], Any]:
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """A truth value, and no number or text that Python takes for one."""
+    """True or False, and no number or text that Python takes for one."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)

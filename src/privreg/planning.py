@@ -94,7 +94,7 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption about errors that makes the target that of least squares, or nothing."""
+        """Assumption on errors under which the target is that of least squares; empty if none."""
         return self.method.supposes
 
 
@@ -360,7 +360,7 @@ def names_of(methods: Any) -> list[str]:
 
 @dataclass
 class _Search:
-    """Searches of one plan; settings are followed once for all problems that they see alike."""
+    """Searches of one plan; problems that are alike for a setting share its computation."""
 
     budget: Budget
     objective: Objective
@@ -417,7 +417,7 @@ class _Search:
         return alone + [(name, self.best(name, middle, goals)) for name in near]
 
     def least(self, found: Sequence[Prediction]) -> float:
-        """Least objective of those predictions that hold, if any do."""
+        """Least objective of the predictions that hold, if any."""
         return min([self.value(each) for each in found if each.holds] or map(self.value, found))
 
     def best(self, name: str, sized: Problem, goals: Sequence[tuple[Problem, float]]) -> Any:

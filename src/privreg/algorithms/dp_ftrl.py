@@ -390,7 +390,7 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # type: ignore[no-untyped-def]
-    """Take in rows; after each full batch, and after the last of an epoch, make a step.
+    """Add rows; make a step after each full batch and after the last one of an epoch.
 
     `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
     and gradients clipped; `noise` has a row for each step that these rows complete.

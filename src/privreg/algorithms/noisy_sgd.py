@@ -151,7 +151,7 @@ def simulate_noisy_sgd(
     ridge: float = 0.0,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    r"""One-pass noisy SGD on records drawn as it goes, every noise scale and clipping norm at once.
+    r"""One-pass noisy SGD on freshly drawn records, for all noise scales and clipping norms.
 
     .. math::
         g_k = a_k(a_k^\top x_k-b_k)+\delta x_k,\qquad

@@ -361,7 +361,7 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class Mechanism(Immutable):
-    """A family of runs of one-pass DP-GD that share a schedule's shape: all but the data.
+    """Settings of runs of one-pass DP-GD that share a schedule's shape.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
     adds noise of standard deviation `2 * clip_norm[g] * amplitude[g] * noise_shape`.

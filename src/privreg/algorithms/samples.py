@@ -112,7 +112,7 @@ class ArraySamples(Immutable):
 
     @classmethod
     def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
-        """A data set of finite arrays that nobody else has, which are not copied."""
+        """Data set of finite arrays that are not shared, and so not copied."""
         found, features = object.__new__(cls), np.ascontiguousarray(features)
         features.flags.writeable = labels.flags.writeable = False
         found._keep(features, labels)
@@ -266,7 +266,7 @@ def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
 
 
 class WeightedChunk(NamedTuple):
-    """Some weighted rows as in `Chunk`, with the roots (rows,) that they have been multiplied by.
+    """Weighted rows as in `Chunk`, with the roots (rows,) of their weights.
 
     Records that know the roots can clip a residual as the record has it.
     """
@@ -279,7 +279,7 @@ class WeightedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedSamples(ArraySamples):
-    r"""A data set in memory whose rows have been weighted, with their roots √w̃ (n,) in [0, 1].
+    r"""Data set in memory with weighted rows and the roots √w̃ (n,) in [0, 1] of their weights.
 
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
@@ -447,7 +447,7 @@ def require_increasing(
 
 
 def require_places(neighbours: Neighbours | str) -> Neighbours:
-    """Replace-one or zero-out neighbours, in which other records keep their places."""
+    """Replace-one or zero-out neighbours, under which other records keep their places."""
     relation = Neighbours(neighbours)
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -464,7 +464,7 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clipping norm and noise of the setting to release, of settings that share noise."""
+    """Index, clipping norm and noise of the one released setting of several that share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
         raise ValueError("setting must be of a run with only finite clip norms, got infinite ones")

@@ -66,7 +66,7 @@ def require_budget(budget: Budget) -> Budget:
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None) -> Release[float]:
-    """A number of records under any of the relations, at least 1 so that sums can be divided by it.
+    """Private number of records under any relation, at least 1.
 
     Guarantee
     ---------
@@ -116,7 +116,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Least whole noise s with Δ² ≤ 2ρs² that a share of ρ buys, which is spent."""
+        """Least whole noise s with Δ² ≤ 2ρs² for a share of ρ, which this spends."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -132,7 +132,7 @@ class SplitBudget(Uncopied):
     def histogram(
         self, what: str, share: float, counts: Any, square: int | None = None
     ) -> NoisyValue:
-        """Counts of squared sensitivity `square`, by default that of a record in one of them."""
+        """Noisy counts with squared sensitivity `square`, by default that of one-hot counts."""
         square = (self.turns if square is None else square) * UNITS**2
         return self.gaussian_mechanism(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
@@ -180,7 +180,7 @@ THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
-    """Inverse root of a second moment, and the weight that its noisy deviation was given."""
+    """Inverse root of a second moment, and the weight of its noisy deviation."""
 
     root: FloatArray
     weight: float
@@ -210,7 +210,7 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 
 
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
-    """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
+    """Noisy curvature of mean near 1, shrunk by its known noise, small eigenvalues raised.
 
     Lest noise of edge e make steps long none is thinner than a fifth of the mean, or 5e² ≤ 1
     of it. With `thin` those that are seen to be thinner stay so: intervals along them are longer.
@@ -230,7 +230,7 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
 
 
 def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
-    r"""A curvature A raised to that of longer rows, A₂, where that is seen to be more.
+    r"""Curvature A, raised to that of longer rows A₂ where A₂ is visibly larger.
 
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
@@ -273,7 +273,7 @@ def length_edges(feature_norm: float) -> FloatArray:
 
 
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
-    """Length at which a whitened row is shortened for a second moment that costs rho.
+    """Length to which whitened rows are shortened for a second moment at budget rho.
 
     It is chosen from public numbers alone: as long as the noise allows (`noise_edge` of at most
     `EDGE`), so that few rows are shortened, and a little over the typical length √p otherwise. It
@@ -381,7 +381,7 @@ class StartSettings:
 
     @property
     def gram_shares(self) -> list[float]:
-        """`gram_share` by rounds, as 1, 2, 3, ...: later ones decide, the first only prepare."""
+        """`gram_share` split over rounds as 1, 2, 3, ...; the first rounds only prepare."""
         rounds = self.gram_rounds
         shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
         return [float(each) for each in shares]
@@ -472,7 +472,7 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """A private mean m, with which W takes rows (1, x) to (1, x - m); labels' is the start."""
+        """Private mean m, so that W maps rows (1, x) to (1, x - m); the labels' is the start."""
         longest, most, unit = self.records.feature_norm, self.records.label_bound, 0.0
         if self.settings.label_share:
             longest, unit = sqrt(5) * longest, most / (2 * longest)
@@ -486,7 +486,7 @@ class Descent:
         return NoisyValue(mean.value[: self.p], mean.noise_std)
 
     def warm_up(self, slope: float) -> tuple[float, float]:
-        """Steps at full length with a narrow clip; those that were noise are taken back.
+        """Full-length steps with a narrow clip; steps that were mostly noise are undone.
 
         `slope` is the share of whole gradients under Gaussian residuals. Returns residual scales
         before the first step and after the last.

@@ -105,12 +105,12 @@ class CoefficientIntervals(TwoSided):
 
     @property
     def sampling_error(self) -> FloatArray:
-        """Standard deviation without private noise, shape (k,); NaN where it is not known."""
+        """Standard deviation without private noise, shape (k,); NaN where it is unknown."""
         return np.sqrt(np.maximum(self.standard_error**2 * (1 - self.privacy_share), 0.0))
 
     @property
     def privacy_share(self) -> FloatArray:
-        """Share of the variance that private noise adds, shape (k,); NaN where it is not known."""
+        """Share of the variance from private noise, shape (k,); NaN where it is unknown."""
         share = np.full(self.standard_error.shape, np.nan)
         if self.privacy_error is not None:
             known = np.isfinite(self.standard_error) & (self.standard_error > 0)
@@ -493,7 +493,7 @@ def privacy_of_moved(
 
 
 def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
-    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
+    """Mean of a diagonal, from the released trace and the matrix, weighted by their noise."""
     if matrix is None:
         return float(number.value)
     p = len(matrix.value)

@@ -293,7 +293,7 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """`predictions` for each of some misfits, at the cost of one: no step depends on it.
+        """`predictions` for several misfits at the cost of one: no step depends on misfit.
 
         What is not finite on the way has diverged, and is told so.
         """
@@ -375,7 +375,7 @@ class Method(ABC):
 
     @classmethod
     def require_relation(cls, budget: Budget, groups: object = None) -> None:
-        """Refuse neighbours, and records of several rows, that the guarantee does not cover."""
+        """Refuse neighbours and records of several rows that the guarantee does not cover."""
         require_instance("budget", budget, Budget)
         if budget.neighbours not in cls.relations:
             names = " or ".join(sorted(repr(each.value) for each in cls.relations))

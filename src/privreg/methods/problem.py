@@ -1,4 +1,4 @@
-"""Problems that are stated without data, and predictions of the error that a run will have."""
+"""Problems stated without data, and predictions of a run's error."""
 
 from __future__ import annotations
 

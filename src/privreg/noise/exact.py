@@ -61,7 +61,7 @@ def power_of_two(size: float) -> float:
 
 
 def exact_factor(released: FloatArray) -> FloatArray:
-    """Released numbers, rounded so that rows times them are exact in any order of summation.
+    """Released numbers, rounded so that their products with rows are exact in any order.
 
     Rows are multiples of a power of two of which an entry has at most 2²⁰; of a number's column the
     rounded absolute values add up to at most 2³² units.
@@ -133,7 +133,7 @@ def _add_truncated(
 
 
 def squared_lengths(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Sums of squares of rows in the order of the columns, whatever rows are beside them."""
+    """Sums of squares of rows in the order of the columns, independent of other rows."""
     # Compiled once, for rows that cannot be written to.
     given, squares = rows.view(), np.empty(len(rows)) if out is None else out
     given.flags.writeable = False
@@ -198,7 +198,7 @@ class _Undecided(Exception):
 
 
 def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
-    """One draw as `_draw` makes it of the same words, with as many digits as it takes."""
+    """One draw like `_draw`'s from the same words, with as many digits as needed."""
     known: list[int] = []
     for longer in count(1):
         try:
@@ -209,7 +209,7 @@ def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
 
 
 def _taken(known: list[int], words: Iterator[int], width: int, longer: int) -> Iterator[int]:
-    """Numbers that are known, then new ones of so many words, which are known from then on."""
+    """Known numbers, then new ones of a given number of words, which are then known too."""
     for k in count():
         if k == len(known):
             known.append(sum(next(words) << width * j for j in range(longer)))
@@ -268,7 +268,7 @@ def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
 def _draw(
     words: NDArray[np.uint64], std: int, drawn: NDArray[np.int64], at: NDArray[np.int64]
 ) -> tuple[int, int, bool]:
-    """Write draws until the words end or leave one undecided: their number, words used, whether."""
+    """Write draws until the words end or one is undecided: draws, words, true if undecided."""
     for i in range(drawn.size):
         start = at[0]
         decided, value = _one(words, at, np.uint64(std))

@@ -240,7 +240,7 @@ _BLOCK = 128
 
 
 class DenseOptimum(NamedTuple):
-    """The best mechanism that was found, and how far from the best possible it is.
+    """Best mechanism found, and its distance from the optimum.
 
     Attributes
     ----------

@@ -296,7 +296,7 @@ class Correlation(Protocol):
         """Increments ξ_t made of standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps whose z enters ξ with weight -1, and those whose z no later step needs.
+        """Earlier steps with z of weight -1 in ξ, and steps with z that no later step needs.
 
         Steps count from 1. None where the increments are no short combination of single draws, so
         that their scale cannot change from step to step.
@@ -327,7 +327,7 @@ class TreeCorrelation:
 
 @dataclass(frozen=True)
 class IndependentCorrelation:
-    """Fresh noise in every step, as in DP-SGD; in one pass a record is in one step only."""
+    """Independent noise in every step, as in DP-SGD; each record is in one step of a pass."""
 
     def sensitivity(self, steps: int) -> float:
         return 1.0

@@ -88,7 +88,7 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class Ongoing(Uncopied):
-    """A stream that has begun, for the mechanisms of one run after the first.
+    """Noise stream in use, for the mechanisms of one run after the first.
 
     Guarantee
     ---------
@@ -153,7 +153,7 @@ class OneOfMany(OneProcess, Computed):
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """The index of a setting, unless another one was taken before; None names the only one."""
+        """Index of a setting, refused if another one was taken before; None names the only one."""
         self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:

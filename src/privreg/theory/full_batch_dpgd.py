@@ -441,7 +441,7 @@ def _records(
 
 
 def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
-    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
+    """Points with |1 - x| so near 1 that powers of its rounded value lose digits."""
     return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
 
 

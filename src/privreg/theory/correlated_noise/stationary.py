@@ -475,7 +475,7 @@ def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> Floa
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
+    """Eigenvalues λ, shape (d,), and a step size η with ηλ at least 1e-20, if asked at most 1."""
     values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)

@@ -388,7 +388,7 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
 
 
 def require_falling(rates: NDArray[np.float64]) -> None:
-    """Refuse rates, along time, that rise: private noise of a negative variance does not exist."""
+    """Refuse rates that rise in time, since they would need noise of negative variance."""
     if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
         raise ValueError("schedule must not increase under private noise, got one that does")
 
@@ -461,7 +461,7 @@ def _graded(
     speed: float,
     rtol: float,
 ) -> NDArray[np.float64]:
-    """The grid, halved where the rate taken or its square is not a line, both sides of a jump.
+    """Grid, halved where the rate or its square is not linear, on both sides of a jump.
 
     It resolves the decay times of the fastest mode, and is geometric before each reported time, as
     before the end: a fast mode remembers the noise of a layer alone. Intervals shorter than that
