@@ -156,7 +156,7 @@ class Ordered(Strict):
 
 
 class All(Strict):
-    """The same scalar check for every element of an array."""
+    """Scalar check applied to every element of an array."""
 
     kind: Literal["all"]
     of: Annotated[Close | Between | Below | Above, Field(discriminator="kind")]
@@ -265,7 +265,7 @@ class Probe(Strict):
 
     @property
     def reads(self) -> Iterator[Evidence]:
-        """All that it reads, its own evidence first."""
+        """Evidence that it reads, its own first."""
         for each in (self, *self.falsifiers):
             yield from (each.evidence, *references(each.check).values())
 
@@ -550,7 +550,7 @@ class Observation:
         return self.labels[index]
 
     def flattened(self) -> Observation:
-        """The same values as a list, in C order."""
+        """Observed values as a list, in C order."""
         error = None if self.standard_error is None else self.standard_error.ravel()
         return replace(self, values=self.values.ravel(), standard_error=error)
 

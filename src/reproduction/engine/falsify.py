@@ -101,7 +101,7 @@ class WrongStatement:
             raise ValueError(f"{self.name} must name evidence and entries that turn, got none")
 
     def evidence(self, artifact: str, dataset: xr.Dataset) -> xr.Dataset:
-        """An artifact as it would be, were the wrong statement the paper's."""
+        """Artifact as it would be if the paper made the wrong statement."""
         changes = self.observes.get(artifact, {})
         return dataset.assign(
             {name: dataset[name].copy(data=wrong(dataset[name])) for name, wrong in changes.items()}
@@ -114,7 +114,7 @@ def listed(names: str) -> tuple[str, ...]:
 
 
 def scaled(factor: float) -> Callable[[Any], Any]:
-    """For a `Patch`: a function whose results are this multiple of the right ones."""
+    """Function for a `Patch`, with results that are this multiple of the right ones."""
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
@@ -211,7 +211,7 @@ def rebuild(
     experiments: Mapping[str, Mapping[str, Any]],
     held: Evidence,
 ) -> dict[str, xr.Dataset]:
-    """The artifacts that a wrong version changes, of the experiments that it touches, remade."""
+    """Remake the artifacts that a wrong version changes."""
     if isinstance(version, WrongStatement):
         return {name: version.evidence(name, held[name]) for name in version.observes}
     rebuilt: dict[str, xr.Dataset] = {}

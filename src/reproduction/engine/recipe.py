@@ -284,7 +284,7 @@ class Block:
 
     @property
     def dims(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Dimensions that the cells make, and those that the function's values have before others.
+        """Dimensions of the cells, then those of the function's values.
 
         What a quantity declares of its own comes after both.
         """
@@ -536,7 +536,7 @@ def stated(
 
 
 def identity(*axes: str, **about: Any) -> Callable[[Callable[..., Any]], Block]:
-    """Declare a function of one quantity, which it is named after, and the entry that it decides.
+    """Declare a function as one quantity of the same name, and the entry that it decides.
 
     Parameters
     ----------

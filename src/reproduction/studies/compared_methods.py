@@ -45,7 +45,7 @@ class Prepared:
 
     @cached_property
     def short_samples(self) -> ArraySamples:
-        """The same with one-hot columns in {0, 1}, where rows are shorter."""
+        """Samples with one-hot columns in {0, 1}, where rows are shorter."""
         return ArraySamples(self.samples.features @ self.shortening, self.samples.labels)
 
     @cached_property

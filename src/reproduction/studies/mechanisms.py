@@ -44,7 +44,7 @@ SHORT, FAR = 1e-3, 1e6
 def _opposite(
     rows: int, dimension: int, *, used: int, neighbours: str = "replace-one"
 ) -> list[Rows]:
-    """Data sets of zeros but for one record, whose gradient is clipped one way and the other.
+    """Data sets of zeros except one record, with gradients clipped in opposite directions.
 
     Or it is clipped one way and then left out, or blank, as the relation says.
     """

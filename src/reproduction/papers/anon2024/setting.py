@@ -153,7 +153,7 @@ def least_over_step_sizes(risk: np.ndarray, trials: np.ndarray) -> np.ndarray:
 
 
 def tuned_risk(risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same of all trials, and its standard error."""
+    """Tuned risk of all trials, and its standard error."""
     return jackknife(lambda kept: least_over_step_sizes(risk, kept), risk.shape[-1])
 
 

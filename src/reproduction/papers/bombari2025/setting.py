@@ -114,5 +114,5 @@ def eigenvalues(spectrum: str, dimension: int, smallest: float = 0.0) -> np.ndar
 
 
 def finite_spectrum(spectrum: str, dimension: int) -> spectra.Spectrum:
-    """As many eigenvalues as there are dimensions."""
+    """Spectrum with one eigenvalue a dimension."""
     return spectra.explicit(eigenvalues(spectrum, dimension))

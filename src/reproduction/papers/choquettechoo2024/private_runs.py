@@ -137,7 +137,7 @@ class Runs:
         }
 
     def _rows(self, name: str, rng: Generator) -> dict[str, Rows]:
-        """Features and labels in the order of a run, and those that it is measured on."""
+        """Features and labels in the order of a run, and the test rows."""
         from privreg.data.tables import split
 
         features, labels = self._features[name], self.table.labels.astype(np.intp)

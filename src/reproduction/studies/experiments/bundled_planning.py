@@ -18,7 +18,7 @@ PLACE = planning.PLACE
 
 
 class Parameters(Strict):
-    """All rows of a table are the population, of which as many are drawn with replacement."""
+    """Tables as populations, each drawn with replacement to its own size."""
 
     breast_cancer: bool = Field(description="Whether the class of the breast cancer table is one.")
     diabetes_columns: q.Some[Literal["bmi", "bp", "s5"]] = Field(

@@ -23,7 +23,7 @@ Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
 
 
 class Parameters(Strict):
-    """All rows of a table are the population, of which a sample is drawn with replacement."""
+    """Table as a population, from which a sample is drawn with replacement."""
 
     dataset: Literal["mnist", "mnist_digits", "california_housing"] = Field(description="Table.")
     columns: q.Some[Column] | None = Field(

@@ -49,7 +49,7 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
     "covariance, over that of (C.57) and (C.59)",
 )
 def resolvents(parameters: Parameters) -> dict:
-    """With q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
+    """Resolvents q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
     eigenvalues = np.asarray(parameters.eigenvalues)
     squares = np.linspace(1.0, 2.0, len(eigenvalues))
     angle = 2 * np.pi * np.arange(parameters.contour_points) / parameters.contour_points
@@ -128,7 +128,7 @@ def updates() -> dict:
     stopping_corrected="that with nu P at most c^2 / 2",
 )
 def stopping() -> dict:
-    """At r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3, a rate 3 sqrt(1 - t)."""
+    """Stopping at r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3."""
     bound = np.geomspace(1, 1e4, 400)
     noise, start = 4 * (0.1 * 3) ** 2, np.log(2)
     levels = {"printed": (bound**2 + 0.3**2) / 2, "corrected": np.array(0.5)}
@@ -322,7 +322,7 @@ def prior_mass() -> dict:
     "(E.10)",
 )
 def simple_modes(parameters: Parameters) -> dict:
-    """At alpha = 1 and t = 1/2; c times the rate is a (1 - t), both noises are those of NOISES."""
+    """Modes at alpha = 1, t = 1/2, c times the rate a (1 - t), and both noises from NOISES."""
     from scipy.integrate import solve_ivp
 
     a, (b1, b2), end = parameters.descent, NOISES, 0.5

@@ -200,7 +200,7 @@ def gradient_power(earlier: Dataset) -> float:
     ),
 )
 def of_lemma_c_2(parameters: Parameters) -> dict:
-    """At alpha = 1 and rho = 1, the sum for the quadratic |u|^2 / 2, the weight at gamma = 6."""
+    """Lemma C.2 at alpha = rho = 1: the sum for |u|^2 / 2, and the weight at gamma = 6."""
     n, c, gamma = parameters.sample_size, parameters.clip_constant, parameters.aspect_ratio
     steps = schedules.step_shape(Polynomial(1.0, 1.0), n)
     squares = schedules.noise_multipliers(steps, zcdp_root=1.0) ** 2

@@ -260,7 +260,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _late(array: DataArray) -> DataArray:
-    """At gamma up to 1e-3."""
+    """Values at gamma up to 1e-3."""
     return array.sel(aspect_ratio=array.aspect_ratio <= 1e-3 * (1 + 1e-9))
 
 
@@ -277,7 +277,7 @@ def _log_power(parameters: Parameters, regime: str, risk: Callable[[float, float
 def _stated_risk(
     parameters: Parameters, exponent: float, gamma: float, rho: float, of_log: float = 1.0
 ) -> float:
-    """At the rate of (5.2) and (5.15), or with another power of its logarithm."""
+    """Risk at the rate of (5.2) and (5.15), or with another power of its logarithm."""
     product = setting.FACTOR * max(exponent, 1.0) * np.log(1 / gamma) ** of_log
     schedule = Polynomial(product / parameters.clip_constant, exponent)
     found = equivalent.solve(parameters, spectra.isotropic(), schedule, gamma, rho, times=[1.0])

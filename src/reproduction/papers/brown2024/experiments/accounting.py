@@ -86,7 +86,7 @@ def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
     "of gradients.",
 )
 def separate_runs_cost(parameters: Parameters) -> float:
-    """Budget of m runs whose noise counts one run, over rho."""
+    """Budget of m runs with noise for one run, over rho."""
     rho, steps = parameters.budgets[0].rho, parameters.steps[0]
     return _spent(parameters, rho, steps, gradients=parameters.runs * steps) / rho
 
@@ -142,7 +142,7 @@ summarise = stage(AXES, extremes)
 
 
 def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) -> float:
-    """Budget of some gradients at the noise with which those of T steps cost rho."""
+    """Budget of these gradients at the noise for which those of T steps cost rho."""
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
     from privreg.privacy.budget import gaussian_budget
 

@@ -119,7 +119,7 @@ def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
 
 @per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
-    """At the least step size, for dampings as small as they are tried."""
+    """Constant at the least step size, down to the smallest damping."""
     eta = parameters.step_sizes.low
     rate = eta**2 * parameters.eigenvalues.sum() * np.log(1 / damping) ** 2 / parameters.rho
     return parameters.risk("nu_noisy_ftrl", eta, damping) / rate

@@ -154,7 +154,7 @@ def decomposition_error() -> float:
     ),
 )
 def correlations(parameters: Parameters) -> dict:
-    """By summing over all sequences of three equally likely features; columns are impulses."""
+    """Correlations, summed over all sequences of three equally likely features, by impulse."""
     eta, d, steps = 0.2, 2, parameters.sequence_steps
     points = np.array([[1.2, 0.3], [-0.4, 0.9], [0.5, -0.7]])
     outers = points[:, :, None] * points[:, None, :]

@@ -237,7 +237,7 @@ def _law_of_form(matrix: np.ndarray, mass: float) -> tuple[np.ndarray, np.ndarra
 
 
 def _forms(rng: np.random.Generator) -> list[np.ndarray]:
-    """Diagonal, off the diagonal, of rank one and random, half of the last ones definite."""
+    """Quadratic forms: diagonal, off-diagonal, rank one, and random ones, half of them definite."""
     drawn = rng.standard_normal((18, 5, 5))
     drawn = drawn + drawn.transpose(0, 2, 1)
     drawn[::2] = drawn[::2] @ drawn[::2]

@@ -83,7 +83,7 @@ class Parameters(Strict):
 
     @property
     def sampled_multipliers(self) -> np.ndarray:
-        """The same of DP-SGD on Poisson-sampled batches, whose steps have a sensitivity of 1."""
+        """Multipliers of DP-SGD on Poisson-sampled batches, with steps of sensitivity 1."""
         at = amplification.Sampling(**dict(self.participation), delta=self.delta)
         return np.array([amplification.sampled_std(epsilon, at) for epsilon in self.epsilons])
 

@@ -27,7 +27,7 @@ class Parameters(Strict):
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs a, b."""
+        """Pairs (a, b), all of them."""
         first, second = np.meshgrid(self.rates.values(), self.rates.values())
         return first.ravel(), second.ravel()
 

@@ -159,7 +159,7 @@ class NoisyRun(_Run):
         self.sums = np.cumsum(np.abs(self.coefficients))
 
     def largest_ratios(self, normals: np.ndarray) -> dict[str, np.ndarray]:
-        """Over the steps, for each label noise on the same draws, to each event and bound."""
+        """Largest ratios over the steps to each event and bound; label noises share the draws."""
         zetas = np.asarray(self.parameters.label_noise_stds)[:, None]
         path = self.path(normals)
         sizes = self.sizes(path, zetas[:, None]) / self._limits(zetas)[:, None]
