@@ -19,6 +19,7 @@ STYLES = {
     "AdaSSP": (ORANGE, "s", 3.6),
     "AdaSSP, boosted": (ORANGE, "x", 3.6),
     "standardised": (PURPLE, "v", 3.6),
+    "plain descent": (PURPLE, "x", 3.6),
     ROBUST: (BLACK, "o", 3.6),
     OURS: (BLUE, "o", 5.0),
 }
@@ -141,9 +142,11 @@ def draw(found: dict, output: Path) -> None:
     places = np.arange(len(names))[::-1]
     ratios = by_peer(cells, cells["ratio"].str[0].clip(upper=FARTHEST))
     with plotting.style():
-        figure, axes = plotting.panels(1, 3, height=4.6, sharey=True)
-        for panel, (epsilon, budget) in zip(axes, ratios.groupby("ε", sort=False), strict=True):
-            for name, (colour, marker, size) in STYLES.items():
+        budgets = [*ratios.groupby("ε", sort=False)]
+        figure, axes = plotting.panels(1, len(budgets), height=4.6, sharey=True)
+        for panel, (epsilon, budget) in zip(axes, budgets, strict=True):
+            for name in filter(STYLES.get, budget):
+                colour, marker, size = STYLES[name]
                 face = "white" if name == ROBUST else colour
                 panel.plot(
                     budget[name], places, marker, color=colour, mfc=face, ms=size, label=name
