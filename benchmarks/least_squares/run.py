@@ -1,7 +1,7 @@
 """Coverage, length and error of `PrivateLinearRegression` where the population is known.
 
 `python benchmarks/least_squares/run.py judged|chosen [NAME ...]` prints a row for each table or law
-and ε, as in docs/private-intervals.md: 100 samples each, which takes hours.
+and ε, as in docs/private-intervals.md: 100 samples each, seconds a row.
 """
 
 import sys

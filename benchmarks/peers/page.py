@@ -19,6 +19,7 @@ STYLES = {
     "AdaSSP": (ORANGE, "s", 3.6),
     "AdaSSP, boosted": (ORANGE, "x", 3.6),
     "standardised": (PURPLE, "v", 3.6),
+    "plain descent": (PURPLE, "x", 3.6),
     ROBUST: (BLACK, "o", 3.6),
     OURS: (BLUE, "o", 5.0),
 }
@@ -66,65 +67,59 @@ def wins(cells: pd.DataFrame) -> str:
 
 
 def exceptions(cells: pd.DataFrame) -> str:
-    """Where a private peer's mean error is not above that of the default, worst first."""
+    """Cells where a private peer's mean error is below the default's, worst first."""
     losses = []
     budgets = cells.groupby(["table", "ε"], sort=False)
     for (name, epsilon), cell in budgets:
         entries = cell.set_index("peer")
         means, texts = entries["error"].str[0], entries["error"].map(plus_minus)
         below = means[[*PRIVATE_PEERS]].sort_values()
-        below = below[below <= means[OURS]]
-        if len(below):
-            best, *others = below.index
-            gap = plus_minus(entries["less ours"][best])
-            row = [name, epsilon, texts[OURS], texts[ROBUST], best, texts[best], gap]
+        best, *others = [*below[below <= means[OURS]].index] or [""]
+        if best and sum(entries["less ours"][best]) < 0:
+            row = [name, epsilon, texts[OURS], texts[ROBUST], best, texts[best]]
             losses.append((means[OURS] / means[best], [*row, "; ".join(others) or "none"]))
     losses.sort(reverse=True)
-    head = ["table", "ε", OURS, ROBUST, "best peer", "its error", "less ours", "also below ours"]
+    head = ["table", "ε", OURS, ROBUST, "best peer", "its error", "also below ours"]
     return (
-        f"The default is below every private peer in {len(budgets) - len(losses)} of "
-        f"{len(budgets)} cells, a cell being a table at a budget; not in these:\n\n"
+        f"In {len(losses)} of {len(budgets)} cells the best private peer is below the default by "
+        "more than one standard error of the difference:\n\n"
     ) + markdown(head, (row for _, row in losses))
 
 
-def ratios(cells: pd.DataFrame) -> str:
-    """Squared error about the population's coefficients over that of least squares."""
-    private = cells[cells["sampled"] & cells["peer"].isin(PRIVATE)]
-    values = by_peer(private, private["ratio"].str[0])
-    texts = by_peer(private, private["ratio"].map(plus_minus))
-    least = values.eq(values.min(axis=1), axis=0)
+def with_least(cells: pd.DataFrame, column: str) -> str:
+    """Markdown of means and standard errors, the least of the private in bold."""
+    values = by_peer(cells, cells[column].str[0])
+    texts = by_peer(cells, cells[column].map(plus_minus))
+    least = values.eq(values[[*PRIVATE]].min(axis=1), axis=0)
     return shown(texts.mask(least, "**" + texts + "**"))
 
 
 def intervals(cells: pd.DataFrame) -> str:
-    """Coverage of slopes and length of those who have intervals."""
-    some = cells[cells["peer"].isin(WITH_INTERVALS)]
-    covers = some["coverage"].map(plus_minus, na_action="ignore").fillna("unknown")
-    lengths = some["length"].map("{:.3g}, ".format) + some["infinite"].map("{:.2g}".format)
-    lengths = by_peer(some, lengths.str.replace("inf", "∞")).drop(columns=WITH_INTERVALS[-1])
-    covers = by_peer(some, covers).add_suffix(": covers")
-    return shown(covers.join(lengths.add_suffix(": length, infinite")))
-
-
-def times(cells: pd.DataFrame) -> str:
-    """Median milliseconds a fit at the middle budget of either kind."""
-    middle = cells[cells["ε"].isin(["1", "1.71"])]
-    return shown(by_peer(middle, (1000 * middle["seconds"]).map("{:.2g}".format)))
+    """Coverage of slopes, mean and least table, and range of lengths, by budget."""
+    rows = []
+    for (judged, epsilon), budget in cells.groupby(["sampled", "ε"], sort=False):
+        row, lengths = ["judged" if judged else "split or drawn", epsilon], []
+        for peer in WITH_INTERVALS:
+            some = budget[budget["peer"] == peer]
+            covers, length = some["coverage"].dropna().str[0], some["length"]
+            row.append(f"{covers.mean():.3f} ({covers.min():.3f})")
+            ends = f"{length.min():.3g} to {length.max():.3g}".replace("inf", "∞")
+            lengths.append(f"{ends}, {some['infinite'].mean():.2f}")
+        rows.append([*row, *lengths[:-1]])
+    head = [f"{peer}: covers (least)" for peer in WITH_INTERVALS]
+    head += [f"{peer}: length, infinite" for peer in WITH_INTERVALS[:-1]]
+    return markdown(["tables", "ε", *head], rows)
 
 
 def parts(found: dict) -> dict[str, str]:
     """Marked parts of the page."""
     cells = pd.DataFrame(found["cells"])
-    errors = by_peer(cells, cells["error"].map(plus_minus))
-    judged = by_peer(cells, cells["sampled"])[OURS]
     return {
         "wins": wins(cells),
         "exceptions": exceptions(cells),
-        "ratios": ratios(cells),
-        "sampled": shown(errors[judged]),
-        "errors": shown(errors[~judged]),
+        "ratios": with_least(cells[cells["sampled"] & cells["peer"].isin(PRIVATE)], "ratio"),
+        "errors": with_least(cells[~cells["sampled"]], "error"),
         "intervals": intervals(cells),
-        "times": times(cells),
         "versions": "\n".join(
             f"- {name}: " + ", ".join(map(" ".join, packages.items()))
             for name, packages in found["versions"].items()
@@ -147,18 +142,20 @@ def draw(found: dict, output: Path) -> None:
     places = np.arange(len(names))[::-1]
     ratios = by_peer(cells, cells["ratio"].str[0].clip(upper=FARTHEST))
     with plotting.style():
-        figure, axes = plotting.panels(1, 3, height=4.6, sharey=True)
-        for panel, (epsilon, budget) in zip(axes, ratios.groupby("ε", sort=False), strict=True):
-            for name, (colour, marker, size) in STYLES.items():
+        budgets = [*ratios.groupby("ε", sort=False)]
+        figure, axes = plotting.panels(1, len(budgets), height=4.6, sharey=True)
+        for panel, (epsilon, budget) in zip(axes, budgets, strict=True):
+            for name in filter(STYLES.get, budget):
+                colour, marker, size = STYLES[name]
                 face = "white" if name == ROBUST else colour
                 panel.plot(
                     budget[name], places, marker, color=colour, mfc=face, ms=size, label=name
                 )
             panel.axvline(1.0, color=BLACK, lw=0.7, ls="--")
             panel.set(xscale="log", title=f"ε = {epsilon}", yticks=places)
-            panel.set_xlabel("squared error over least squares'")
             panel.grid(axis="y", lw=0.3)
         axes[0].set_yticklabels(names)
+        axes[len(axes) // 2].set_xlabel("squared error relative to least squares")
         named = axes[0].get_legend_handles_labels()
         figure.legend(*named, loc="outside lower center", ncols=4)
         figure.savefig(output, metadata={"Software": None})

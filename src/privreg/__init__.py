@@ -24,7 +24,7 @@ from importlib import import_module as _import_module
 
 
 def _homes() -> dict[str, str]:
-    """Which module defines each name, as the file for type checkers says: `from A import B as B`.
+    """Module of each public name, from the stub's lines `from A import B as B`.
 
     Read with little, since what reads more takes longer to import than all else here.
     """

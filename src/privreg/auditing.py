@@ -32,7 +32,7 @@ from privreg.privacy.budget import Budget, Neighbours
 
 
 class Table(NamedTuple):
-    """Features (n, p), labels (n,), and whose row each is, (n,), where a record is a person."""
+    """Features (n, p), labels (n,), and the person of each row (n,) if a record is a person."""
 
     features: FloatArray
     labels: FloatArray
@@ -78,7 +78,7 @@ def neighbouring_tables(
     rows, values = map(np.array, checked_data(features, labels))
     at = require_count("record", record, least=0, most=len(rows) - 1)
     if (replacement is not None) != (relation is Neighbours.REPLACE_ONE):
-        raise ValueError("replacement must be given for replace-one, and for no other relation")
+        raise ValueError("replacement must be given for replace-one and omitted otherwise")
     names = np.arange(len(rows)) if groups is None else require_names(groups, len(rows))
     first = Table(rows, values, None if groups is None else names)
     own = names == names[at]
@@ -154,7 +154,7 @@ class PrivacyLoss:
         return _bound(self._choose, self._judge, refuted, self.confidence)
 
     def share(self, promised: Budget) -> float:
-        """`mu` over the promise's root √(2ρ), what a Gaussian mechanism of this budget attains.
+        """`mu` over √(2ρ), which a Gaussian mechanism of this budget attains.
 
         More than 1 refutes a promise of Gaussian privacy, which every mechanism makes that only
         adds Gaussian noise; a promise of zCDP alone is refuted by `rho` above the promised one.
@@ -316,7 +316,7 @@ def _statistics(
     """Reductions of outputs to one number, NaN where an output is not finite."""
     if first.ndim == 1:
         if direction is not None:
-            raise ValueError("direction must be left out where an output is one number")
+            raise ValueError("direction must be omitted if an output is one number, got one")
         return [np.asarray]
     if direction is not None:
         along = require_array("direction", direction, shape=(first.shape[1],))
@@ -445,7 +445,7 @@ def _ranked(values: FloatArray) -> FloatArray:
 
 
 def _upper(counts: NDArray[Any], runs: int, confidence: float) -> FloatArray:
-    """Clopper–Pearson upper bound of a rate, at half of the error that the confidence allows."""
+    """Clopper–Pearson upper bound of a rate, at half of the allowed error."""
     level = 1 - (1 - confidence) / 2
     inside = np.minimum(counts, runs - 1)
     return np.where(counts >= runs, 1.0, betaincinv(inside + 1.0, runs - inside, level))

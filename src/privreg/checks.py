@@ -57,7 +57,7 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """A dataclass whose copies and pickles are made by its constructor, from the fields it takes.
+    """Dataclass with copies and pickles made by its constructor, from the fields it takes.
 
     Those that hold nothing but numbers are `Immutable`.
     """
@@ -86,7 +86,7 @@ class Immutable(_OwnCopy, Rebuilt):
 
 
 class Computed(_OwnCopy):
-    """An object that computes once in its constructor: its own copy, as computed in a pickle."""
+    """Object computed once in its constructor: it is its own copy, and pickles as computed."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -94,7 +94,7 @@ class Computed(_OwnCopy):
 
 
 class OneProcess:
-    """An object whose noise, choice or count serves once: in the process that made it alone."""
+    """Object with noise, a choice or a count that is valid only in the process that made it."""
 
     _process: int | None
 
@@ -104,7 +104,7 @@ class OneProcess:
         return new
 
     def _require_process(self, remedy: str = "make a new one") -> None:
-        """An error in a fork, which has the same noise or the same choice to make."""
+        """Refuse use in another process, which would repeat the noise or the choice."""
         if self._process != os.getpid():
             raise ValueError(
                 f"{_a(type(self))} must be used in the process that made it, got a copy out of a "
@@ -126,7 +126,7 @@ def _rebuild(kind: type[T], values: dict[str, Any]) -> T:
 
 
 class AccuracyWarning(UserWarning):
-    """A result whose estimated error is larger than the tolerance that was asked for."""
+    """Warning: the estimated error of a result exceeds the requested tolerance."""
 
 
 def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
@@ -141,7 +141,7 @@ def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
 
 
 def inside(array: FloatArray, **bounds: Any) -> bool:
-    """Whether no entry is out of range, from the two extremes alone."""
+    """True if all entries are in range; compares only the two extremes."""
     if not array.size:
         return True
     if array.size <= FEW:
@@ -191,7 +191,7 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def short(value: Any) -> str:
-    """A number or a text; of anything that holds others its type and size, since it may be data."""
+    """Text of a number or a string; type and size of a container, which may be data."""
     # A record of a structured array is a scalar too.
     value = value.item() if isinstance(value, np.generic) else value
     # Python writes no number of more than 4,300 digits.
@@ -202,7 +202,7 @@ def short(value: Any) -> str:
 
 
 def sort(value: Any) -> str:
-    """Type and size, where what was expected is no number and no text."""
+    """Type and size of a value that is neither a number nor text."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)
@@ -252,7 +252,7 @@ def require_number(name: str, value: Any, **bounds: Any) -> float:
 def require_scale(
     name: str, value: Any, *, zero: bool = False, infinite: bool = False, least: float = LEAST
 ) -> float:
-    """One number of the domain, [1e-12, 1e12], or 0 or infinity where they are allowed."""
+    """Number in [1e-12, 1e12], or 0 or infinity if allowed."""
     if type(value) is float and least <= value <= MOST:
         return value
     number = float(_one(name, value))
@@ -274,7 +274,7 @@ def require_scales(zero: bool = False, infinite: bool = False, **values: Any) ->
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """A whole number from `least` to `most`, by default what doubles count to."""
+    """Whole number from `least` to `most`, by default the largest that doubles count to."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -320,7 +320,7 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
 
 
 def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
-    """As `require_array`, in read-only memory: what was checked stays true."""
+    """Array as of `require_array`, in read-only memory, so that it stays valid."""
     return frozen(require_array(name, value, shape=shape, **bounds))
 
 
@@ -336,7 +336,7 @@ def require_fields(thing: Any, **checks: Callable[[str, Any], Any]) -> None:
 
 
 def require_unmasked(name: str, value: T) -> T:
-    """Anything but a masked array, whose plain array would show what the mask hides."""
+    """Any value but a masked array, whose plain array would show masked entries."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got a masked one")
     return value
@@ -359,7 +359,7 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
 
 
 def require_rng(name: str, value: Any) -> np.random.Generator:
-    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise."""
+    """NumPy's `Generator`: no seed, no `RandomState`, no subclass with other draws."""
     if type(value) is not np.random.Generator:
         raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
@@ -371,7 +371,7 @@ def instance_of(kind: type[Any]) -> Callable[[str, Any], Any]:
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """A truth value, and no number or text that Python takes for one."""
+    """True or False, and no number or text that Python takes for one."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)
@@ -392,8 +392,8 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(
-            f"{names} must be of a size that double precision can compute with, "
-            f"got an answer of {np.asarray(answer)[~sound].flat[0]}"
+            f"{names} must give results within double precision, "
+            f"got {np.asarray(answer)[~sound].flat[0]}"
         )
     return answer
 
@@ -407,7 +407,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
-    """The end of an error line: the names, what was found, and the nearest name if one is near."""
+    """End of an error line: the names, the value found, and the nearest name if one is near."""
     names = sorted(choices)
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -49,7 +49,7 @@ def inner_product(
 def multiply_add(
     typing_context: Any, first: Any, second: Any, added: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
-    """The number ab + c, rounded once: with c = -fl(ab) what rounding took from a product."""
+    """The number ab + c, rounded once; with c = -fl(ab) the rounding error of a product."""
     if {first, second, added} != {types.float64}:
         return None
     return types.float64(first, second, added), lambda _, builder, __, given: builder.fma(*given)
@@ -144,7 +144,7 @@ TESTED = {
 
 
 class _Process:
-    """Numbers that were drawn in large calls so far; a lost update only delays the kernel."""
+    """Count of numbers drawn in large calls; a lost update only delays the kernel."""
 
     drawn = 0
 

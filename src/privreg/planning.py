@@ -84,7 +84,7 @@ class Alternative:
 
     @property
     def holds(self) -> bool:
-        """Whether the theory holds for every problem."""
+        """True if the theory holds for every problem."""
         return all(each.holds for each in self.predictions)
 
     @property
@@ -94,7 +94,7 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption about errors that makes the target that of least squares, or nothing."""
+        """Assumption on errors under which the target is that of least squares; empty if none."""
         return self.method.supposes
 
 
@@ -288,7 +288,7 @@ def least_budget(
     """
     if (target_risk is None) == (target_length is None):
         found = "none" if target_risk is None else "both"
-        raise ValueError(f"one of target_risk and target_length must be given, got {found}")
+        raise ValueError(f"target_risk or target_length must be given, not both, got {found}")
     name = "target_risk" if target_length is None else "target_length"
     stated = target_risk if target_length is None else target_length
     target = require_scale(name, stated) / MARGIN
@@ -316,13 +316,13 @@ def least_budget(
         best = plan_at(high)
     if not best.best.holds:
         raise ValueError(
-            f"methods must hold one whose error can be predicted at a budget of {exp(high):g}, "
+            f"methods must include one with a predicted error at rho = {exp(high):g}, "
             f"got {', '.join(names)}"
         )
     if not met(best):
         least = max(getattr(each, objective) for each in best.best.predictions)
         raise ValueError(
-            f"{name} must be more than {MARGIN * least:.3g}, what these rows allow at any budget, "
+            f"{name} must exceed {MARGIN * least:.3g}, the least for these rows at any budget, "
             f"got {stated:g}"
         )
     tried = low > log(SMALLEST)
@@ -360,7 +360,7 @@ def names_of(methods: Any) -> list[str]:
 
 @dataclass
 class _Search:
-    """Searches of one plan; settings are followed once for all problems that they see alike."""
+    """Searches of one plan; problems that are alike for a setting share its computation."""
 
     budget: Budget
     objective: Objective
@@ -417,7 +417,7 @@ class _Search:
         return alone + [(name, self.best(name, middle, goals)) for name in near]
 
     def least(self, found: Sequence[Prediction]) -> float:
-        """Least objective of those predictions that hold, if any do."""
+        """Least objective of the predictions that hold, if any."""
         return min([self.value(each) for each in found if each.holds] or map(self.value, found))
 
     def best(self, name: str, sized: Problem, goals: Sequence[tuple[Problem, float]]) -> Any:
@@ -451,7 +451,7 @@ class _Search:
 
 
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """The problems, then each with the noises that combine what others state of law and misfit."""
+    """The problems, then each with every other stated combination of law and misfit."""
     laws = dict.fromkeys(problem.label_noise_law for problem in stated)
     misfits = dict.fromkeys(problem.misfit for problem in stated)
     known = {(problem.label_noise_law, problem.misfit) for problem in stated}

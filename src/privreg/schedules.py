@@ -238,14 +238,14 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
 
 
 def require_schedule(schedule: Schedule) -> Schedule:
-    """The schedule, or an error for what has no amplitude and shape."""
+    """Schedule with an amplitude and a shape, or an error."""
     if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
         raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
     return schedule
 
 
 def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
-    """The schedule, or an error for what is no rate with integral."""
+    """Schedule with a rate and its integral, or an error."""
     if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
         raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
     return schedule

@@ -156,7 +156,7 @@ TWO = np.random.default_rng(0).standard_normal((2, 40, 2))
         (lambda: audit(np.zeros((30, 0)), np.zeros((30, 0))), "outputs must be numbers"),
         (lambda: audit(np.full(30, "a"), np.zeros(30)), "outputs must be numbers"),
         (lambda: audit(*TWO, direction=[1.0]), "direction must have shape"),
-        (lambda: audit(*TWO[..., 0], direction=[1.0]), "direction must be left out"),
+        (lambda: audit(*TWO[..., 0], direction=[1.0]), "direction must be omitted"),
         (lambda: audit(*TWO, confidence=1.0), "confidence"),
         (lambda: audit(*TWO).epsilon(delta=np.nan), "delta"),
         (lambda: audit(*TWO).share(1.0), "promised"),

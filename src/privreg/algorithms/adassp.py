@@ -57,7 +57,7 @@ class ClippedSums(Immutable):
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums with looser bounds stated, under which their sensitivities hold too."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
-            raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
+            raise ValueError(f"bounds must be at least {self.bounds}, those of the sums, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
@@ -100,7 +100,7 @@ def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
 
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
-    """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
+    """Sums of the data, with longer rows shortened and larger labels clipped to the bounds."""
     bounds, samples = require_bounds(bounds), as_samples(samples)
     gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
     for rows, labels, _ in clipped_chunks(samples, bounds=bounds):
@@ -117,7 +117,7 @@ def require_bounds(bounds: Bounds) -> Bounds:
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
-    r"""How far one record moves each released statistic.
+    r"""Sensitivity of each released statistic to one record.
 
     .. math::
         \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
@@ -348,7 +348,7 @@ def _solved(
         return np.asarray(np.linalg.solve(gram + max(0.0, ridge) * np.eye(p), moment))
     except np.linalg.LinAlgError:
         raise ValueError(
-            "samples must have linearly independent features where there is no noise, got others"
+            "samples must have linearly independent features without noise, got dependent ones"
         ) from None
 
 
@@ -364,7 +364,7 @@ def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
 
 
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:
-    """Whether G - shift I is positive definite, by a proof; G is semi-definite.
+    """True if G - shift I is proved to be positive definite; G is semi-definite.
 
     It is if the Cholesky factor of less of it is found, whose backward error is at most about
     (p + 1) 2⁻⁵³ tr G (Rump 2006), and not if a whole vector says so. What they leave open, near an

@@ -168,8 +168,8 @@ class FTRLMechanism(Immutable):
         std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
-                f"clip_norm must be one that noise of at most 1e12 can hide at {budget}, "
-                f"got {clip_norm} and noise of {std:g}"
+                f"clip_norm must need noise of at most 1e12 at {budget}, got {clip_norm}, "
+                f"which needs {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)
@@ -354,7 +354,7 @@ def simulate_ftrl(
 
 
 def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
-    """Norm of what one record moves in a batch's sum of clipped gradients."""
+    """Largest change of a batch's sum of clipped gradients by one record."""
     return float(sum_sensitivity(clip_norm, neighbours=require_places(neighbours)))
 
 
@@ -390,7 +390,7 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # type: ignore[no-untyped-def]
-    """Take in rows; after each full batch, and after the last of an epoch, make a step.
+    """Add rows; make a step after each full batch and after the last one of an epoch.
 
     `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
     and gradients clipped; `noise` has a row for each step that these rows complete.

@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
+        """True if all columns of `parameters` (p, lanes) lie in the tube at this step."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
@@ -241,7 +241,7 @@ class FullBatchIterates(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""The iterates of all runs of one setting, with what they cost.
+        r"""Iterates of all runs of one setting, with their budget.
 
         .. math:: \rho = \frac{mT}2\Big(\frac{\Delta}{n\lambda}\Big)^2,\qquad
             \Delta = 2\gamma \text{ (replace-one)},\quad \gamma \text{ (otherwise)}
@@ -399,7 +399,7 @@ def full_batch_dpgd(
     if screened is not None:
         known = screened.samples
         if samples is not known and samples is not getattr(known, "samples", None):
-            raise ValueError("screening must be of these samples, got one of others")
+            raise ValueError("screening must be of these samples, got one of another data set")
         if screened.clip_norm > bounds.min():
             raise ValueError(
                 f"screening must be at a bound of at most {bounds.min():g}, the smallest in "

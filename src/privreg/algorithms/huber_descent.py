@@ -145,7 +145,7 @@ class HuberSettings(StartSettings):
 
 
 def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
-    r"""Settings from what is public: the number of records and features, and the budget.
+    r"""Settings from public numbers: records, features and the budget.
 
     The clip minimises the variance of a coefficient under Gaussian noise, sampling and privacy
     together, in units of the sampling variance of least squares:

@@ -1,4 +1,4 @@
-"""Private least squares: whitened descent whose clip follows the tail of what it sums."""
+"""Private least squares: whitened descent with a clip chosen from the tail of the products."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ProductTail(Rebuilt):
         return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
-        """Share of the records with q/√p more than t, those that the clip touches."""
+        """Share of the records that a clip t changes, those with q/√p more than t."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
@@ -188,7 +188,7 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Last count beyond the largest of as many noises, but for `FALSE_ALARM`; -1 without one."""
+    """Index of the last count above the largest noise, with error `FALSE_ALARM`; -1 without one."""
     least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
@@ -332,7 +332,7 @@ def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
 def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
-    """Settings from what is public, with the start of `default_settings`."""
+    """Settings from public numbers, with the start of `default_settings`."""
     robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
     return with_start_of(robust)
 
@@ -353,7 +353,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def moved(self) -> FloatArray:
-        """By how much the wide steps have moved the parameters, (p,)."""
+        """Change of the parameters by the wide steps, (p,)."""
         return self.parameters - self.robust_start
 
     @property
@@ -439,7 +439,7 @@ class _LeastSquaresDescent(Descent):
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R at which a row is shortened in gradients, as long as the noise of A₂ allows.
+    """Length R to which rows are shortened in gradients, the longest that A₂'s noise allows.
 
     A larger budget shortens fewer rows, and in the end none.
     """

@@ -151,7 +151,7 @@ def simulate_noisy_sgd(
     ridge: float = 0.0,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    r"""One-pass noisy SGD on records drawn as it goes, every noise scale and clipping norm at once.
+    r"""One-pass noisy SGD on freshly drawn records, for all noise scales and clipping norms.
 
     .. math::
         g_k = a_k(a_k^\top x_k-b_k)+\delta x_k,\qquad
@@ -259,7 +259,7 @@ class NoisySGDRuns(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""The last iterate of one setting, with what all its iterates together cost.
+        r"""Last iterate of one setting, with the budget of all its iterates.
 
         .. math:: \rho = 2c^2/\sigma^2
 
@@ -343,7 +343,7 @@ def _run(
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
             "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-            "most 1e110 where a gradient is not clipped, got others"
+            "most 1e110 where a gradient is not clipped, got rows or labels outside"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)

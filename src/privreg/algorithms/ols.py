@@ -76,7 +76,7 @@ def ols(samples: Samples) -> LeastSquares:
     except np.linalg.LinAlgError:
         inverse = None
     if inverse is None or np.linalg.cond(gram) > 1 / np.finfo(float).eps:
-        raise ValueError("samples must have linearly independent features")
+        raise ValueError("samples must have linearly independent features, got dependent ones")
     coefficients = np.linalg.solve(gram, moment)
     squares = plain_sum(
         float(np.sum((labels - features @ coefficients) ** 2))

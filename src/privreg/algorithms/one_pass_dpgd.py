@@ -182,7 +182,7 @@ def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[n
 
 @njit(nogil=True)
 def _squared_norms(rows, labels, in_range):  # type: ignore[no-untyped-def]
-    """Those of all rows, and whether rows and labels are known to be or found in the range."""
+    """Squared norms of all rows; true if rows and labels are known or found to be in range."""
     squared_norms = np.empty(len(rows))
     for k in range(len(rows)):
         squared_norms[k] = inner_product(rows[k], rows[k])
@@ -270,7 +270,7 @@ def step_narrow_rows(  # type: ignore[no-untyped-def]
 def isotropic_steps(  # type: ignore[no-untyped-def]
     rng, dimension, squared_error, label_noise_std, runs, record, risk_out
 ):
-    """One squared error a setting; a step draws what all settings share."""
+    """Squared error of each setting; all settings share the draws of a step."""
     step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings = len(amplitude)
     error = np.full(settings, squared_error)
@@ -361,7 +361,7 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class Mechanism(Immutable):
-    """A family of runs of one-pass DP-GD that share a schedule's shape: all but the data.
+    """Settings of runs of one-pass DP-GD that share a schedule's shape.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
     adds noise of standard deviation `2 * clip_norm[g] * amplitude[g] * noise_shape`.
@@ -409,7 +409,7 @@ class Mechanism(Immutable):
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must keep {self.budget}, got noise that spends a root of {spent:g}"
+                f"noise_shape must keep {self.budget}, got noise of sqrt(2 rho) = {spent:g}"
             )
 
     @classmethod
@@ -660,7 +660,7 @@ class _Runs(NamedTuple):
             require_instance("mechanism", each, Mechanism)
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
-            raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")
+            raise ValueError(f"mechanisms must be one or more of equal sample size, got {sizes}")
         return cls(
             np.stack([each.step_shape for each in mechanisms], axis=-1),
             np.stack([each.noise_shape for each in mechanisms], axis=-1),

@@ -1,4 +1,4 @@
-"""Records (a row, or all rows of one person), and the bounded sums over them that are released."""
+"""Records (a row, or all rows of one person), and bounded sums over them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PLAIN = (np.number, np.character)
 
 
 def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
-    """Names that tell persons apart, each as it is given, whatever names are beside it.
+    """Names of persons, compared as given, independent of the other names.
 
     A list is never made an array of one type, in which 1 and "1" are one name, as are 2^53 and
     2^53 + 1 beside a fraction. Names are of one kind that can be ordered, `inf` among them, none
@@ -71,7 +71,7 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
         named = False
     if not named or any(kind.__hash__ is None for kind in kinds):
         listed = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"groups must be names of one kind, none missing, got {listed}")
+        raise ValueError(f"groups must be names of one type, none missing, got {listed}")
     if kinds not in ({int}, {float}):
         return names
     packed = np.asarray(values)
@@ -148,12 +148,12 @@ class Records(Rebuilt):
 
     @property
     def held(self) -> bool:
-        """Whether the rows are in memory, rather than read at every pass."""
+        """True if the rows are in memory, false if each pass reads them."""
         return self._rows is not None
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have been multiplied by the roots of their weights."""
+        """True if rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
     def chunks(
@@ -307,7 +307,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of so many rows, as `require_names` tells them apart if that has not been done."""
+    """Persons of a given number of rows, told apart by `require_names` if not done before."""
     if not isinstance(groups, Persons):
         return Persons(np.unique(require_names(groups, rows), return_inverse=True)[1])
     if len(groups.codes) != rows:
@@ -320,7 +320,7 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
 
 
 class WhiteRows(NamedTuple):
-    """Rows z = Wᵀx (rows, p), ‖z‖² and ‖z‖ (rows,), computed from these very numbers.
+    """Rows z = Wᵀx (rows, p), and ‖z‖² and ‖z‖ (rows,) computed from them.
 
     `roots` are those of the rows' weights where a clip must know a record's own residual.
     """
@@ -353,7 +353,7 @@ def _is_identity(whitening: FloatArray) -> bool:
 
 
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
-    """Sum over records of the mean of their rows, (p,): each adds a vector of at most `longest`.
+    """Sum over records of their mean rows, (p,), each of length at most `longest`.
 
     A weighted row √w(1, x) adds w(1, x), by its first entry. With a unit labels follow, (p + 1,).
     """
@@ -579,7 +579,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordGradients:
-    """Gradients of a chunk's records: whitened rows, residuals (rows,), and what is clipped.
+    """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
     A row's gradient is leverage · residual · row; of several rows `vectors` has the sum.
     `lengths` is what the clip looks at; `norms` are 0 for absent records.

@@ -112,7 +112,7 @@ class ArraySamples(Immutable):
 
     @classmethod
     def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
-        """A data set of finite arrays that nobody else has, which are not copied."""
+        """Data set of finite arrays that are not shared, and so not copied."""
         found, features = object.__new__(cls), np.ascontiguousarray(features)
         features.flags.writeable = labels.flags.writeable = False
         found._keep(features, labels)
@@ -162,9 +162,9 @@ class _CheckedSamples:
             checksums = crc32(features.data, checksums[0]), crc32(labels.data, checksums[1])
             yield Chunk(features, labels, row_norms(features))
         if rows != self.sample_size:
-            raise ValueError(f"samples must have chunks of {self.sample_size} rows, got others")
+            raise ValueError(f"samples must have {self.sample_size} rows in all chunks, got others")
         if self._checksums not in (None, checksums):
-            raise ValueError("samples must have the same rows in every pass, got others")
+            raise ValueError("samples must have the same rows in every pass, got different ones")
         self._checksums = checksums
 
 
@@ -195,7 +195,7 @@ def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, Fl
 
 
 def as_samples(samples: Samples) -> Samples:
-    """The data set with norms that can be relied on, or an error for what is none."""
+    """Data set with checked norms; an error if the argument is not one."""
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
         return samples
@@ -231,7 +231,7 @@ def row_norms(features: FloatArray) -> FloatArray:
 
 
 def rescaled(chunk: Chunk) -> Chunk:
-    r"""Rows whose clipped gradients are those of the chunk, of lengths that squares can hold.
+    r"""Rows with the chunk's clipped gradients and with lengths whose squares do not overflow.
 
     A row longer than 1e50 is shortened to it together with its label, which keeps the gradient's
     direction, and its length where it is clipped. A row shorter than 1e-50 is lengthened to it, and
@@ -260,13 +260,13 @@ def rescaled(chunk: Chunk) -> Chunk:
 
 
 def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
-    """Whether `rescaled` would change none of the rows."""
+    """True if `rescaled` would change none of the rows."""
     inside = ((norms >= SHORTEST) & (norms <= LONGEST)) | (norms == 0)
     return bool(np.all(inside) and np.max(np.abs(labels), initial=0.0) <= LARGEST_LABEL)
 
 
 class WeightedChunk(NamedTuple):
-    """Some weighted rows as in `Chunk`, with the roots (rows,) that they have been multiplied by.
+    """Weighted rows as in `Chunk`, with the roots (rows,) of their weights.
 
     Records that know the roots can clip a residual as the record has it.
     """
@@ -279,7 +279,7 @@ class WeightedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedSamples(ArraySamples):
-    r"""A data set in memory whose rows have been weighted, with their roots √w̃ (n,) in [0, 1].
+    r"""Data set in memory with weighted rows and the roots √w̃ (n,) in [0, 1] of their weights.
 
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
@@ -447,7 +447,7 @@ def require_increasing(
 
 
 def require_places(neighbours: Neighbours | str) -> Neighbours:
-    """Replace-one or zero-out neighbours, in which other records keep their places."""
+    """Replace-one or zero-out neighbours, under which other records keep their places."""
     relation = Neighbours(neighbours)
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -464,10 +464,10 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clipping norm and noise of the setting to release, of settings that share noise."""
+    """Index, clipping norm and noise of the one released setting of several that share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
-        raise ValueError("setting must be of a run with finite clip_norm throughout for a release")
+        raise ValueError("setting must be of a run with only finite clip norms, got infinite ones")
     index = settings.take(setting)
     if not noise[index] > 0:
         raise ValueError(f"setting must have noise for a release, got {noise[index]:g}")

@@ -54,7 +54,7 @@ from privreg.privacy.release import USUAL, Diagnostic, Release
 
 
 def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
-    """Least noise multiplier τ at which all iterates of one pass keep a budget, sγ/√(2ρ).
+    """Least noise multiplier τ = sγ/√(2ρ) at which all iterates of one pass keep a budget.
 
     Guarantee
     ---------

@@ -1,4 +1,4 @@
-"""Parts that private descents share: the split of a budget, their start, what they release.
+"""Common parts of private descents: split of a budget, start, released values.
 
 The start is whitening, residual scales, and warm-up steps on a Huber loss.
 """
@@ -58,7 +58,7 @@ LEAST_RHO, SLACK = 1e-20, 1 - Fraction(1, 1 << 40)
 
 
 def require_budget(budget: Budget) -> Budget:
-    """A budget of which every share gives noise that double precision can hold."""
+    """Check that each share of a budget gives noise within double precision."""
     require_instance("budget", budget, Budget)
     if not LEAST_RHO <= budget.rho <= MOST:
         raise ValueError(f"budget must be finite with rho in [1e-20, 1e12], got {budget.rho:g}")
@@ -66,7 +66,7 @@ def require_budget(budget: Budget) -> Budget:
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None) -> Release[float]:
-    """A number of records under any of the relations, at least 1 so that sums can be divided by it.
+    """Private number of records under any relation, at least 1.
 
     Guarantee
     ---------
@@ -80,7 +80,7 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
 @dataclass
 class SplitBudget(Uncopied):
-    """Gaussian mechanisms that share one budget, and a list of what was spent on what.
+    """Gaussian mechanisms that share one budget, and a list of their spending.
 
     The methods take what the share is spent on, the share, a sum over records in whole numbers, the
     largest norm of a record's part of it, and the number that the sum is divided by. That norm is
@@ -116,7 +116,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Least whole noise s with Δ² ≤ 2ρs² that a share of ρ buys, which is spent."""
+        """Least whole noise s with Δ² ≤ 2ρs² for a share of ρ, which this spends."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -132,7 +132,7 @@ class SplitBudget(Uncopied):
     def histogram(
         self, what: str, share: float, counts: Any, square: int | None = None
     ) -> NoisyValue:
-        """Counts of squared sensitivity `square`, by default that of a record in one of them."""
+        """Noisy counts with squared sensitivity `square`, by default that of one-hot counts."""
         square = (self.turns if square is None else square) * UNITS**2
         return self.gaussian_mechanism(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
@@ -175,12 +175,12 @@ class SplitBudget(Uncopied):
 
 # Least curvature along a direction, over the mean, that steps take it to have, and deviations of
 # its noise that an interval adds to what is seen of a thinner one. Chosen on tables with thin
-# directions, among .08 to .3 and 0 to 1: docs/private-intervals.md.
+# directions, among .08 to .3 and 0 to 1.
 THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
-    """Inverse root of a second moment, and the weight that its noisy deviation was given."""
+    """Inverse root of a second moment, and the weight of its noisy deviation."""
 
     root: FloatArray
     weight: float
@@ -210,7 +210,7 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 
 
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
-    """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
+    """Noisy curvature of mean near 1, shrunk by its known noise, small eigenvalues raised.
 
     Lest noise of edge e make steps long none is thinner than a fifth of the mean, or 5e² ≤ 1
     of it. With `thin` those that are seen to be thinner stay so: intervals along them are longer.
@@ -230,7 +230,7 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
 
 
 def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
-    r"""A curvature A raised to that of longer rows, A₂, where that is seen to be more.
+    r"""Curvature A, raised to that of longer rows A₂ where A₂ is visibly larger.
 
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
@@ -273,7 +273,7 @@ def length_edges(feature_norm: float) -> FloatArray:
 
 
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
-    """Length at which a whitened row is shortened for a second moment that costs rho.
+    """Length to which whitened rows are shortened for a second moment at budget rho.
 
     It is chosen from public numbers alone: as long as the noise allows (`noise_edge` of at most
     `EDGE`), so that few rows are shortened, and a little over the typical length √p otherwise. It
@@ -301,7 +301,7 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 
 
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
-    """Whether the noise of a histogram hides the scale, by public numbers alone.
+    """True if the noise of a histogram hides the scale, by public numbers alone.
 
     The right scale leads a distant one by ‖p - p'‖²/2, about 0.18, through noise of
     ‖p - p'‖ s/n, about 0.6 s/n; among some 17 distant ones the largest draw is near 2 of these,
@@ -351,7 +351,7 @@ ASSUMPTIONS = (
 
 
 class StartSettings:
-    """Steps and shares of a descent: those of its start, and what is left for its end."""
+    """Steps and budget shares of a descent: those of its start, and the rest for its end."""
 
     clip_width: float
     warm_up_steps: int
@@ -381,7 +381,7 @@ class StartSettings:
 
     @property
     def gram_shares(self) -> list[float]:
-        """`gram_share` by rounds, as 1, 2, 3, ...: later ones decide, the first only prepare."""
+        """`gram_share` split over rounds as 1, 2, 3, ...; the first rounds only prepare."""
         rounds = self.gram_rounds
         shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
         return [float(each) for each in shares]
@@ -424,7 +424,7 @@ class DescentFit:
 
 
 class Descent:
-    """One fit: its state, the order in which the data are asked, and with what share.
+    """One fit: its state, and the order and budget shares of its queries.
 
     The start releases the sum of rows, with an intercept, of norm √5 `feature_norm` with labels in
     units in which they have twice that; histograms of row lengths and, at the start and after each
@@ -472,7 +472,7 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """A private mean m, with which W takes rows (1, x) to (1, x - m); labels' is the start."""
+        """Private mean m, so that W maps rows (1, x) to (1, x - m); the labels' is the start."""
         longest, most, unit = self.records.feature_norm, self.records.label_bound, 0.0
         if self.settings.label_share:
             longest, unit = sqrt(5) * longest, most / (2 * longest)
@@ -486,7 +486,7 @@ class Descent:
         return NoisyValue(mean.value[: self.p], mean.noise_std)
 
     def warm_up(self, slope: float) -> tuple[float, float]:
-        """Steps at full length with a narrow clip; those that were noise are taken back.
+        """Full-length steps with a narrow clip; steps that were mostly noise are undone.
 
         `slope` is the share of whole gradients under Gaussian residuals. Returns residual scales
         before the first step and after the last.

@@ -79,8 +79,8 @@ def load(
         missing = [] if directory is None else _missing(name, directory)
         if 0 < len(missing) < len(source.files):
             raise DataError(
-                f"{directory}: {', '.join(missing)} must be there with the other files of {name}, "
-                f"or come from a mirror: {error}"
+                f"{directory}: {', '.join(missing)} not found beside the other files of {name}, "
+                f"and no mirror has it: {error}"
             ) from error
         table = source.stand_in(error.reason)
         warnings.warn(f"{name}: {table.source}, because of {error}", StandInWarning, stacklevel=2)
@@ -109,7 +109,7 @@ def require_split(name: str, *, train: int, normalisation: int, validation: int)
 
 
 def is_complete(name: str, directory: str | Path) -> bool:
-    """Whether every file of a data set lies below `directory`; nothing is read."""
+    """True if every file of a data set lies below `directory`; nothing is read."""
     return not _missing(name, directory)
 
 

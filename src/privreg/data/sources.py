@@ -1,4 +1,4 @@
-"""Data sets: their files and mirrors, the parser of each, and the bundled table that stands in."""
+"""Data sets: files, mirrors, parsers, and bundled tables that stand in for them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def image_table(
 def read_images(
     source: Source, contents: Mapping[str, bytes]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]:
-    """Images (n, 28, 28), their digits, and which are official test images, last of all."""
+    """Images (n, 28, 28), their digits, and flags of the official test images, which are last."""
     train_images, train_digits, test_images, test_digits = (
         read_idx(contents[file.path], file.name) for file in source.files
     )

@@ -13,7 +13,7 @@ from privreg.checks import Rebuilt, frozen
 
 
 class DataError(ValueError):
-    """A file of a data set is wrong or cannot be had; one line says which and what to do."""
+    """Error: a file of a data set is wrong or missing; one line names it and the remedy."""
 
 
 class StandInWarning(UserWarning):
@@ -148,7 +148,7 @@ def split(
 
 
 def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> tuple[int, int]:
-    """Refuse sizes for `split` that are too small, or that a table has not the rows for."""
+    """Refuse sizes for `split` that are too small or exceed a table's rows."""
     for key, least in LEAST.items():
         if sizes[key] < least:
             raise ValueError(f"{key} must be at least {least} rows, got {sizes[key]}")
@@ -172,7 +172,7 @@ def sizes_that_fit(
 
 
 def shrunk(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Sizes for `split` in proportion, at most `total` rows in all, of which a part keeps some."""
+    """Sizes for `split`, shrunk in proportion to `total` rows; a part keeps up to `KEPT` rows."""
     excess = sum(sizes.values()) / total
     if excess <= 1:
         return dict(sizes)

@@ -414,7 +414,7 @@ def _replicates(
         raise ValueError(f"covariance must have shape (..., m, m), m >= 2, got {matrix.shape}")
     largest = np.max(np.diagonal(matrix, axis1=-2, axis2=-1), axis=-1)
     if not np.all(largest > 0):
-        raise ValueError("covariance must be positive definite, got a diagonal that is not")
+        raise ValueError("covariance must be positive definite, got a diagonal entry of 0 or less")
     if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
         raise ValueError("covariance must be symmetric, got another matrix")
     try:

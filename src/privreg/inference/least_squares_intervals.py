@@ -184,7 +184,7 @@ def new_observations(
 
 
 class RobustDifference(NamedTuple):
-    """χ² test of whether a robust fit's slopes differ; it ignores what the clip leaves out."""
+    """χ² test for a difference of a robust fit's slopes; it ignores the bias of clipping."""
 
     statistic: float
     degrees_of_freedom: int
@@ -362,7 +362,7 @@ def _along(
 
 
 def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
-    r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u by long rows, which count less.
+    r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u from shortened long rows.
 
     By Cauchy and Schwarz: ℓ_u is the curvature lost along u, beyond noise, and ℓ that of a typical
     direction: rows that lose some have squares of at least R₁², and so are a share of ℓp/R₁².
@@ -376,14 +376,14 @@ def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
 
 
 def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
-    """Why nothing bounds a coefficient: hidden itself, or only beside the others."""
+    """Reason for an unbounded coefficient: hidden by noise, or collinear with others."""
     own = np.linalg.solve(fit.whitening, row)
     seen = float(own @ fit.curvature.value @ own)
     return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else NOISY
 
 
 def _quantile(tail: ProductTail, level: float) -> float:
-    """Least t below which a share of the records lies for all that noise hides; `inf` for none."""
+    """Smallest t that at least this share of records does not exceed, given the noise, or `inf`."""
     counts, edges = tail.counts.value, tail.edges
     below = np.cumsum(counts)[:-1]
     beyond = counts.sum() - below

@@ -53,7 +53,7 @@ class TwoSided:
     half_width: FloatArray
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each interval contains the finite target, of the shape of the centre."""
+        """True for each interval that contains its finite target, of the shape of the centre."""
         return np.abs(self.centre - np.asarray(target)) <= self.half_width
 
     @property
@@ -105,12 +105,12 @@ class CoefficientIntervals(TwoSided):
 
     @property
     def sampling_error(self) -> FloatArray:
-        """Standard deviation without private noise, shape (k,); NaN where it is not known."""
+        """Standard deviation without private noise, shape (k,); NaN where it is unknown."""
         return np.sqrt(np.maximum(self.standard_error**2 * (1 - self.privacy_share), 0.0))
 
     @property
     def privacy_share(self) -> FloatArray:
-        """Share of the variance that private noise adds, shape (k,); NaN where it is not known."""
+        """Share of the variance from private noise, shape (k,); NaN where it is unknown."""
         share = np.full(self.standard_error.shape, np.nan)
         if self.privacy_error is not None:
             known = np.isfinite(self.standard_error) & (self.standard_error > 0)
@@ -430,7 +430,7 @@ class ShrunkMoments:
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
-    r"""A and B from what a fit released, between the plug-in and the sandwich.
+    r"""A and B from released values, between the plug-in and the sandwich.
 
     .. math::
         \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
@@ -476,7 +476,7 @@ def privacy_of_moved(
     *,
     curvature_noise: float,
 ) -> FloatArray:
-    """`privacy_covariance` from what the start was away, by how far the iterates have moved."""
+    """`privacy_covariance` with the start's error estimated from the iterates' move."""
     # A share K of the start's error is left at the last iterate: they have covered I - K of it.
     left = identity = np.eye(len(curvature))
     for matrix in fit.step_matrices:
@@ -493,7 +493,7 @@ def privacy_of_moved(
 
 
 def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
-    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
+    """Mean of a diagonal, from the released trace and the matrix, weighted by their noise."""
     if matrix is None:
         return float(number.value)
     p = len(matrix.value)

@@ -1,1 +1,1 @@
-"""One file a private method: its settings, what it runs, predicts and searches, and where."""
+"""One file a private method: settings, run, prediction, and the candidates of a search."""

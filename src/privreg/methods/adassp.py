@@ -163,7 +163,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 
 
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
-    """g, and the coordinates' share of what the random part spreads; `inf` without a solution.
+    """g and the coordinates' share of the random part; `inf` without a solution.
 
     Newton's steps of a convex function, from below, do not pass its first zero.
     """

@@ -1,4 +1,4 @@
-"""Clipped residuals: their moments, errors in finite samples, and shifts of what is estimated."""
+"""Clipped residuals: their moments, errors in finite samples, and shifts of the target."""
 
 from __future__ import annotations
 
@@ -493,7 +493,7 @@ def squared_shift(
 
 
 def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
-    r"""Share that clips w (settings, rows) take of labels that are whole numbers, (settings,).
+    r"""Share of whole-number labels lost to clips w (settings, rows), (settings,).
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 

@@ -29,7 +29,7 @@ PASSES = 2
 
 @dataclass(frozen=True)
 class CorrelatedNoise(Method):
-    """One epoch of DP-FTRL with damped square-root noise, whose last iterate is used.
+    """One epoch of DP-FTRL with damped square-root noise; the last iterate is used.
 
     Parameters
     ----------

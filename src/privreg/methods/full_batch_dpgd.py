@@ -52,7 +52,7 @@ MOST_REACH, LEAST_UNCLIPPED, ALL_UNCLIPPED = 1.75, 0.25, 0.999
 
 @dataclass(frozen=True)
 class FullBatchDPGD(Method):
-    """Full-batch DP-GD, whose last iterate is used; the budget covers all of them.
+    """Full-batch DP-GD; the last iterate is used, and the budget covers all iterates.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def _descend(
     unclipped: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Take all steps of all settings; what they change are the last five arrays."""
+    """Take all steps of all settings, in place in the last five arrays."""
     groups = len(signal)
     squared_bias, variance = np.empty(groups), np.empty(groups)
     factors, slopes = np.ones(widths.shape[1]), np.empty((3, groups))

@@ -171,7 +171,7 @@ TALLEST_BIN = 0.27
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Moments of the error, and the numbers that decide whether they can be relied on."""
+    """Moments of the error, and numbers that decide their reliability."""
 
     moments: ErrorMoments
     unclipped: float  # share of whole gradients in the final steps
@@ -314,7 +314,7 @@ def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tu
 
 @lru_cache(maxsize=1024)
 def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseLaw) -> float:
-    """`residual_scale` of residuals of variance 1, of which label noise is `noise_share`."""
+    """`residual_scale` of residuals of variance 1 with a share `noise_share` of label noise."""
     squares, weights = squared_scales(law)
     stds = np.sqrt(1 - noise_share + noise_share * squares)[:, None] * np.array(lengths)
     edges = scale_edges(4.0)
@@ -361,14 +361,14 @@ class WhitenedDescent(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """As for every method; what is left out is that of `default`."""
+        """Settings from numbers; omitted ones are those of `default`."""
         start: Any = cls.default(
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
     def intervals(self, fit: Any, **asked: Any) -> CoefficientIntervals:
-        """Intervals from what the fit released, at no further cost."""
+        """Intervals from the released values, at no further cost."""
         return self._intervals(fit, **asked)
 
     def covariance(

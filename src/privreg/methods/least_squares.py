@@ -85,7 +85,7 @@ class ClippedMoments(NamedTuple):
 
 
 class RecordProducts:
-    """Points that are spread evenly over errors, rows, labels and starts.
+    """Points spread evenly over errors, rows, labels and starts.
 
     A point is a row, its error, the label that is clipped to its bound, and what the start of the
     steps is off by; products q/√p are in units of the errors' standard deviation.

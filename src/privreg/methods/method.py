@@ -102,7 +102,7 @@ class Fitted(Protocol):
 
     @property
     def spending(self) -> tuple[tuple[str, Budget], ...]:
-        """Costs of the run's parts, of which the whole budget is the sum."""
+        """Costs of the run's parts, which add up to the whole budget."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """`predictions` for each of some misfits, at the cost of one: no step depends on it.
+        """`predictions` for several misfits at the cost of one: no step depends on misfit.
 
         What is not finite on the way has diverged, and is told so.
         """
@@ -364,7 +364,7 @@ class Method(ABC):
     def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
         """Intervals for labels of new records, where a law of residuals is released."""
         raise ValueError(
-            "settings must be of a method that releases the law of its residuals, "
+            "settings must be of a method that releases a residual distribution, "
             f"least_squares, got {self.name}"
         )
 
@@ -375,7 +375,7 @@ class Method(ABC):
 
     @classmethod
     def require_relation(cls, budget: Budget, groups: object = None) -> None:
-        """Refuse neighbours, and records of several rows, that the guarantee does not cover."""
+        """Refuse neighbours and records of several rows that the guarantee does not cover."""
         require_instance("budget", budget, Budget)
         if budget.neighbours not in cls.relations:
             names = " or ".join(sorted(repr(each.value) for each in cls.relations))
@@ -384,7 +384,7 @@ class Method(ABC):
                 f"got {budget.neighbours.value!r}"
             )
         if groups is not None and not cls.takes_groups:
-            raise ValueError(f"groups must be None with {cls.name}, whose records are single rows")
+            raise ValueError(f"groups must be None with {cls.name}, which protects single rows")
 
     @classmethod
     def _fields(cls) -> tuple[Field[Any], ...]:
@@ -419,7 +419,7 @@ class Method(ABC):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        """For each of the problems a prediction for each of the settings; one or more of both.
+        """Predictions of each setting for each problem; one or more of both.
 
         The problems are the same but for their misfits, of which the first is the largest. `rows`
         has the features' law; `ErrorMoments.predictions` makes predictions of errors by eigenvalue.

@@ -1,4 +1,4 @@
-"""Problems that are stated without data, and predictions of the error that a run will have."""
+"""Problems stated without data, and predictions of a run's error."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Problem(Immutable):
         one_hot = law == "one_hot"
         if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
             raise ValueError(
-                "eigenvalues must be the categories' probabilities of sum 1 with one-hot rows, "
+                "eigenvalues must be probabilities of categories that sum to 1 for one-hot rows, "
                 "got another sum"
             )
         coefficients = require_real("signal", signal)
@@ -146,7 +146,7 @@ class Problem(Immutable):
         label_noise_std: ArrayLike = (1.0,),
         noise_shapes: Sequence[tuple[str, float]] | None = None,
     ) -> tuple[Problem, ...]:
-        """Problems over a range of what is not known: every combination.
+        """Problems for every combination of ranges of unknown inputs.
 
         Bounds stay as declared: they are public and one for all.
 
@@ -168,8 +168,7 @@ class Problem(Immutable):
         shapes: Any = own if noise_shapes is None else noise_shapes
         if not isinstance(shapes, (list, tuple)) or {np.shape(each) for each in shapes} != {(2,)}:
             raise ValueError(
-                "noise_shapes must be a list of pairs, of a law and a misfit, "
-                f"got {short(noise_shapes)}"
+                f"noise_shapes must be a list of pairs (law, misfit), got {short(noise_shapes)}"
             )
         return tuple(
             replace(
@@ -364,20 +363,20 @@ class Prediction:
 
     @property
     def holds(self) -> bool:
-        """Whether the numbers are to be relied on."""
+        """True if the theory holds for these settings and the numbers are finite."""
         return self.regime is not Regime.OUTSIDE and bool(np.isfinite(self.excess_risk))
 
     @property
     def beats_the_mean(self) -> bool:
-        """Whether the run is predicted to do better than predicting the mean."""
+        """True if the predicted error is below that of predicting the mean."""
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """The same numbers in a regime, for a reason: the theorem, or the expansion."""
+        """Prediction with its regime and the reason: the theorem, or the expansion."""
         return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:
-        """The same numbers, marked as not to be relied on for a reason."""
+        """Prediction marked as unreliable, with the reason."""
         return self.marked(Regime.OUTSIDE, reason)
 
 
@@ -391,7 +390,7 @@ class ErrorMoments:
     lost: FloatArray | float = 0.0  # of labels that are whole numbers, by `lost_share`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
-        """A prediction for each setting; what is not finite has diverged."""
+        """Prediction for each setting; numbers that are not finite have diverged."""
         # No misfit takes nothing of a shift, not even of an infinite one.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift

@@ -259,7 +259,7 @@ class PublicCovariance(Immutable):
 
 
 def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
-    """The product F diag(w) Fᵀ, a few columns at a time so that no second copy of F is held."""
+    """The product F diag(w) Fᵀ, a few columns at a time, without a second copy of F."""
     total = np.zeros((len(features), len(features)))
     for first in range(0, weights.size, _COLUMNS):
         block = features[:, first : first + _COLUMNS]

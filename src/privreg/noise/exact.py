@@ -61,7 +61,7 @@ def power_of_two(size: float) -> float:
 
 
 def exact_factor(released: FloatArray) -> FloatArray:
-    """Released numbers, rounded so that rows times them are exact in any order of summation.
+    """Released numbers, rounded so that their products with rows are exact in any order.
 
     Rows are multiples of a power of two of which an entry has at most 2²⁰; of a number's column the
     rounded absolute values add up to at most 2³² units.
@@ -91,7 +91,7 @@ def truncated(
 
 @np.errstate(over="ignore")
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
-    """Sum of what `truncated` gives for rows that are records, (p,); exact for 2³³ of them."""
+    """Sum of `truncated` rows that are records, (p,); exact for 2³³ of them."""
     total, entries = np.zeros((2, rows.shape[1]))
     _add_truncated(_read_only(rows), factors * (UNITS / bound), entries, total)
     return total
@@ -133,7 +133,7 @@ def _add_truncated(
 
 
 def squared_lengths(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Sums of squares of rows in the order of the columns, whatever rows are beside them."""
+    """Sums of squares of rows in the order of the columns, independent of other rows."""
     squares = np.empty(len(rows)) if out is None else out
     _square(_read_only(rows), squares)
     return squares
@@ -203,7 +203,7 @@ class _Undecided(Exception):
 
 
 def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
-    """One draw as `_draw` makes it of the same words, with as many digits as it takes."""
+    """One draw like `_draw`'s from the same words, with as many digits as needed."""
     known: list[int] = []
     for longer in count(1):
         try:
@@ -214,7 +214,7 @@ def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
 
 
 def _taken(known: list[int], words: Iterator[int], width: int, longer: int) -> Iterator[int]:
-    """Numbers that are known, then new ones of so many words, which are known from then on."""
+    """Known numbers, then new ones of a given number of words, which are then known too."""
     for k in count():
         if k == len(known):
             known.append(sum(next(words) << width * j for j in range(longer)))
@@ -222,7 +222,7 @@ def _taken(known: list[int], words: Iterator[int], width: int, longer: int) -> I
 
 
 def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
-    """One draw from uniform numbers of which so many digits are known."""
+    """One draw from uniform numbers with a given number of known digits."""
 
     def below(one: int, other: int) -> bool:
         if one == other:
@@ -273,7 +273,7 @@ def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
 def _draw(
     words: NDArray[np.uint64], std: int, drawn: NDArray[np.int64], at: NDArray[np.int64]
 ) -> tuple[int, int, bool]:
-    """Write draws until the words end or leave one undecided: their number, words used, whether."""
+    """Write draws until the words end or one is undecided: draws, words, true if undecided."""
     for i in range(drawn.size):
         start = at[0]
         decided, value = _one(words, at, np.uint64(std))
@@ -317,7 +317,7 @@ def _one(words: NDArray[np.uint64], at: NDArray[np.int64], std: np.uint64) -> tu
 
 @nb.njit(cache=True, nogil=True)
 def _take(words: NDArray[np.uint64], at: NDArray[np.int64]) -> np.uint64:
-    """The next word; past the end zeros, of which two that are compared end the draw."""
+    """Next word; zero past the end, where two compared zeros end the draw."""
     at[0] += 1
     return words[at[0] - 1] if at[0] <= words.size else np.uint64(0)
 

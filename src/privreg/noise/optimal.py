@@ -226,7 +226,7 @@ def _workloads(
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
     if not np.any(scales * np.any(kernels, axis=1)):
-        raise ValueError("workload must not be all 0 where weights are above 0, got no other")
+        raise ValueError("workload must not be all 0 where weights are above 0, got only 0")
     return kernels, scales
 
 
@@ -240,7 +240,7 @@ _BLOCK = 128
 
 
 class DenseOptimum(NamedTuple):
-    """The best mechanism that was found, and how far from the best possible it is.
+    """Best mechanism found, and its distance from the optimum.
 
     Attributes
     ----------
@@ -419,7 +419,7 @@ def _minimise(
     # Two matrices less at the peak of memory, as soon as the search has passed by them.
     del start
     if inverse is None:
-        raise ValueError("workload must give a well-conditioned problem, got one that is not")
+        raise ValueError("workload must give a well-conditioned problem, got another one")
     value, gradient = problem.value_and_gradient(inverse)
     kernel = _preconditioner(gram, gradient)
     slope = _cosines(problem.project(gradient))
@@ -490,7 +490,7 @@ def _add(total: FloatArray, factor: float, matrix: FloatArray) -> None:
 
 
 def _cosines(matrix: FloatArray, *, inverse: bool = False) -> FloatArray:
-    """To the orthonormal cosine basis, or back from it; overwrites what it is given."""
+    """Transform to the orthonormal cosine basis or back; overwrites its argument."""
     return np.asarray((idctn if inverse else dctn)(matrix, norm="ortho", overwrite_x=True))
 
 

@@ -1,4 +1,4 @@
-r"""Sensitivity of the encoded gradients C g to one record whose gradients move by at most 1.
+r"""Sensitivity of the encoded gradients C g to a record that moves a gradient by at most 1.
 
 The noise w that is added to C g needs this norm times the noise multiplier σ for its standard
 deviation. A record takes part once, or several times: at most `participations` times, any two of
@@ -104,8 +104,8 @@ def multi_participation_sensitivity(
     column = require_array("encoder", encoder, shape=(None,))
     if column[-1] < 0 or np.any(column[1:] > column[:-1]):
         raise ValueError(
-            "encoder must be non-negative and non-increasing (multi_participation_bound takes "
-            "others), got another"
+            "encoder must be non-negative and non-increasing, got one that is not: use "
+            "multi_participation_bound"
         )
     return _spaced_column_sum(column, *_participation(participations, separation))
 

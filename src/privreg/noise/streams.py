@@ -71,7 +71,7 @@ class NoiseStream(Uncopied, ABC):
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
         self._require_process()
         if self._is_torn:
-            raise ValueError("stream must be made anew after a draw that failed half way, got one")
+            raise ValueError("stream must not be used after a failed draw: create a new one")
         left = count if self.steps is None else min(count, self.steps - self.count)
         block = np.zeros((left, self.dimension))
         # A draw that fails half way has used noise that was not given, which later steps subtract.
@@ -290,13 +290,13 @@ class Correlation(Protocol):
     """Noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Norm of what a gradient of norm 1 moves in the released, decorrelated sequence."""
+        """Largest change of the released, decorrelated sequence by a gradient of norm 1."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
         """Increments ξ_t made of standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps whose z enters ξ with weight -1, and those whose z no later step needs.
+        """Earlier steps with z of weight -1 in ξ, and steps with z that no later step needs.
 
         Steps count from 1. None where the increments are no short combination of single draws, so
         that their scale cannot change from step to step.
@@ -327,7 +327,7 @@ class TreeCorrelation:
 
 @dataclass(frozen=True)
 class IndependentCorrelation:
-    """Fresh noise in every step, as in DP-SGD; in one pass a record is in one step only."""
+    """Independent noise in every step, as in DP-SGD; each record is in one step of a pass."""
 
     def sensitivity(self, steps: int) -> float:
         return 1.0

@@ -185,7 +185,7 @@ def _forward_substitution(kernel: FloatArray, steps: int) -> tuple[FloatArray, F
 
 @njit(nogil=True, cache=True)
 def _add_product(total: float, first: float, second: float) -> tuple[float, float]:
-    """The sum s + ab, and what rounding took from it."""
+    """The sum s + ab, and its rounding error."""
     product = first * second
     after = total + product
     added = after - total

@@ -55,7 +55,7 @@ class Neighbours(Enum):
 def shared_sample_size(
     sample_size: float | None, *, records: int, neighbours: Neighbours | str
 ) -> float:
-    """Number that sums over records are divided by, from 1 to 1e15: the same for two neighbours.
+    """Divisor of sums over records, from 1 to 1e15, equal for two neighbours.
 
     Guarantee
     ---------
@@ -64,7 +64,7 @@ def shared_sample_size(
     """
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
-        raise ValueError("sample_size must be given under add-remove, which does not share it")
+        raise ValueError("sample_size must be given under add-remove, which protects it, got None")
     size = records if sample_size is None else sample_size
     return require_number("sample_size", size, least=1, most=1e15)
 
@@ -84,7 +84,7 @@ def sum_sensitivity(
 def gram_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> FloatArray:
-    r"""ℓ2 sensitivity of a sum of terms of norm at most b, no two of which point apart.
+    r"""ℓ2 sensitivity of a sum of terms of norm at most b with inner products of at least 0.
 
     .. math::
         \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
@@ -285,7 +285,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
 
 def _missed(mu: float, shift: float, wanted: float) -> float:
-    """By how much δ at ε = μ²/2 + μt, with its rounding, is more than wanted.
+    """Excess of δ at ε = μ²/2 + μt, with its rounding, over the wanted one.
 
     In the logarithm, since a small δ has no digits left itself; next to 1 in its distance to 1.
     """
@@ -314,7 +314,7 @@ def _log_delta(mu: float, shift: float) -> float:
 
 @lru_cache(maxsize=1)
 def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of order 16, which take as long as the rest of a small fit."""
+    """Gauss-Legendre nodes and weights of order 16, cached since they are slow to compute."""
     nodes, weights = np.polynomial.legendre.leggauss(16)
     return frozen(nodes), frozen(weights)
 
@@ -485,7 +485,7 @@ class Budget:
         return Budget(self.rho * part, self.neighbours)
 
     def __add__(self, other: Budget) -> Budget:
-        """Budget of releasing both, each may depend on the other's output; one relation only."""
+        """Budget of both releases, adaptive or not, under one common relation."""
         if not isinstance(other, Budget):
             return NotImplemented
         if other.neighbours is not self.neighbours:

@@ -88,7 +88,7 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class Ongoing(Uncopied):
-    """A stream that has begun, for the mechanisms of one run after the first.
+    """Noise stream in use, for the mechanisms of one run after the first.
 
     Guarantee
     ---------
@@ -153,7 +153,7 @@ class OneOfMany(OneProcess, Computed):
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """The index of a setting, unless another one was taken before; None names the only one."""
+        """Index of a setting, refused if another one was taken before; None names the only one."""
         self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:
@@ -186,7 +186,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, eq=False)
 class Diagnostic(Generic[T]):
-    """A value that no guarantee covers, for those who may see the data; `what` says what it is.
+    """Value that no guarantee covers, for those who may see the data; `what` describes it.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class Diagnostic(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[T]):
-    """A private value, what it cost, and what the guarantee rests on.
+    """Private value with its budget and the assumptions of its guarantee.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ PLAIN = (float, int, bool, str, NoneType, np.ndarray)
 
 
 def _diagnostic(value: Any) -> Diagnostic[Any] | None:
-    """The first diagnostic in a value or in what it holds."""
+    """First diagnostic in a value or in its parts."""
     if isinstance(value, Diagnostic):
         return value
     if getattr(type(value), "not_private", False):

@@ -60,7 +60,7 @@ class LowRankUpdate(Immutable):
 
     @property
     def is_positive_definite(self) -> bool:
-        """Whether all eigenvalues are positive."""
+        """True if all eigenvalues are positive."""
         return bool(np.all(self.diagonal > 0) and np.all(self._factorisation.eigenvalues > -1.0))
 
     @property

@@ -205,10 +205,10 @@ def gradient_descent_law(
     moments = require_array("moment", moment, shape=sums.shape[:1])
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
-        raise ValueError("gram must be positive definite, got another one")
+        raise ValueError("gram must be positive definite, got a matrix that is not")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
     if np.max(np.abs(minimiser)) > MOST:
-        raise ValueError(f"moment must be at most {MOST:g} after gram's inverse, got a larger one")
+        raise ValueError(f"moment must give a minimiser of at most {MOST:g}, got a larger one")
     origin = np.zeros_like(minimiser) if start is None else start
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
@@ -441,7 +441,7 @@ def _records(
 
 
 def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
-    """Points at which |1 - x| is so near 1 that powers of its rounded value lose digits."""
+    """Points with |1 - x| so near 1 that powers of its rounded value lose digits."""
     return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
 
 

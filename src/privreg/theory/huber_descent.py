@@ -111,7 +111,7 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
 
 
 class Shrunk(NamedTuple):
-    """A shrunk matrix (p, p), and the weight in [0, 1] that the noisy one has in it."""
+    """Shrunk matrix (p, p), and the weight in [0, 1] of the noisy one."""
 
     matrix: FloatArray
     weight: float

@@ -495,7 +495,7 @@ def general_bound(
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     if np.any(np.diff(lam) > 0) or lam[-1] < LEAST:
-        raise ValueError(f"eigenvalues must be non-increasing, from {LEAST:g} on, got others")
+        raise ValueError(f"eigenvalues must be non-increasing and at least {LEAST:g}, got others")
     start, shape = _along("target", target, lam, least=-MOST), _along("covariance", covariance, lam)
     tau, psi, label_noise_std = require_scales(
         zero=True,
@@ -599,7 +599,7 @@ def identity_threshold(decay: Number) -> Number:
 
 
 def designed_threshold(decay: Number) -> Number:
-    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    """Threshold for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
     _checked_decay(decay)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
 

@@ -70,7 +70,7 @@ def variable(
 
 
 class DamagedError(ValueError):
-    """An artifact is not what was written."""
+    """Error: an artifact differs from what was written."""
 
     def __init__(self, path: str | Path, found: object) -> None:
         super().__init__(f"{path} is damaged ({found}); remove it and type the same command again")

@@ -1,4 +1,4 @@
-"""Checks of evidence: what a number must satisfy, and whether its noise lets one say so.
+"""Checks of evidence: bounds on a number, decided with its noise.
 
 A `Probe` names a variable of an artifact, at labels of its coordinates, and a check of it. `decide`
 reads it and says passed, failed, or too noisy to say.
@@ -156,7 +156,7 @@ class Ordered(Strict):
 
 
 class All(Strict):
-    """The same scalar check for every element of an array."""
+    """Scalar check applied to every element of an array."""
 
     kind: Literal["all"]
     of: Annotated[Close | Between | Below | Above, Field(discriminator="kind")]
@@ -183,7 +183,7 @@ AnyCheck = Annotated[Check, Field(discriminator="kind"), BeforeValidator(_known_
 
 
 class Beside(Strict):
-    """A rejected observation told by its distance to what is expected."""
+    """Rejected observation, given by its distance to the expected value."""
 
     times: Number | None = Field(None, description="This multiple of what is expected.")
     plus: Number | None = Field(None, description="This much more than what is expected.")
@@ -218,7 +218,7 @@ class Wrong(Strict):
 
 
 class Probe(Strict):
-    """One check of one piece of evidence, with what it must refuse."""
+    """Check of one piece of evidence, with values that it must refuse."""
 
     label: Text | None = Field(None, description="What this check looks at, where several are.")
     evidence: Evidence
@@ -265,7 +265,7 @@ class Probe(Strict):
 
     @property
     def reads(self) -> Iterator[Evidence]:
-        """All that it reads, its own evidence first."""
+        """Evidence that it reads, its own first."""
         for each in (self, *self.falsifiers):
             yield from (each.evidence, *references(each.check).values())
 
@@ -375,7 +375,7 @@ def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -
 
 
 def refuses(check: Check, observation: ArrayLike, standard_error: ArrayLike = 0.0) -> bool:
-    """Whether a check refuses an observation that has this standard error.
+    """True if a check refuses an observation with this standard error.
 
     One number against `all` stands for any single element of the array: each position must refuse
     it. A list of another length than `standard_error` is judged with the largest one.
@@ -436,7 +436,7 @@ def _is_scalar(check: Check) -> bool:
 
 
 def _misshapen(check: Check, shape: tuple[int, ...]) -> str:
-    """Shape that a check takes, where it does not take an observation of this one; else none."""
+    """Shape that a check needs, if the observation has another one; else none."""
     if _is_scalar(check):
         fits, wanted = shape == (), "one number"
     elif isinstance(check, Close):
@@ -550,7 +550,7 @@ class Observation:
         return self.labels[index]
 
     def flattened(self) -> Observation:
-        """The same values as a list, in C order."""
+        """Observed values as a list, in C order."""
         error = None if self.standard_error is None else self.standard_error.ravel()
         return replace(self, values=self.values.ravel(), standard_error=error)
 
@@ -671,7 +671,7 @@ def _axis_labels(array: xr.DataArray, dimension: str) -> list[str]:
 
 
 class CheckResult(Strict):
-    """Outcome of a check, and what it saw."""
+    """Outcome of a check, and the values that it saw."""
 
     # JSON has no infinity of its own.
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -733,7 +733,7 @@ def decide(
 
 
 def is_stand_in(dataset: xr.Dataset) -> bool:
-    """Whether bundled data stands in for the paper's."""
+    """True if bundled data stands in for the paper's."""
     return int(dataset.attrs.get("stand_in", 0)) == 1
 
 
@@ -779,7 +779,7 @@ def _weighed(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> tuple[dict[str
 
 
 def _resolved(check: Check, datasets: Mapping[str, xr.Dataset]) -> tuple[Check, Floats | None]:
-    """The check with its bounds read, and the standard error of what is expected."""
+    """Check with its bounds read, and the standard error of the expected value."""
     error = None
     bounds: dict[str, Any] = {}
     for key, evidence in references(check).items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Citation:
-    """A paper's bibliographic data, and what it is about in a plain sentence."""
+    """Bibliographic data of a paper, and its subject in a plain sentence."""
 
     title: str
     authors: str

@@ -1,4 +1,4 @@
-"""The lines that a run ends with: verdicts by paper, stand-ins, the page to open, minutes."""
+"""Last lines of a run: verdicts by paper, stand-ins, the page to open, minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests of the source files that a job runs, by which an edit reruns what depends on it."""
+"""Digests of the source files of a job; an edit reruns the jobs that depend on it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Overlay(Strict):
 
 
 class Resources(Strict):
-    """What one job of an experiment asks for; each retry asks for a multiple."""
+    """Resources of one job of an experiment; each retry requests a multiple."""
 
     mem_mb: Annotated[int, Field(ge=1)] = Field(1000, description="Memory in MB.")
     runtime: Annotated[int, Field(ge=1)] = Field(30, description="Minutes of one core.")
@@ -63,7 +63,7 @@ class Experiment(Strict):
         return self
 
     def at(self, scale: Scale) -> Experiment:
-        """The experiment at a scale; what `quick` says wins over the rest at the quick one."""
+        """Experiment at a scale; `quick` overrides the rest at the quick scale."""
         if scale == "paper":
             return self
         trials = self.quick.trials or self.trials
@@ -107,7 +107,7 @@ class Paper(Strict):
         return {"figures": self.figures, "tables": self.tables}[kind]
 
     def caption(self, drawing: Drawing, scale: Scale) -> str:
-        """The caption with its numbers of trials at a scale; a ValueError where it names none."""
+        """Caption with its numbers of trials at a scale; a ValueError if it names none."""
         trials = {
             name: found
             for name in drawing.experiments
@@ -125,7 +125,7 @@ class Paper(Strict):
 
 
 class DataSource(Strict):
-    """Where a table may be downloaded from."""
+    """Download addresses of a table."""
 
     mirrors: Some[Address] = Field(description="Base addresses, tried in this order.")
 
@@ -157,7 +157,7 @@ class Config(Strict):
 
 
 def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -> Config:
-    """The configuration that lies in a folder, with what a run changes in it, block by block."""
+    """Configuration of a folder, with a run's changes, block by block."""
     raw = merge(read_mapping(folder / "config.yaml"), overlay or {})
     listed = raw.pop("papers", None)
     if not isinstance(listed, list) or not listed or len({*map(str, listed)}) < len(listed):
@@ -177,7 +177,7 @@ def read_configuration(folder: Path, overlay: Mapping[str, Any] | None = None) -
 
 
 def _at_both_scales(block: Any) -> Any:
-    """A user's changes of experiments, which win over what the files say of the quick scale."""
+    """Changes of experiments by a user, which override the files' quick scale."""
     listed = block.get("experiments") if isinstance(block, Mapping) else None
     changed = {}
     for name, each in listed.items() if isinstance(listed, Mapping) else ():

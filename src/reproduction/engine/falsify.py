@@ -77,7 +77,7 @@ class WrongVersion:
 
 @dataclass(frozen=True)
 class WrongStatement:
-    """A neighbour of what the paper states, which the same evidence must refuse.
+    """Wrong version of a statement, which the same evidence must refuse.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class WrongStatement:
             raise ValueError(f"{self.name} must name evidence and entries that turn, got none")
 
     def evidence(self, artifact: str, dataset: xr.Dataset) -> xr.Dataset:
-        """An artifact as it would be, were the wrong statement the paper's."""
+        """Artifact as it would be if the paper made the wrong statement."""
         changes = self.observes.get(artifact, {})
         return dataset.assign(
             {name: dataset[name].copy(data=wrong(dataset[name])) for name, wrong in changes.items()}
@@ -114,7 +114,7 @@ def listed(names: str) -> tuple[str, ...]:
 
 
 def scaled(factor: float) -> Callable[[Any], Any]:
-    """For a `Patch`: a function whose results are this multiple of the right ones."""
+    """Function for a `Patch`, with results that are this multiple of the right ones."""
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
@@ -191,7 +191,7 @@ def turned(right: Iterable[Record], wrong: Iterable[Record]) -> list[str]:
 
 
 def wrong_versions(paper: str) -> dict[str, WrongVersion | WrongStatement]:
-    """What a paper's ledger must refuse, by name: mistakes in the code and wrong statements."""
+    """Wrong code and wrong statements that a paper's ledger must refuse, by name."""
     name = f"{package(paper)}.wrong"
     there = vars(importlib.import_module(name)) if importlib.util.find_spec(name) else {}
     listed = (*there.get("WRONG_VERSIONS", ()), *there.get("WRONG_STATEMENTS", ()))
@@ -211,7 +211,7 @@ def rebuild(
     experiments: Mapping[str, Mapping[str, Any]],
     held: Evidence,
 ) -> dict[str, xr.Dataset]:
-    """The artifacts that a wrong version changes, of the experiments that it touches, remade."""
+    """Remake the artifacts that a wrong version changes."""
     if isinstance(version, WrongStatement):
         return {name: version.evidence(name, held[name]) for name in version.observes}
     rebuilt: dict[str, xr.Dataset] = {}

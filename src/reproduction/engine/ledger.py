@@ -50,7 +50,7 @@ class Run(Strict):
 
 
 class Choice(Strict):
-    """What the paper leaves open and the verdict would turn with, run at several values."""
+    """Choice left open by the paper that decides the verdict, run at several values."""
 
     choice: Text = Field(description="What is left open.")
     runs: Annotated[tuple[Run, ...], Field(min_length=2)]
@@ -67,7 +67,7 @@ class Correction(Strict):
 
 
 class _Entry(Strict):
-    """What statements and cross-checks share."""
+    """Common fields of statements and cross-checks."""
 
     id: Identifier
     checks: tuple[Probe, ...] = ()
@@ -88,7 +88,7 @@ class _Entry(Strict):
 
 
 class Statement(_Entry):
-    """What a paper says: in our words, no stronger, at its place."""
+    """Statement of a paper in our words, no stronger, with its place."""
 
     kind: StatementKind
     where: Text = Field(description="Section, theorem, equation or panel.")
@@ -208,7 +208,7 @@ class Topic(Strict):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is judged, in order."""
+        """Judged entries, in order."""
         return (*self.statements, *self.cross_checks)
 
 
@@ -307,7 +307,7 @@ def topic_files(folder: str | Path) -> list[Path]:
 
 
 def parse_topic(raw: Any, name: str, where: str, declared: Declared | None = None) -> Topic:
-    """Check one topic; what it shares is passed on to its entries."""
+    """Check one topic, and pass its shared fields on to its entries."""
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{where} must be a mapping with `topic`, got {raw!r:.40}")
     for key in raw:
@@ -348,7 +348,7 @@ def _given(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
 def _whole(
     entry: Mapping[str, Any], shared: Mapping[str, Any], where: str, model: type[Strict]
 ) -> dict[str, Any]:
-    """An entry with what its topic shares, a list of checks, and each check written out."""
+    """Entry with its topic's shared fields and a list of checks written out."""
     merged = {key: shared[key] for key in shared if key in model.model_fields} | dict(entry)
     both = (_given(each, "requires", list, where) for each in (shared, entry))
     merged["requires"] = [*chain.from_iterable(both)]
@@ -376,7 +376,7 @@ def _whole(
 
 
 def _differing(probe: Mapping[str, Any], differs: Mapping[str, Any]) -> dict[str, Any]:
-    """A check as corrected, from the one as printed; what that must refuse is not passed on."""
+    """Corrected check, from the printed one; rejected values are not passed on."""
     evidence = {**probe["evidence"], **differs.get("evidence", {})}
     return {"label": probe.get("label"), "check": probe["check"], **differs, "evidence": evidence}
 
@@ -390,7 +390,7 @@ def _written_out(holder: Mapping[str, Any], shared: Mapping[str, Any], where: st
 
 
 def _over(probe: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> Iterator[Any]:
-    """A check for each combination of what its evidence runs `over`, the first key slowest."""
+    """Checks for each combination of the evidence's `over`, the first key slowest."""
     own = _given(probe, "evidence", dict, where)
     evidence = {**shared, **own}
     over = _given(evidence, "over", dict, f"{where}.evidence")
@@ -417,7 +417,7 @@ def _over(probe: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> It
 
 
 def _one_of(probe: Mapping[str, Any], index: int, count: int, where: str) -> dict[str, Any]:
-    """What a check asks of one combination, where it lists one for each."""
+    """Check of one combination, taken from lists with one value for each."""
     found = dict(probe)
     for key, each in probe.items():
         if key in (*BOUNDS, "resolves", "label") and isinstance(each, list):
@@ -469,7 +469,7 @@ def _check_names(ledger: Ledger) -> None:
 
 
 class Item(Strict):
-    """What a paper says and no entry's `where` shows to be judged as it is stated."""
+    """Statement of a paper that no entry's `where` shows to be judged as stated."""
 
     item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
     says: Text
@@ -485,7 +485,7 @@ class Item(Strict):
 
 
 def load_coverage(path: str | Path, ledger: Ledger) -> list[Item]:
-    """Read what the places of a ledger's entries do not say of its coverage.
+    """Read a paper's coverage: statements that no entry's place shows.
 
     Raises
     ------

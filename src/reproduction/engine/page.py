@@ -66,7 +66,7 @@ CHANGE_MEANINGS = {
 
 
 def gravest_first(findings: Iterable[Any]) -> list[Any]:
-    """Findings by what they change for a user of the paper, then by severity."""
+    """Findings in order of their consequence for a user of the paper, then of severity."""
     orders = [*CHANGE_MEANINGS], [*SEVERITY_MEANINGS]
     return sorted(findings, key=lambda f: (orders[0].index(f.changes), orders[1].index(f.severity)))
 
@@ -86,7 +86,7 @@ def render(
     results: Path = Path("results"),
     made_by: str = "",
 ) -> Iterator[tuple[str, str]]:
-    """Addresses and HTML: `index.html`, `gallery.html`, and what is below `entries/`.
+    """Addresses and HTML: `index.html`, `gallery.html` and the pages in `entries/`.
 
     `papers` and `coverage` are by citation key, `drawings` and `images` by key and name;
     `results` is the folder of all results, for the commands that rebuild them and their costs.
@@ -240,7 +240,7 @@ def by_place(named: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _index(book: Book, paper: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Entries, findings and what coverage says of each place."""
+    """Entries, findings and coverage of each place."""
     named = [
         *((each.where or "", ("records", each)) for each in book.statements if each.paper == paper),
         *(("; ".join(f.places), ("findings", f)) for f in book.findings if f.paper == paper),
@@ -260,7 +260,7 @@ LOGARITHMIC = 1e3  # values further apart than this are drawn on a logarithmic s
 
 
 def picture(check: CheckResult) -> Markup:
-    """Inline SVG of a check: what was observed with its noise, what is allowed, what is refused.
+    """Inline SVG of a check: observed values with noise, allowed range, refused values.
 
     One number lies along a line, several stand side by side. The colours are the style sheet's.
     """

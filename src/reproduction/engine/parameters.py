@@ -1,4 +1,4 @@
-"""Typed parameters: what a recipe may be told, refused in one line where it is wrong."""
+"""Typed parameters of recipes; a wrong value is refused in one line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def choose(name: Any, valid: Iterable[str], where: str) -> str:
 
 
 def explain(error: ValidationError, where: str) -> str:
-    """One line for the first error of a validation: key, what was expected, what was found."""
+    """Line for the first error of a validation: key, expected values, value found."""
     first = error.errors()[0]
     location = ".".join([where, *(_on_one_line(part) for part in first["loc"])])
     if first["type"] == "missing":

@@ -1,4 +1,4 @@
-"""A run's plan: the checked configuration, and what the workflow's rules ask of it."""
+"""Plan of a run: the checked configuration, and the answers to the workflow's rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STAGES = ("theory", "simulate", "summarise", "intervals")
 
 
 class Plan:
-    """The checked configuration and what follows from it.
+    """Checked configuration, with inputs, parameters and resources of the rules.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Plan:
         return Recipe(paper, self.experiments[paper, name].recipe or name)
 
     def settings(self, paper: str, name: str) -> dict[str, Any]:
-        """An experiment's parameters as plain values, a change of which reruns its jobs."""
+        """Parameters of an experiment as plain values; a change reruns its jobs."""
         return self.parameters[paper, name].model_dump(mode="json")
 
     def code(self, paper: str, name: str) -> str:
@@ -99,7 +99,7 @@ class Plan:
         }
 
     def draws(self, paper: str, name: str) -> tuple[str, int, int]:
-        """What an experiment's draws follow from: its path, the seed and the number of trials."""
+        """Origin of an experiment's draws: its path, the seed and the number of trials."""
         return f"{paper}/{name}", self.config.seed, self.experiments[paper, name].trials or 0
 
     def memory_mb(self, wildcards: Any, attempt: int) -> int:
@@ -226,7 +226,7 @@ class Plan:
         ]
 
     def falsifier(self, paper: str, version: str) -> dict[str, dict[str, Any]]:
-        """Of each experiment that a mistake touches: recipe, parameters, seed and trials."""
+        """Recipe, parameters, seed and trials of each experiment that a mistake touches."""
         return {
             name: {
                 "recipe": self.recipe(paper, name).name,
@@ -238,7 +238,7 @@ class Plan:
         }
 
     def falsifier_reads(self, paper: str, version: str) -> list[str]:
-        """Artifacts that judge a mistake, and those that what it touches reads."""
+        """Artifacts that judge a mistake, and the inputs of the experiments that it touches."""
         names, ledger = touched(wrong_versions(paper)[version]), self.ledgers[paper]
         read = {file for name in names for file in self.reads(paper, name, *STAGES).values()}
         changed = [each for each in ledger.artifacts() if each.split("/")[1] in names]

@@ -1,4 +1,4 @@
-"""The look that all figures share, and how they are saved: the same bytes for the same content."""
+"""Common style of all figures, saved as the same bytes for the same content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processor as jobs see it: the same instructions, hence the same rounding, where it has them.
+"""Processor settings of jobs: the same instructions, hence the same rounding.
 
 OpenBLAS and NumPy choose their loops by what the processor offers, and sums in another order round
 differently. Kernels of Numba need no pin: IEEE arithmetic in their own order.

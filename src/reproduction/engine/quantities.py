@@ -139,12 +139,12 @@ def more_than(field: str, other: str | float, limit: Limit | None = None) -> Any
 
 
 def less_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
-    """The same: all values of a field are less than those of another one."""
+    """Validator of a model: all values of a field are less than those of another one."""
     return _bounded("less than", operator.lt, (max, min), field, other, limit)
 
 
 def at_most(field: str, other: str | float, limit: Limit | None = None) -> Any:
-    """The same: no value of a field is more than one of another field."""
+    """Validator of a model: no value of a field is more than one of another field."""
     return _bounded("at most", operator.le, (max, min), field, other, limit)
 
 

@@ -101,7 +101,7 @@ class Quantity:
 
     @property
     def given_dims(self) -> tuple[str, ...]:
-        """Dimensions of its own in what a function gives."""
+        """Additional dimensions of a function's results."""
         return tuple(self.dims.split())
 
     def variables(
@@ -121,7 +121,7 @@ class Quantity:
         return {name: self._variable(dims, values)}
 
     def blank(self, rank: int, cells: int) -> np.ndarray:
-        """Values for `variables` of length 1 along so many dimensions, to see what it makes."""
+        """Values of length 1 along each dimension, to find the results of `variables`."""
         return np.zeros((1,) * rank)
 
     def _variable(
@@ -188,7 +188,7 @@ def arguments_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def called(function: Callable[..., Any], given: Given) -> Any:
-    """What a function gives for the arguments that it names; others keep their defaults."""
+    """Call a function with the given values that it names; other arguments keep defaults."""
     return function(**{name: given[name] for name in arguments_of(function) if name in given})
 
 
@@ -209,7 +209,7 @@ class Block:
     quantities: Mapping[str, Quantity]
 
     def released(self, how: Release) -> Block:
-        """The block whose quantities are released so, unless they say it themselves."""
+        """Block with this release status for quantities that state none."""
         return replace(
             self,
             quantities={
@@ -284,7 +284,7 @@ class Block:
 
     @property
     def dims(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Dimensions that the cells make, and those that the function's values have before others.
+        """Dimensions of the cells, then those of the function's values.
 
         What a quantity declares of its own comes after both.
         """
@@ -340,7 +340,7 @@ def stage(
     blocks_of: Mapping[str, Any] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
-    """A stage of the workflow: a function of the parameters and of what its blocks read.
+    """Stage of the workflow: a function of the parameters and of its blocks' inputs.
 
     Parameters
     ----------
@@ -408,7 +408,7 @@ def _shown(
 
 
 def _signature(blocks: Sequence[Block], functions: Iterable[Any]) -> inspect.Signature:
-    """The parameters, and what blocks and other functions of a stage ask of the workflow."""
+    """Parameters, and arguments that a stage's functions take from the workflow."""
     asked = {name for function in functions for name in arguments_of(function)}
     asked |= {name for block in blocks for name in block.arguments}
     asked |= {"trials"} if asked & {"trial", "shared_rng"} else set()
@@ -418,7 +418,7 @@ def _signature(blocks: Sequence[Block], functions: Iterable[Any]) -> inspect.Sig
 
 
 def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
-    """Means over trials of what a block simulates, with their standard errors.
+    """Means over trials of a block's quantities, with their standard errors.
 
     Parameters
     ----------
@@ -536,7 +536,7 @@ def stated(
 
 
 def identity(*axes: str, **about: Any) -> Callable[[Callable[..., Any]], Block]:
-    """Declare a function of one quantity, which it is named after, and the entry that it decides.
+    """Declare a function as one quantity of the same name, and the entry that it decides.
 
     Parameters
     ----------
@@ -616,7 +616,7 @@ class Structure:
 
 
 def structure(stage: Callable[..., Any]) -> Structure | None:
-    """The structure of what a stage makes; None of a stage that does not declare it.
+    """Structure of a stage's artifact; None if the stage does not declare it.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ class Recipe:
         return f"{package(self.paper)}.experiments.{self.name}"
 
     def has(self, stage: str) -> bool:
-        """Whether the recipe has this stage."""
+        """True if the recipe has this stage."""
         return hasattr(self.module, stage)
 
     def maker(self, kind: str) -> Callable[..., Any]:

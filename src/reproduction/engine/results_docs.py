@@ -28,7 +28,7 @@ def overview(ledgers: Sequence[Ledger]) -> str:
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
-    """A paper's results: counts, what does not hold as printed, findings, figures by name."""
+    """Results of a paper: counts, statements that do not hold as printed, findings, figures."""
     found = _statements(ledger)
     by_kind = {kind: [each for each in found if each.kind == kind] for kind in KINDS}
     counts = _counts_by("kind", by_kind | {"all": found})
@@ -36,7 +36,7 @@ def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str
 
 
 def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
-    """A paper's entries by place and by topic, then what none of them judges as it is stated."""
+    """Entries of a paper by place and by topic, then statements that none judges as stated."""
     index: dict[str, dict[str, list[Any]]] = {word: {} for word in ORDER}
     named: list[tuple[str, Any]] = [(each.where, each) for each in _statements(ledger)]
     named += [("; ".join(each.places), each) for each in ledger.findings.values()]
@@ -58,7 +58,7 @@ def counts_table(ledgers: Sequence[Ledger]) -> str:
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
-    """A page with pictures from a folder in place of the words that say what is seen on them."""
+    """Page with pictures from a folder in place of their descriptions."""
     picture = rf"![\3]({folder}/\1.png)\n\n**\1.** \2"
     return FIGURE.sub(lambda found: found.expand(picture) if found[1] in drawn else found[0], text)
 

@@ -36,7 +36,7 @@ HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|--
 
 
 def parameters_page(config: Path = Path("config")) -> str:
-    """Every experiment with its parameters: meaning, what is accepted, value; as Markdown."""
+    """Parameters of every experiment: meaning, accepted values, value; as Markdown."""
     parts = [
         "# Parameters of the experiments",
         "Keys of `experiments.<name>.parameters`. [Configuration](configuration.md) says how to "
@@ -108,7 +108,7 @@ def _table(every: Variables) -> str:
 
 
 def data_page(config: Path = Path("config")) -> str:
-    """Every data set: what it is, who uses it, and the version of each file as its SHA-256."""
+    """Data sets: content, users, and the SHA-256 of each file."""
     parts = ["# Data sets", DATA]
     for data, source in SOURCES.items():
         train, test = source.rows
@@ -170,7 +170,7 @@ def as_markdown(docstring: str) -> str:
 
 
 def _accepted(about: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """What a JSON schema says of a value, in a few words."""
+    """Short description of the values that a JSON schema accepts."""
     about = _resolved(about, schema)
     if "anyOf" in about:
         return " or ".join(_accepted(each, schema) for each in about["anyOf"])

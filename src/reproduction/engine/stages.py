@@ -1,4 +1,4 @@
-"""The workflow's stages: each reads a job's inputs, calls what makes the artifact, and writes it.
+"""Stages of the workflow: read a job's inputs, make the artifact, and write it.
 
 A job is Snakemake's own object: `input`, `output`, `params`, `wildcards`, `log`.
 """
@@ -32,7 +32,7 @@ logger = logging.getLogger("reproduction")
 
 
 def run(stage: Callable[[Job], Sequence[str] | None], job: Job) -> None:
-    """Run a stage; its messages and what goes wrong are in the job's log, which Snakemake shows.
+    """Run a stage; its messages and errors are in the job's log, which Snakemake shows.
 
     A stage may return failures, a line each, of a job that did its work.
     """
@@ -191,7 +191,7 @@ def page(job: Job) -> None:
 
 
 def gate(job: Job) -> list[str]:
-    """Compare verdicts with what is expected; write the summary only if all agree."""
+    """Compare verdicts with the expected ones; write the summary only if all agree."""
     from reproduction.engine import verdicts
 
     book = _book(job.input.ledger)
@@ -202,7 +202,7 @@ def gate(job: Job) -> list[str]:
 
 
 def falsifier(job: Job) -> None:
-    """Make a deliberate mistake, run what it touches and judge it; always succeeds."""
+    """Make a deliberate mistake, run the affected stages and judge them; always succeeds."""
     from reproduction.engine.falsify import rebuild, turned, uncaught, wrong_versions
     from reproduction.engine.verdicts import judge
 
@@ -226,7 +226,7 @@ def falsifier(job: Job) -> None:
 
 
 def caught(job: Job) -> list[str]:
-    """Sum up the falsifiers; fails on what was not caught, or turned without being named."""
+    """Sum up the falsifiers; fails if one was not caught or changed an unnamed verdict."""
     found = [artifacts.read_json(path) for path in job.input.results]
     failures = [line for result in found for line in result["uncaught"]]
     if not failures:
@@ -254,7 +254,7 @@ def _inputs(job: Job) -> dict[str, xr.Dataset]:
 def _write(
     job: Job, stage: str, dataset: xr.Dataset, inputs: Inputs, output: str | None = None
 ) -> None:
-    """Write a stage's Dataset with what it was made of."""
+    """Write a stage's Dataset with its provenance."""
     recipe = _recipe(job)
     title = (recipe.module.__doc__ or recipe.name).partition("\n")[0].rstrip(".")
     attributes: dict[str, str | int] = {

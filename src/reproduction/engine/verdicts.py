@@ -143,12 +143,12 @@ class Book(_Result):
 
     @property
     def statements(self) -> list[Record]:
-        """What counts for or against a paper."""
+        """Records of statements, which count for or against a paper."""
         return [record for record in self.records if record.entry == "statement"]
 
     @property
     def cross_checks(self) -> list[Record]:
-        """What guards us."""
+        """Records of cross-checks, which test this build."""
         return [record for record in self.records if record.entry == "cross_check"]
 
 
@@ -181,7 +181,7 @@ def judge(
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Of several checks that must all hold: failed, untested, inconclusive, passed."""
+    """Worst of several outcomes, in the order failed, untested, inconclusive, passed."""
     return min(outcomes, key=WORST_FIRST.index)
 
 
@@ -304,7 +304,7 @@ def counts(records: Iterable[Record]) -> Counter[str]:
 
 
 def tally(verdicts: Iterable[tuple[str, Any]]) -> Counter[str]:
-    """Number of verdicts, of which those on one slip count once, as the gravest."""
+    """Number of verdicts; those on one slip count once, as the gravest."""
     pairs = list(verdicts)
     slips: dict[Any, str] = {}
     for verdict in SLIPS:
@@ -387,7 +387,7 @@ def _cell(value: object) -> str:
 
 
 def gate(records: Sequence[Record]) -> list[str]:
-    """One line for each verdict that differs from what the ledger expects.
+    """Line for each verdict that differs from the ledger's expectation.
 
     A run at a reduced scale decides nothing, and an entry on stand-in data is untested by no fault
     of its own: neither is listed.
@@ -410,12 +410,12 @@ def gate(records: Sequence[Record]) -> list[str]:
 
 
 def is_unexpected(record: Record) -> bool:
-    """Whether a verdict fails the gate."""
+    """True if a verdict fails the gate."""
     return record.scale == "paper" and not record.stand_in and not record.as_expected
 
 
 def summary(book: Book) -> str:
-    """Counts in one line, and what the gate left out."""
+    """Counts in one line, and verdicts that the gate left out."""
     said, ours = book.statements, book.cross_checks
     changes = Counter[str](each.changes for each in book.findings)
     parts = [

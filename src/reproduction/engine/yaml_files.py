@@ -1,4 +1,4 @@
-"""YAML files that people write; what is wrong with one is said in one line."""
+"""YAML files written by people, with errors of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies of what the library promises itself, tested as the papers' statements are."""
+"""Studies of the library's own guarantees, tested as the papers' statements are."""
 
 from reproduction.engine.citations import Citation
 

@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Training rows with what several fits share."""
+    """Training rows, with values that several fits share."""
 
     drawn: Drawn
     declared: Declared
@@ -45,7 +45,7 @@ class Prepared:
 
     @cached_property
     def short_samples(self) -> ArraySamples:
-        """The same with one-hot columns in {0, 1}, where rows are shorter."""
+        """Samples with one-hot columns in {0, 1}, where rows are shorter."""
         return ArraySamples(self.samples.features @ self.shortening, self.samples.labels)
 
     @cached_property
@@ -68,7 +68,7 @@ class Prepared:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """Of coefficients that the rows do not determine it has the shortest, of infinite error."""
+        """Least squares; undetermined coefficients are the shortest ones, with infinite errors."""
         rows, labels = self.samples.features, self.samples.labels
         try:
             return ols(self.samples)

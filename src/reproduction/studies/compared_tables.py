@@ -31,7 +31,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Declared:
-    """Bounds (p, 2) and (2,) that are public, and which columns are one one-hot group."""
+    """Public bounds (p, 2) and (2,), and flags of the columns of the one-hot group."""
 
     feature_bounds: FloatArray
     label_bounds: FloatArray

@@ -77,7 +77,7 @@ class Sample:
     def control(
         self, bias: FloatArray, sampling: FloatArray, private: FloatArray, mean: FloatArray | float
     ) -> FloatArray:
-        """Half the weighted square of the sum, shape (runs,), less its part that has a mean."""
+        """Half the weighted square of the sum, shape (runs,), without its mean."""
         weights = self.problem.eigenvalues
         return np.asarray(
             ((bias + sampling + private) ** 2 @ weights - bias**2 @ weights - mean) / 2
@@ -270,7 +270,7 @@ def _adassp(method: AdaSSP, sample: Sample, rng: Rng, twin: Rng, runs: int) -> F
 def _private_regression(
     method: PrivateHuber, sample: Sample, rng: Rng, twin: Rng, runs: int
 ) -> Found:
-    """With the noise of the final steps alone, whose weights are known before it is drawn."""
+    """Control variate from the noise of the final steps, which have known weights."""
     problem = sample.problem
     n, p = sample.rows.shape
     fit = method._prepare(sample.samples, sample.budget, Declared.of(problem))

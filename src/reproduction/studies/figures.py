@@ -41,7 +41,7 @@ def audits(simulation: Dataset) -> Figure:
 
 
 def population_coverage(simulation: Dataset) -> Figure:
-    """Coverage, and length over the oracle's, of every setting; bands are what is promised."""
+    """Coverage and length over the oracle's of every setting; bands show the promise."""
     figure, (left, right) = panels(1, 2, height=7.0, sharey=True)
     found = simulation.stack(setting=("case", "error_law", "feature_law"))
     places = np.arange(found.sizes["setting"])

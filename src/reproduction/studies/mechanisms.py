@@ -44,7 +44,7 @@ SHORT, FAR = 1e-3, 1e6
 def _opposite(
     rows: int, dimension: int, *, used: int, neighbours: str = "replace-one"
 ) -> list[Rows]:
-    """Data sets of zeros but for one record, whose gradient is clipped one way and the other.
+    """Data sets of zeros except one record, with gradients clipped in opposite directions.
 
     Or it is clipped one way and then left out, or blank, as the relation says.
     """
@@ -182,7 +182,7 @@ def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) 
 
 
 def gaussian(mu: float, *, loss: float) -> Run:
-    """A Gaussian mechanism that loses this multiple of what it promises."""
+    """Gaussian mechanism whose loss is this multiple of its promise."""
     return lambda which, rng: which * loss * mu + rng.standard_normal()
 
 

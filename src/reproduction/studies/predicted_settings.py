@@ -41,7 +41,7 @@ INSTEAD = ("one_pass_harmonic", "full_batch", "one_pass_constant", "huber", "ada
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A problem, one of `PRICES`, and the methods of which the best is to be tried first."""
+    """Problem, one of `PRICES`, and the methods of which the best one is tried first."""
 
     problem: Problem
     price: float

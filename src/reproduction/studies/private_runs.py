@@ -1,4 +1,4 @@
-"""Problems of a stated law, rows of them, and the error of what was fitted to the rows."""
+"""Problems of a stated law, their rows, and the errors of fits to them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ STATED = ((0.4, "coefficients", "gaussian", 0.0), (0.9, "variance", "student_t3"
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A problem to plan for: what holds, what the plan is told, and rows of it."""
+    """Problem to plan for: the truth, the statement to the plan, and rows."""
 
     name: str
     truth: Problem
@@ -62,7 +62,7 @@ def synthetic_case(number: int, largest_sample: int) -> Case:
 def table_case(
     name: str, features: FloatArray, labels: FloatArray, *, sample_size: int, rho: float
 ) -> Case:
-    """A standardised table as a population, of which a range is stated.
+    """Case of a standardised table as a population, with a stated range.
 
     Public are the sizes, bounds, the features' second moment and the labels' variance. The signal's
     direction and size, and the law of the noise, are not.

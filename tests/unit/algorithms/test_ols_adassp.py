@@ -111,7 +111,7 @@ def test_ols_needs_independent_features():
         ols(ArraySamples(np.ones((9, 2)), np.arange(9.0)))
     with pytest.raises(ValueError, match="level"):
         ols(make_data(9, 2)).half_widths(level=1.0)
-    with pytest.raises(ValueError, match="samples must be"):
+    with pytest.raises(ValueError, match="samples must give"):
         ols(ArraySamples([[1e200], [2e200]], [1.0, 2.0]))
     for gap in (0.0, 1e-9):
         features = make_data(40, 2).features.copy()

@@ -187,5 +187,5 @@ def test_part_of_a_data_set_is_refused_and_not_replaced_by_a_stand_in(
     nothing_listens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing, _ = all_but_one(tmp_path, monkeypatch)
-    with pytest.raises(data.DataError, match=rf"{missing.path} must be there"):
+    with pytest.raises(data.DataError, match=rf"{missing.path} not found"):
         data.load("mnist", directory=tmp_path, mirrors=[nothing_listens], cache=tmp_path)

@@ -72,9 +72,9 @@ def test_a_draw_that_was_interrupted_ends_the_stream(monkeypatch, kind):
     with pytest.raises(KeyboardInterrupt):
         noise.draw(150)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="stream must be made anew"):
+    with pytest.raises(ValueError, match="stream must not be used after a failed draw"):
         noise.draw(1)
-    with pytest.raises(ValueError, match="stream must be made anew"):
+    with pytest.raises(ValueError, match="stream must not be used after a failed draw"):
         next(noise)
 
 

@@ -152,8 +152,8 @@ def test_the_least_budget_meets_its_target_and_less_does_not(target):
             {"budget": Budget.zcdp(0.2, neighbours="add-remove"), "methods": ["one_pass_root"]},
             "budget must be for neighbours",
         ),
-        (least_budget, {"target_risk": 1e-5}, "target_risk must be more than"),
-        (least_budget, {}, "one of target_risk and target_length"),
+        (least_budget, {"target_risk": 1e-5}, "target_risk must exceed"),
+        (least_budget, {}, "target_risk or target_length must be given"),
     ],
 )
 def test_wrong_arguments_are_refused(call, changes, message):

@@ -46,7 +46,7 @@ def test_over_keeps_the_declared_bounds():
         ({"signal": np.nan}, "signal must be"),
         ({"label_noise_std": 0.0}, "label_noise_std must be"),
         ({"feature_law": "gausian"}, "did you mean 'gaussian'"),
-        ({"feature_law": "one_hot"}, "sum 1"),
+        ({"feature_law": "one_hot"}, "sum to 1"),
         ({"feature_norm": -1.0}, "feature_norm must be"),
         ({"label_bound": np.inf}, "label_bound must be"),
         ({"label_noise_law": "cauchy"}, "label_noise_law must be"),

@@ -108,7 +108,7 @@ def test_a_name_beside_others_changes_who_they_are_in_no_case(more):
         codes = require_groups([*groups, more], 4).codes[:3]
         assert codes.tolist() == require_groups(groups, 3).codes.tolist()
     else:
-        with pytest.raises(ValueError, match="of one kind"):
+        with pytest.raises(ValueError, match="of one type"):
             require_groups([*groups, more], 4)
 
 

@@ -426,7 +426,7 @@ class Sector(NamedTuple):
 
 
 def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, float]:
-    r"""Multiplier of least cost, and the share of its cost that a better one may save.
+    r"""Multiplier of least cost, and the largest share of its cost that another may save.
 
     With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. Newton's steps
     minimise t times the cost Σ c ψ, c = `load`, with logarithms of the constraints λ_s > 0 and

@@ -34,7 +34,7 @@ GRID = 25  # step sizes of a first look
 
 @dataclass(frozen=True, eq=False)
 class ErrorCurve:
-    """Excess risk of the iterates θ_0, ..., θ_T, and what causes it.
+    """Excess risk of the iterates θ_0, ..., θ_T by source.
 
     Attributes
     ----------

@@ -123,7 +123,7 @@ class StationaryNoise:
 
 
 class StationaryError(NamedTuple):
-    """Error in the limit of many steps, and what causes it.
+    """Error in the limit of many steps by source.
 
     `excess_risk` is the sum of `private` (the noise w) and `label` (the label noise); `variances`,
     shape (d,), are the squared errors along the eigenvectors. All are `inf` if the iteration is
@@ -475,7 +475,7 @@ def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> Floa
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η; ηλ is at least 1e-20, at most 1 or anything."""
+    """Eigenvalues λ, shape (d,), and a step size η with ηλ at least 1e-20, if asked at most 1."""
     values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)

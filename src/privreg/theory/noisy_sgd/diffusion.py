@@ -341,7 +341,7 @@ class Population(Immutable):
 
 
 def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
-    r"""Law of the records (n, d) and (n,) as least squares sees it, itself not private.
+    r"""Law of the records (n, d) and (n,) by least squares; not private.
 
     .. math::
         \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad

@@ -42,7 +42,7 @@ def fixed_order_divergence(
     ridge: float,
     order: float,
 ) -> FloatArray:
-    r"""Divergence of the last iterate when the record at one position is replaced, all else equal.
+    r"""Divergence of the last iterate if the record at one position is replaced.
 
     .. math::
         m_{k+1} = C_km_k + \eta_kb_ka_k,\qquad V_{k+1} = C_kV_kC_k^\top + \eta_k^2\sigma^2I,\qquad
@@ -275,7 +275,7 @@ def _compare(
     except (ValueError, np.linalg.LinAlgError):
         raise ValueError(
             "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws that "
-            "double precision can compute with, got others"
+            "double precision can represent, got too large or too small ones"
         ) from None
     return np.array(pairs)
 

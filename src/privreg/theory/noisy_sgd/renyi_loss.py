@@ -93,7 +93,7 @@ def release_loss(
     shuffled: bool = True,
     finest: float | None = None,
 ) -> ReleaseLoss:
-    r"""Rényi loss of what one pass of noisy SGD releases, if one record is another.
+    r"""Rényi loss of the release of one pass of noisy SGD, if one record is replaced.
 
     .. math::
         x_{k+1} = x_k - \tfrac{\gamma(k/d)}d\big(a_k(a_k^\top x_k - b_k) + \delta x_k
@@ -386,7 +386,7 @@ def shuffled_loss(
         )
     share = masses / require_scale("horizon", horizon)
     if not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
+        raise ValueError(f"weights must have a sum of at most {horizon}, got a larger one")
     exponents = np.where(share > 0, (order - 1.0) * losses, 0.0)
     largest = exponents.max(axis=-1, initial=0.0)
     # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
@@ -569,7 +569,7 @@ def _require_apart(base: FloatArray, parts: FloatArray) -> None:
     """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
-            "times and position must leave a variance that double precision can tell from 0, "
+            "times and position must leave a variance above rounding error, "
             f"got a share of {np.min(base / parts):.2g}"
         )
 
@@ -582,8 +582,8 @@ def _distinct_divergence(
         return renyi_divergence(shift, p, q, order=order)
     except ValueError:
         raise ValueError(
-            "features and labels must be records whose laws double precision can tell apart, got "
-            "two that it cannot"
+            "features and labels must give laws that double precision can tell apart, got "
+            "equal ones"
         ) from None
 
 

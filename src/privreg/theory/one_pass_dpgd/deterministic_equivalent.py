@@ -129,13 +129,13 @@ def solve(
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
-        raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
+        raise ValueError("clip_constant must be finite: private noise scales with it, got inf")
     noise_energy = 2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
-        raise ValueError("signal must not be 0 where there is no label noise, got 0")
+        raise ValueError("signal must not be 0 without label noise, got 0")
     reported = geometric_ends(1e-9, 1e-9) if times is None else checked_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
@@ -388,7 +388,7 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
 
 
 def require_falling(rates: NDArray[np.float64]) -> None:
-    """Refuse rates, along time, that rise: private noise of a negative variance does not exist."""
+    """Refuse rates that rise in time, since they would need noise of negative variance."""
     if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
         raise ValueError("schedule must not increase under private noise, got one that does")
 
@@ -431,7 +431,7 @@ def _extrapolate(
 
 
 def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
-    """Whether the rate jumps inside an interval, other than the first and the last.
+    """True if the rate jumps inside an interval other than the first and the last.
 
     A bend falls to a quarter where nodes are twice as dense, and that of a jump stays.
     """
@@ -461,7 +461,7 @@ def _graded(
     speed: float,
     rtol: float,
 ) -> NDArray[np.float64]:
-    """The grid, halved where the rate taken or its square is not a line, both sides of a jump.
+    """Grid, halved where the rate or its square is not linear, on both sides of a jump.
 
     It resolves the decay times of the fastest mode, and is geometric before each reported time, as
     before the end: a fast mode remembers the noise of a layer alone. Intervals shorter than that

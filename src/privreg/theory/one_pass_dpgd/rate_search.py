@@ -207,7 +207,7 @@ def _resolved(best: Best, spectrum: Spectrum, setting: dict[str, Any]) -> Best:
     if risk > _idle(spectrum, setting) * (1 + 1e-3):
         raise ValueError(
             "zcdp_root, clip_constant, label_noise_std and aspect_ratio must leave an amplitude of "
-            f"at least {LEAST_AMPLITUDE:g} that is better than none, got a least risk of {risk:g}"
+            f"at least {LEAST_AMPLITUDE:g} that lowers the risk, got a least risk of {risk:g}"
         )
     return replace(best, final_risk=risk)
 

@@ -303,7 +303,7 @@ def private_bound(
 def statistical_bound(
     *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
 ) -> FloatArray:
-    r"""Excess risk below which no estimator gets for all targets in the unit ball, for large d.
+    r"""Lower bound on the worst excess risk of any estimator over the unit ball, for large d.
 
     .. math:: \frac{\zeta^2\gamma}{8\lambda_{\max}}
 
@@ -327,7 +327,7 @@ def statistical_bound(
 def _descent_times(
     initial: float, reach: float, clip_constant: float, label_noise_std: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Depths ln(R(0)/R), the time over γ that a unit of each takes, and that to reach it."""
+    """Depths ln(R(0)/R), the time over γ for a unit of each, and the time to reach it."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
     ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))

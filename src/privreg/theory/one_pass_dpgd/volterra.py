@@ -171,7 +171,7 @@ def solve(
         schedule=schedule.amplitude,
     )
     if np.isinf(clip_constant) and np.isfinite(zcdp_root):
-        raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
+        raise ValueError("clip_constant must be finite: private noise scales with it, got inf")
     rate = amplitude * schedule.shape(times)
     taken = np.minimum(rate, 2 / aspect_ratio)
     energy = 0.0 if np.isinf(zcdp_root) else 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2

@@ -33,13 +33,13 @@ def driven(lam: np.ndarray, source: np.ndarray, eta: float, size: int) -> np.nda
 
 
 def label_moments(problem: Problem, eta: float) -> np.ndarray:
-    """Of the iterates that the label noise makes."""
+    """Second moments of the iterates' part from label noise."""
     source = problem.label_noise_std**2 * problem.eigenvalues
     return driven(problem.eigenvalues, source, eta, problem.sample_size)
 
 
 def tree_moments(lam: np.ndarray, shape: np.ndarray, eta: float, size: int) -> np.ndarray:
-    """Of the iterates that the tree's noise makes, node by node."""
+    """Second moments of the iterates' part from the tree's noise, node by node."""
     total = np.zeros((size, lam.size))
     for height in range((size - 1).bit_length()):
         span = 1 << height

@@ -104,7 +104,7 @@ class Problem(Strict):
         )
 
     def noise_risk(self, shape: np.ndarray, step_size: float, correlation: str = "tree") -> float:
-        """What noise of unit deviation adds to it, exactly."""
+        """Exact risk added by noise of unit deviation."""
         from privreg.theory.shaped_noise import private_risk
 
         return private_risk(
@@ -153,7 +153,7 @@ def least_over_step_sizes(risk: np.ndarray, trials: np.ndarray) -> np.ndarray:
 
 
 def tuned_risk(risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same of all trials, and its standard error."""
+    """Tuned risk of all trials, and its standard error."""
     return jackknife(lambda kept: least_over_step_sizes(risk, kept), risk.shape[-1])
 
 
@@ -186,7 +186,7 @@ def noise_multiplier(correlation: str, epsilon: float, delta: float, steps: int)
 
 
 def least_bound(method: str, law: Law, size: float, noise_multiplier: float) -> Minimum:
-    """Of a method of Table 1, or "weighted": the designed one with the best weights in (B.16)."""
+    """Least bound of a method of Table 1; "weighted" has the best weights in (B.16)."""
     from privreg.theory import shaped_noise
     from privreg.theory.shaped_noise import effective_dimension
 

@@ -1,4 +1,4 @@
-"""Mistakes and neighbours of what this paper states, which its ledger must notice."""
+"""Mistakes and wrong statements that this paper's ledger must notice."""
 
 from __future__ import annotations
 

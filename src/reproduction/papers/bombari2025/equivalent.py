@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def solve(
     parameters: Labelled, spectrum: Spectrum, schedule: Schedule, *at: Any, **options: Any
 ) -> Solution:
-    """In a setting that `problem` takes."""
+    """Solve the deterministic equivalent in a setting that `problem` takes."""
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
     return deterministic_equivalent.solve(spectrum, schedule, **parameters.problem(*at), **options)

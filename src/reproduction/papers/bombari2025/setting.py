@@ -42,7 +42,7 @@ class Labelled(Strict):
     )
 
     def problem(self, aspect_ratio: float, zcdp_root: float, clip_constant: Any) -> dict[str, Any]:
-        """What the theory asks for, but for spectrum and schedule."""
+        """Arguments of the theory except spectrum and schedule."""
         return {
             "aspect_ratio": aspect_ratio,
             "zcdp_root": zcdp_root,
@@ -100,19 +100,19 @@ def shapes(exponents: Iterable[float], *named: str) -> dict[str, float | str]:
 
 
 def growth(shape: float | str, gamma: float) -> float:
-    """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
+    """Factor beyond gamma in the sampling part, and in the root of the private part, of a rate."""
     if isinstance(shape, str):
         return 1.0
     return float(max(shape, 1.0) * np.log(1 / gamma) ** (1 / (1 + shape)))
 
 
 def eigenvalues(spectrum: str, dimension: int, smallest: float = 0.0) -> np.ndarray:
-    """Of a covariance: ones, or midpoints of equal cells of [smallest, 2 - smallest]."""
+    """Eigenvalues of a covariance: ones, or midpoints of cells of [smallest, 2 - smallest]."""
     if spectrum == "isotropic":
         return np.ones(dimension)
     return spectra.uniform_midpoints(dimension, smallest, 2 - smallest)
 
 
 def finite_spectrum(spectrum: str, dimension: int) -> spectra.Spectrum:
-    """As many eigenvalues as there are dimensions."""
+    """Spectrum with one eigenvalue a dimension."""
     return spectra.explicit(eigenvalues(spectrum, dimension))

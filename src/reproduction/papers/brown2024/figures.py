@@ -167,17 +167,17 @@ def fig8(ten: Dataset, ten_law: Dataset, hundred: Dataset, hundred_law: Dataset)
 
 
 def fig9(simulation: Dataset) -> Figure:
-    """As Figure 1."""
+    """Figure 9, drawn like Figure 1."""
     return fig1(simulation)
 
 
 def fig10(intervals: Dataset) -> Figure:
-    """As Figure 5."""
+    """Figure 10, drawn like Figure 5."""
     return fig5(intervals)
 
 
 def fig11(intervals: Dataset) -> Figure:
-    """As Figure 6."""
+    """Figure 11, drawn like Figure 6."""
     return fig6(intervals)
 
 

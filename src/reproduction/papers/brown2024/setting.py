@@ -137,7 +137,7 @@ def descend(
     gradients: int | None = None,
     **options: Any,
 ) -> FullBatchIterates:
-    """DP-GD at the noise with which so many gradients, by default those of one run, cost rho."""
+    """DP-GD with noise for which these gradients, by default those of one run, cost rho."""
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 
     noise = full_batch_noise_std(

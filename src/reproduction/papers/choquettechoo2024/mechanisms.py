@@ -23,7 +23,7 @@ MECHANISMS = ("dp_sgd", *TREES, "optimal_cc", "nu_dp_ftrl", "fft", "banded", "mu
 
 
 class Participation(Strict):
-    """How often a record takes part, in a fixed order, and how far apart."""
+    """Number and distance of the steps in which a record takes part, in a fixed order."""
 
     steps: q.Steps = Field(description="Steps T.")
     participations: q.Steps = Field(description="Steps in which a record takes part.")

@@ -29,7 +29,7 @@ TUNING_TRIAL = 1_000_000
 
 
 class Runs:
-    """Settings of one experiment (`private_training.Parameters`), and what its trials share."""
+    """Settings of one experiment (`private_training.Parameters`), and its trials' shared data."""
 
     def __init__(self, parameters: Any, trials: Trials, theory: Dataset, data: Dataset) -> None:
         from privreg.data.tables import sizes_that_fit
@@ -64,7 +64,7 @@ class Runs:
 
     @cached_property
     def rates(self) -> dict[str, tuple[Doubles, Doubles]]:
-        """Of the best validation accuracy in one run, by feature map; not private."""
+        """Rates of the best validation accuracy in one run, by feature map; not private."""
         return {
             name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
         }
@@ -137,7 +137,7 @@ class Runs:
         }
 
     def _rows(self, name: str, rng: Generator) -> dict[str, Rows]:
-        """Features and labels in the order of a run, and those that it is measured on."""
+        """Features and labels in the order of a run, and the test rows."""
         from privreg.data.tables import split
 
         features, labels = self._features[name], self.table.labels.astype(np.intp)

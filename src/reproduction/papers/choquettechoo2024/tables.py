@@ -1,4 +1,4 @@
-"""Tables of choquettechoo2024: the printed formulas beside what our artifacts measure."""
+"""Tables of choquettechoo2024: the printed formulas beside our measurements."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def fig2a(centred: Dataset, literal: Dataset) -> Figure:
 
 
 def fig2b(simulation: Dataset) -> Figure:
-    """Approximate loss of the last iterate along the path, and what more noise buys."""
+    """Approximate loss of the last iterate along the path, and the effect of more noise."""
     figure, axes = panels(1, 2, height=2.6)
     steps, stds = simulation.step.values, simulation.gradient_noise_std.values
     styles = {"ones": ("-", r"pairs by printed $\|g\|$"), "candidates": ("--", "worst of search")}

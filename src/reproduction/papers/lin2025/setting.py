@@ -161,7 +161,7 @@ class Searched(Strict):
 
 
 class FromStart(Searched):
-    """The search, and what is known of the start."""
+    """Search settings, and the assumptions on the start."""
 
     drawn_start: q.Flag = Field(
         False,

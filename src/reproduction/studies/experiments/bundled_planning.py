@@ -1,4 +1,4 @@
-"""The regret of plans on tables that come with scikit-learn, of which a range is stated."""
+"""Regret of plans on scikit-learn's tables, planned for a stated range."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = planning.PLACE
 
 
 class Parameters(Strict):
-    """All rows of a table are the population, of which as many are drawn with replacement."""
+    """Tables as populations, each drawn with replacement to its own size."""
 
     breast_cancer: bool = Field(description="Whether the class of the breast cancer table is one.")
     diabetes_columns: q.Some[Literal["bmi", "bp", "s5"]] = Field(

@@ -95,7 +95,7 @@ def length_ratio(simulation: Dataset) -> FloatArray:
     )
 )
 def error_over_peer(simulation: Dataset) -> tuple[FloatArray, FloatArray]:
-    """With the errors of both in pairs."""
+    """Error relative to a peer's, with paired errors."""
     ours = trials_last(simulation.error.sel(estimator=OURS))
     theirs = trials_last(simulation.error.sel(estimator=[*PEERS]).transpose("estimator", ...))
     return jackknife(

@@ -120,7 +120,7 @@ def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any
 
 @per("problem", excess_risk=Quantity("excess risk of a run", "judged"))
 def judged(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[list[np.ndarray]]:
-    """Of the plan's and of the grid's best settings, on the same rows of each trial."""
+    """Risks of the plan's and the grid's best settings on the same rows of each trial."""
     from reproduction.studies.regret import risks
     from reproduction.studies.written_methods import from_text
 
@@ -131,7 +131,7 @@ def judged(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator
 
 @per("goal", risk_over_target="excess risk at the budget found over the target")
 def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[np.ndarray]:
-    """Of the settings for each target."""
+    """Risks of the settings for each target, relative to it."""
     from dataclasses import replace
 
     from privreg.privacy.budget import Budget

@@ -42,7 +42,7 @@ class Parameters(Strict):
     )
 
     def problem(self, case: str, error_law: str, feature_law: str) -> dict[str, Any]:
-        """What a fit and the oracle are given."""
+        """Inputs of a fit and of the oracle."""
         from reproduction.studies.private_tables import Population
 
         sizes = next(each for each in self.cases if str(each) == case)
@@ -67,7 +67,7 @@ AXES = {
     least_squares_length="mean length of non-private least squares' intervals",
 )
 def lengths(parameters: Parameters, **cell: str) -> dict[str, float]:
-    """What an oracle needs, which knows the population and spends nothing to learn it."""
+    """Lengths of an oracle that knows the population and spends nothing to learn it."""
     from reproduction.studies.private_tables import oracle_lengths
 
     places = [

@@ -115,7 +115,7 @@ def run(
     spread_ratio="predicted over simulated standard deviation over runs",
 )
 def ratios(simulation: Dataset, theory: Dataset) -> dict[str, Any]:
-    """Of predicted to simulated errors."""
+    """Ratios of predicted to simulated errors."""
     names = ("excess_risk", "control", "squared_control", "control_product")
     risk, *others = (trials_last(simulation[name]) for name in names)
     values = controlled(risk, *others)

@@ -1,4 +1,4 @@
-"""The regret of plans on a real table, of which a range is stated."""
+"""Regret of plans on a real table, planned for a stated range."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
 
 
 class Parameters(Strict):
-    """All rows of a table are the population, of which a sample is drawn with replacement."""
+    """Table as a population, from which a sample is drawn with replacement."""
 
     dataset: Literal["mnist", "mnist_digits", "california_housing"] = Field(description="Table.")
     columns: q.Some[Column] | None = Field(

@@ -134,7 +134,7 @@ def prefix_error(parameters: Parameters, counting: str) -> float:
     most_nodes_over_logarithm="that number over log2 N, rounded up",
 )
 def most_nodes(parameters: Parameters) -> dict[str, float]:
-    """In complete binary trees, of which the first N leaves hold vectors."""
+    """Most nodes in complete binary trees with vectors in the first N leaves."""
     sizes = np.arange(1, parameters.largest_size + 1)
     logarithm = np.ceil(np.log2(sizes)).astype(int)
     most = np.ones(len(sizes))
@@ -177,7 +177,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
     ),
 )
 def increments(parameters: Parameters) -> dict[str, float]:
-    """By the law of shared nodes of prefixes."""
+    """Increments by the law of shared nodes of prefixes."""
     listed = _listed(parameters.sample_size)
     covariance = np.diff(np.diff(shared_nodes(parameters.sample_size), axis=0), axis=1)
     return {

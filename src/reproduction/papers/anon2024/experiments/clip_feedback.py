@@ -20,7 +20,7 @@ CONSTANTS = ("paper", "practical")
 
 
 class Parameters(setting.CappedProblem):
-    """A problem, and what its residuals are estimated from."""
+    """Problem, and the sample that estimates its residuals."""
 
     estimating_rows: q.SampleSize = Field(description="Public labelled rows m of the estimate.")
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
@@ -114,7 +114,7 @@ def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     risk_at_start="excess risk of the start",
 )
 def summary(parameters: Parameters, simulation: Dataset) -> dict:
-    """Medians, which are infinite where half of the runs overflowed, and shares of those."""
+    """Medians, infinite where half of the runs overflowed, and shares of such runs."""
     risk = trials_last(simulation.risk)
     closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
     return {

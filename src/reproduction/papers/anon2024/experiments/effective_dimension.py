@@ -175,7 +175,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
     )
 )
 def equal_orders() -> float:
-    """Where all of the tail lies below 1/(N eta), with sigma = B = 1 and eta = 1/4."""
+    """Slope for a tail that lies below 1/(N eta), with sigma = B = 1 and eta = 1/4."""
     sizes = np.geomspace(1e4, 1e6, 9)
     horizon = sizes / 4
     rest = 1 / horizon
@@ -226,7 +226,7 @@ def small_ridges() -> dict[str, float]:
     few_rows_power="power of N eta in tr(Sigma^-1 H) over the effective dimension, 8 public rows",
 )
 def few_public_rows(parameters: Parameters, decay: float) -> float:
-    """At lambda = M / (N eta)."""
+    """Traces from few public rows at lambda = M / (N eta)."""
     lam, horizons = setting.power_law(parameters.dimension, decay), np.geomspace(1e2, 1e4, 5)
     rows = setting.generator(12).standard_normal((8, lam.size)) * np.sqrt(lam)
     design, found = PublicCovariance(rows, ridge=8.0), []
@@ -243,7 +243,7 @@ def few_public_rows(parameters: Parameters, decay: float) -> float:
     "eigenvectors v",
 )
 def run(parameters: Parameters, trial: Trial) -> list:
-    """The same traces where Σ comes from public features, the first rows of one table."""
+    """Traces for a Σ from public features, the first rows of one table."""
     most = max(parameters.public_ratios) * parameters.sample_size
     normals = trial.rng.standard_normal((most, parameters.dimension))
 

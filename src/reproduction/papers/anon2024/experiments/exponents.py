@@ -255,7 +255,7 @@ def _printed(method: str, decay: float, power: float = 0.0) -> float:
 
 @cache
 def _fit(method: str, decay: float | None, sizes: q.SizeAxis, power: float) -> float:
-    """With the noise of Theorem 4.1 without its constants and logarithms."""
+    """Fitted exponent for the noise of Theorem 4.1, without constants and logarithms."""
     values = []
     for size in map(float, sizes.values()):
         epsilon = size**power

@@ -284,7 +284,7 @@ def tail_constant(parameters: Parameters) -> float:
     )
 )
 def error_given_no_clip() -> float:
-    """Without label noise a gradient is clipped where x^2 is above a constant."""
+    """Error without label noise, where a gradient is clipped if x^2 exceeds a constant."""
     from scipy.integrate import quad
     from scipy.stats import norm
 

@@ -88,7 +88,7 @@ def fourth_moments() -> dict[str, float]:
     ),
 )
 def operators() -> dict[str, float]:
-    """For a matrix that does not commute."""
+    """Operators for a matrix that does not commute."""
     root, covariance, eta = generator(1).standard_normal((3, 3)), np.diag([1.0, 0.5, 0.2]), 0.1
     matrix = root @ root.T
     fourth = exact.fourth_moment(covariance, matrix)
@@ -330,7 +330,7 @@ def _variance_bound(problem: setting.Problem, eta: float) -> float:
 
 
 def _heads(problem: setting.Problem, eta: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each k: 1 then N eta lambda, and 1/lambda then N^2 eta^2 lambda."""
+    """Heads for each k: 1 then N eta lambda, and 1/lambda then N^2 eta^2 lambda."""
     lam, horizon = problem.eigenvalues, problem.sample_size * eta
     for k in range(1, lam.size + 1):
         head = np.arange(lam.size) < k

@@ -64,7 +64,7 @@ def readings(parameters: Parameters, promised: float) -> dict:
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
 )
 def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_size: int) -> dict:
-    """The noise that the promise needs, and what the paper's noise delivers."""
+    """Noise that the promise needs, and the privacy of the paper's noise."""
     from privreg.algorithms import shaped_dp_ftrl
     from privreg.noise.streams import TreeCorrelation, tree_levels
 
@@ -87,7 +87,7 @@ def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_siz
     "promised", "sample_size", rows_needed="rows that the private residual estimate needs at least"
 )
 def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> int:
-    """If each of N calls takes its share of the budget."""
+    """Private rows needed if each of N calls takes its share of the budget."""
     share, small = private_share(epsilon=promised, delta=parameters.delta, calls=sample_size)
     chance = parameters.failure_probability
     return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
@@ -97,7 +97,7 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
     "any_size", estimating_share="private rows that the estimates need over half of N, epsilon = 1"
 )
 def estimating_share(parameters: Parameters, any_size: float) -> float:
-    """With N/2 for N, also in the log N rows of a group."""
+    """Share of private rows with N/2 for N, also in the log N rows of a group."""
     half = any_size / 2
     return rows_needed(parameters, 1.0, int(half)) * np.log(half) / half
 
@@ -109,7 +109,7 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
     "iterate, replace-one",
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
-    """Of the first record, which moves every prefix by 2 psi."""
+    """Privacy loss of the average for the first record, which moves every prefix by 2 psi."""
     delta, prefixes, variance = parameters.delta, sample_size - 1, 0.0
     tau = published.published_noise_multiplier(epsilon=promised, delta=delta, steps=sample_size)
     # Of the sum of all prefix noises, in units of a node's: squared uses of each node, added.

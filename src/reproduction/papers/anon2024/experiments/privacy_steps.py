@@ -310,7 +310,7 @@ _NOISE_STD = 1.5
 
 
 def _divergence(order: float, sign: int = 1) -> float:
-    """Of N(0, σ²Σ) from N(shift, σ²Σ), by quadrature of the density's power in two dimensions.
+    """Divergence of N(0, σ²Σ) from N(shift, σ²Σ), by quadrature in two dimensions.
 
     The proof of Lemma 2.6 prints the second power with the sign -1.
     """

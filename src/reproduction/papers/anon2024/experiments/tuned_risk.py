@@ -77,7 +77,7 @@ AXES = setting.AXES | {
     tuned=Quantity("least exact risk over step sizes", "epsilon"),
 )
 def exact_risks(parameters: Parameters, diagonal_arm: str) -> dict:
-    """Second moments: the risk of plain SGD, and what the noise adds to it."""
+    """Exact risks from second moments: of plain SGD, and added by the noise."""
     correlation, name = diagonal_arm.split(", ")
     steps = parameters.step_sizes.values()
     plain = np.array([parameters.plain_risk(eta).total for eta in steps])

@@ -37,7 +37,7 @@ AXES = {
     "Lemma B.7",
 )
 def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
-    """Of three random sources and all directions."""
+    """Largest ratio over three random sources and all directions."""
     rng, lam = setting.generator(0), parameters.eigenvalues
     lost, ratios = -np.expm1(parameters.sample_size * np.log1p(-step_size * lam)), []
     factor = BETA * step_size**2 / (1 - BETA * step_size * lam.sum())

@@ -23,7 +23,7 @@ NOISES, START = (0.3, 0.2), 0.5
 
 
 class Parameters(Strict):
-    """Where the identities are evaluated."""
+    """Points at which the identities are evaluated."""
 
     eigenvalues: q.Several[q.Positive] = Field(description="Spectrum of the resolvents.")
     contour_points: q.Count = Field(description="Points of the contour integrals.")
@@ -49,7 +49,7 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
     "covariance, over that of (C.57) and (C.59)",
 )
 def resolvents(parameters: Parameters) -> dict:
-    """With q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
+    """Resolvents q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
     eigenvalues = np.asarray(parameters.eigenvalues)
     squares = np.linspace(1.0, 2.0, len(eigenvalues))
     angle = 2 * np.pi * np.arange(parameters.contour_points) / parameters.contour_points
@@ -92,7 +92,7 @@ def second_order() -> float:
     printed_cap="rate of (C.5) over that of Algorithm 1, where both caps bind",
 )
 def updates() -> dict:
-    """Of (C.5), (C.8), (C.18) and (C.30): a gradient by differences, a cross term by expansion."""
+    """Identities (C.5), (C.8), (C.18), (C.30): gradient by differences, cross term by expansion."""
     rng = np.random.Generator(np.random.SFC64(3))
     v, step = rng.standard_normal(4), 1e-5
     shifts = step * np.eye(4)
@@ -128,7 +128,7 @@ def updates() -> dict:
     stopping_corrected="that with nu P at most c^2 / 2",
 )
 def stopping() -> dict:
-    """At r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3, a rate 3 sqrt(1 - t)."""
+    """Stopping at r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3."""
     bound = np.geomspace(1, 1e4, 400)
     noise, start = 4 * (0.1 * 3) ** 2, np.log(2)
     levels = {"printed": (bound**2 + 0.3**2) / 2, "corrected": np.array(0.5)}
@@ -144,7 +144,7 @@ def stopping() -> dict:
     failure_ratio="largest Chernoff bound of the failure probability over delta",
 )
 def conversion(parameters: Parameters) -> dict:
-    """Where rho^2 is at most ln(1/delta), and by the privacy loss's moments, over all orders.
+    """Conversion for rho^2 up to ln(1/delta), and by moments of the privacy loss, all orders.
 
     With rho^2/2-zCDP the moment of order alpha - 1 is at most exp((alpha - 1) alpha rho^2 / 2).
     """
@@ -271,7 +271,7 @@ def integrating_factor(parameters: Parameters) -> dict:
     coefficient_over_corrected="coefficient of the sampling noise over 1 + alpha",
 )
 def coefficient(schedule_power: float) -> dict:
-    """Of (D.98)."""
+    """Coefficient of (D.98)."""
     from scipy.special import gamma
 
     width = 1 + schedule_power
@@ -287,7 +287,7 @@ def coefficient(schedule_power: float) -> dict:
     descent_over_corrected="that at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root of (D.31)",
 )
 def comparison_constants() -> dict:
-    """Whether the descent of (D.31) is below that at R(0) = 2 and at R(0) + 1, the largest risk."""
+    """Descent of (D.31) compared at R(0) = 2 and at R(0) + 1, the largest risk."""
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor
 
     start, noise, constant = 2.0, 0.3, 0.03
@@ -322,7 +322,7 @@ def prior_mass() -> dict:
     "(E.10)",
 )
 def simple_modes(parameters: Parameters) -> dict:
-    """At alpha = 1 and t = 1/2; c times the rate is a (1 - t), both noises are those of NOISES."""
+    """Modes at alpha = 1, t = 1/2, c times the rate a (1 - t), and both noises from NOISES."""
     from scipy.integrate import solve_ivp
 
     a, (b1, b2), end = parameters.descent, NOISES, 0.5

@@ -55,7 +55,7 @@ AXES = {
     target_norm="norm of the target",
 )
 def design(dimension: int, spectrum: str) -> dict:
-    """Of the covariances and targets that trajectories, heat-maps and sample sizes draw from."""
+    """Covariances and targets of the trajectories, heat maps and sample sizes."""
     model = LinearModel.even_target(eigenvalues(spectrum, dimension), label_noise_std=0.3)
     return {
         "trace_ratio": model.eigenvalues.sum() / dimension,
@@ -141,7 +141,7 @@ def curvature_growth(exponent: float) -> float:
     ),
 )
 def gradient_norms(dimension: int) -> dict:
-    """Of isotropic samples at an iterate of distance 1 from the target."""
+    """Gradient norms of isotropic samples at distance 1 from the target."""
     rng = np.random.Generator(np.random.SFC64(dimension))
     along = rng.standard_normal(GRADIENTS)
     norm = np.sqrt(along**2 + rng.chisquare(dimension - 1, GRADIENTS))
@@ -200,7 +200,7 @@ def gradient_power(earlier: Dataset) -> float:
     ),
 )
 def of_lemma_c_2(parameters: Parameters) -> dict:
-    """At alpha = 1 and rho = 1, the sum for the quadratic |u|^2 / 2, the weight at gamma = 6."""
+    """Lemma C.2 at alpha = rho = 1: the sum for |u|^2 / 2, and the weight at gamma = 6."""
     n, c, gamma = parameters.sample_size, parameters.clip_constant, parameters.aspect_ratio
     steps = schedules.step_shape(Polynomial(1.0, 1.0), n)
     squares = schedules.noise_multipliers(steps, zcdp_root=1.0) ** 2

@@ -186,7 +186,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _descent(ratio: np.ndarray | float) -> np.ndarray:
-    """With no risk and unit label noise the clipping constant is the ratio itself."""
+    """Descent without risk and with unit label noise, where the clipping constant is the ratio."""
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor
 
     return descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
@@ -199,7 +199,7 @@ def _variance(ratio: np.ndarray | float) -> np.ndarray:
 
 
 def _expectation(function: Callable[[np.ndarray], np.ndarray], ratio: float) -> float:
-    """Over |r|, by Gauss-Legendre on either side of the clipping point, as in (4.6)."""
+    """Expectation over |r|, by Gauss-Legendre on either side of the clipping point, as in (4.6)."""
     total, split = 0.0, min(ratio, 12.0)
     for low, high in ((0.0, split), (split, 12.0)):
         nodes = low + (high - low) * (POINTS + 1) / 2

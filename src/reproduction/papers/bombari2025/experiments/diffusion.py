@@ -48,7 +48,7 @@ GRID = ("form", "spectrum")
     ),
 )
 def limits(parameters: Parameters, spectrum: str) -> dict:
-    """By Itô's formula the printed form's is (4.7) with 4 lambda in its descent."""
+    """Limits; by Itô's formula the printed form has (4.7) with 4 lambda in its descent."""
     from scipy.integrate import solve_ivp
 
     from privreg.theory.one_pass_dpgd import deterministic_equivalent

@@ -61,7 +61,7 @@ SETTINGS = tuple(AXES)[:5]
     risk_over_bound="excess risk over the stated order",
 )
 def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell: float) -> dict:
-    """At c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
+    """Settings with c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
     smallest, largest = cell["smallest"], cell["largest"]
     share = (1 - smallest) / (largest - smallest)
     spectrum = Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
@@ -134,7 +134,7 @@ def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
     "data, alpha and rho powers of gamma",
 )
 def growing(parameters: Parameters, condition: str) -> float:
-    """Between two ratios; a bounded quotient has a power of 0 at most."""
+    """Growth between two ratios; a bounded quotient has a power of at most 0."""
     of_alpha, of_rho = GROWING[condition]
     quotients, logs = [], np.log(1 / np.array(GROWN))
     for gamma, log in zip(GROWN, logs, strict=True):

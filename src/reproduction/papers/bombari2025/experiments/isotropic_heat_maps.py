@@ -93,7 +93,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
     ),
 )
 def readings(parameters: Parameters, simulation: Dataset, theory: Dataset, **cell: Any) -> dict:
-    """Distances to the deterministic equivalent, and what the text says of the maps.
+    """Distances to the deterministic equivalent, and the text's quantities of the maps.
 
     Regions are compared at the settings that the deterministic equivalent finds best in each, so
     that no minimum over noisy runs is its own evidence.
@@ -127,7 +127,7 @@ def _final_risk(
     clip_constants: np.ndarray,
     rates: np.ndarray,
 ) -> np.ndarray:
-    """Of the deterministic equivalent, at settings of any shape."""
+    """Final risk of the deterministic equivalent, at settings of any shape."""
     from reproduction.papers.bombari2025 import equivalent
 
     schedule = Polynomial(rates.ravel(), exponent)

@@ -45,7 +45,7 @@ AXES = {
 
 
 class _Problem(NamedTuple):
-    """What a run needs, in the eigenbasis; rates are at k / n, k = 0..n."""
+    """Inputs of a run in the eigenbasis; rates are at k / n, k = 0..n."""
 
     parameters: Parameters
     eigenvalues: np.ndarray
@@ -167,5 +167,5 @@ def _diffusion(
 
 
 def _largest(increments: np.ndarray) -> np.ndarray:
-    """Of shape (trials,), over steps and points."""
+    """Largest absolute partial sum over steps and points, of shape (trials,)."""
     return np.abs(np.cumsum(increments, axis=0)).max(axis=(0, 2))

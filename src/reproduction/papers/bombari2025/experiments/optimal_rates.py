@@ -163,7 +163,7 @@ def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ra
     log_power="power of ln(1/gamma) in the least risk over gamma + gamma^2 / rho^2",
 )
 def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
-    """For the first fixed privacy, and where private noise dominates."""
+    """Power of the logarithm for the first fixed privacy, and where private noise dominates."""
     shape = parameters.shapes[schedule]
     return _log_power(parameters, regime, lambda *at: _tuned(parameters, shape, *at).final_risk)
 
@@ -176,7 +176,7 @@ def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
     faster_log_power="that power with ln(1/gamma)^(3/2) in the place of the logarithm there",
 )
 def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
-    """At the paper's hyper-parameters, where no logarithm of a logarithm is left."""
+    """Slopes at the paper's hyper-parameters, where no logarithm of a logarithm is left."""
 
     def power(of_log: float) -> float:
         def risk(gamma: float, rho: float) -> float:
@@ -216,7 +216,7 @@ def of_regime(parameters: Parameters, regime: str) -> dict:
     "(5.16), between neighbouring alpha from 1 to 50",
 )
 def power_of_exponent(parameters: Parameters, regime: str) -> float:
-    """At the smallest ratio, in the term that leads."""
+    """Power of the exponent at the smallest ratio, in the leading term."""
     gamma = parameters.log_power_aspect_ratios[-1]
     leading = 2 if regime == parameters.regimes[-1] else 1
     risks = [
@@ -233,7 +233,7 @@ def power_of_exponent(parameters: Parameters, regime: str) -> float:
     "private noise dominates",
 )
 def private_clip_slope(parameters: Parameters, polynomial: float) -> float:
-    """At the smallest ratio, where the powers of logarithms are nearly constant."""
+    """Slope at the smallest ratio, where powers of logarithms are nearly constant."""
     gamma = parameters.log_power_aspect_ratios[-1]
     constants = np.array([c for c in parameters.penalty_clip_constants if c >= 1])
     rho = gamma**parameters.privacy_power
@@ -260,12 +260,12 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _late(array: DataArray) -> DataArray:
-    """At gamma up to 1e-3."""
+    """Values at gamma up to 1e-3."""
     return array.sel(aspect_ratio=array.aspect_ratio <= 1e-3 * (1 + 1e-9))
 
 
 def _log_power(parameters: Parameters, regime: str, risk: Callable[[float, float], float]) -> float:
-    """Of ln(1/gamma) in a risk over gamma + gamma^2 / rho^2, between the two tiny ratios."""
+    """Power of ln(1/gamma) in risk / (gamma + gamma^2 / rho^2), between two tiny ratios."""
     logs = []
     for gamma in parameters.log_power_aspect_ratios:
         rho = parameters.root(regime, gamma)
@@ -277,7 +277,7 @@ def _log_power(parameters: Parameters, regime: str, risk: Callable[[float, float
 def _stated_risk(
     parameters: Parameters, exponent: float, gamma: float, rho: float, of_log: float = 1.0
 ) -> float:
-    """At the rate of (5.2) and (5.15), or with another power of its logarithm."""
+    """Risk at the rate of (5.2) and (5.15), or with another power of its logarithm."""
     product = setting.FACTOR * max(exponent, 1.0) * np.log(1 / gamma) ** of_log
     schedule = Polynomial(product / parameters.clip_constant, exponent)
     found = equivalent.solve(parameters, spectra.isotropic(), schedule, gamma, rho, times=[1.0])

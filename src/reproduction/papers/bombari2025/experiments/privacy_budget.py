@@ -180,7 +180,7 @@ def _divergence_ratio(
     first: tuple[np.ndarray, np.ndarray],
     second: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """Over its bound, between runs on two data sets (features, labels), shape (orders,)."""
+    """Divergence over its bound of runs on two data sets (features, labels), shape (orders,)."""
     shape = schedules.step_shape(parameters.schedules[schedule], parameters.steps)
     steps = shape / shape[0]
     noise = schedules.noise_multipliers(steps, zcdp_root=parameters.budget.root)

@@ -111,7 +111,7 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
     increment_ratio="that increment over the one before, a decade of gamma each",
 )
 def critical_increment(parameters: Parameters, offset: float) -> dict:
-    """At the stated learning rate; a power of ln(1/gamma) bends the increments."""
+    """Increments at the stated learning rate; a power of ln(1/gamma) bends them."""
     from privreg.theory.one_pass_dpgd.rates import critical_privacy_power, optimal_exponent
 
     power, quotients = critical_privacy_power(*CRITICAL.powers) + offset, []
@@ -130,7 +130,7 @@ def critical_increment(parameters: Parameters, offset: float) -> dict:
     lower_modes_corrected="the first over the form along the lower modes' own risk",
 )
 def lower_modes(parameters: Parameters) -> dict:
-    """With the least C_1 of (E.12) and (E.13) and the least C_2 that (B.15) allows."""
+    """Lower modes with the least C_1 of (E.12) and (E.13) and the least C_2 that (B.15) allows."""
     from scipy.integrate import solve_ivp
 
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
@@ -206,7 +206,7 @@ def lower_modes(parameters: Parameters) -> dict:
     "over that at c = 0.1, gamma = 1e-8",
 )
 def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
-    """On power-law data in each case of Theorem 4."""
+    """Ratios for larger clips on power-law data, in each case of Theorem 4."""
     phi, psi, alpha, b = BULLETS[bullet]
     ratio = 1e-8
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
@@ -244,7 +244,7 @@ def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tupl
 def _risk(
     parameters: Parameters, regime: Regime, values: np.ndarray, ratio: float, zcdp_root: float
 ) -> np.ndarray:
-    """At products of clipping constant and initial rate."""
+    """Risk at products of clipping constant and initial rate."""
     phi, psi, alpha = regime.powers
     spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
     schedule = Polynomial(values / parameters.clip_constant, alpha)

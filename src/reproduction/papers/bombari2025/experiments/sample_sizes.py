@@ -69,7 +69,7 @@ def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int
     harmonic_excess=Quantity(HARMONIC_EXCESS, "sample_size"),
 )
 def expected(earlier: Dataset, spectrum: str) -> dict:
-    """What the text says, of the deterministic equivalent, which has no sampling error."""
+    """Quantities of the text for the deterministic equivalent, without sampling error."""
     risk = earlier.risk.sel(spectrum=spectrum).values
     return {"ratio": risk / risk[:1], "harmonic_excess": np.log(risk[-1] / risk[:-1].min(axis=0))}
 
@@ -119,7 +119,7 @@ def run(
     ),
 )
 def compared(simulation: Dataset, theory: Dataset, spectrum: str) -> dict:
-    """Ratios to output perturbation, distances to the prediction, what the text says.
+    """Ratios to output perturbation, distances to the prediction, quantities of the text.
 
     The prediction says which polynomial schedule is the best, so that no noisy minimum does. The
     schedules of a trial share draws, and the sizes do not.

@@ -148,7 +148,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _stated(draws: int) -> list[tuple[np.ndarray, scaling.OptimalExponent]]:
-    """Points, and what the theorem says at each."""
+    """Points, and the theorem's value at each."""
     return [(point, scaling.optimal_exponent(*point)) for point in _points(draws)]
 
 

@@ -116,7 +116,7 @@ def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
     ),
 )
 def readings(parameters: Parameters, earlier: Dataset) -> dict:
-    """What the text says of the slopes."""
+    """Quantities that the text states of the slopes."""
     slope, exponent = earlier.slope.values, earlier.exponent.values
     # 2 - phi - psi, increasing: the signal's share in fast modes.
     decay = -np.add.outer(parameters.spectrum_powers, parameters.signal_powers)

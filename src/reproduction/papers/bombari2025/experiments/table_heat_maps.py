@@ -68,7 +68,7 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     valley_typical=Estimate("median over all seeds of that slope"),
 )
 def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponent: float) -> dict:
-    """Mean over stable seeds, median over all, and what the text says of the grid."""
+    """Mean over stable seeds, median over all, and the text's quantities of the grid."""
     loss = trials_last(simulation.loss.sel(sample_size=sample_size, exponent=exponent))
     median = np.median(loss, axis=-1)
     readable = (median <= parameters.loss_cap)[..., None]
@@ -108,7 +108,7 @@ def _losses(
     exponent: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Of every setting, shape (constants, rates)."""
+    """Losses of all settings, shape (constants, rates)."""
     from privreg.algorithms import one_pass_dpgd
 
     constants, rates = parameters.settings()
@@ -127,7 +127,7 @@ def _mean(values: list, *none: float) -> tuple:
 
 
 def _median(values: list, *none: float) -> tuple:
-    """With half the distance of the quantiles whose ranks are a deviation away."""
+    """Median, with half the distance of the quantiles a deviation of ranks away."""
     if not values:
         return none
     apart = 0.5 / np.sqrt(len(values))

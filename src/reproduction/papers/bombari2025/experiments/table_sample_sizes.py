@@ -42,7 +42,7 @@ class Parameters(tables.TableParameters, setting.Schedules):
     )
 
     def candidates(self, sample_size: int, dimension: int) -> list[list[Mechanism]]:
-        """Of each schedule, a mechanism with all rates for each shape in time."""
+        """Mechanisms with all rates, for each schedule and shape in time."""
         rates = self.initial_rates.values()
 
         def mechanism(schedule: Schedule) -> Mechanism:

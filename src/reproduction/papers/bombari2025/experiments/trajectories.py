@@ -132,7 +132,7 @@ def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     "prediction",
 )
 def slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
-    """How fast risks approach the deterministic equivalent, and outputs R(1) and its noise."""
+    """Rates at which risks approach the deterministic equivalent; outputs R(1) and their noise."""
     risk, curve = _paths(parameters, simulation, theory)
     gaps = np.abs(risk - curve[..., None, :]).max(axis=-1)
     noise = theory.final_risk - theory.risk.isel(time=-1)

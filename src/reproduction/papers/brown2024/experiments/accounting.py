@@ -41,7 +41,7 @@ class Parameters(Strict):
 
     @property
     def sensitivity(self) -> float:
-        """Of the mean clipped gradient, by Claim A.5."""
+        """Sensitivity of the mean clipped gradient, by Claim A.5."""
         return 2 * self.clip_norm / self.sample_size
 
 
@@ -86,7 +86,7 @@ def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
     "of gradients.",
 )
 def separate_runs_cost(parameters: Parameters) -> float:
-    """Budget of m runs whose noise counts one run, over rho."""
+    """Budget of m runs with noise for one run, over rho."""
     rho, steps = parameters.budgets[0].rho, parameters.steps[0]
     return _spent(parameters, rho, steps, gradients=parameters.runs * steps) / rho
 
@@ -121,7 +121,7 @@ def divergence_ratio(order: float) -> float:
     worst_ratio=Quantity("that change for opposite clipped gradients", "pair"),
 )
 def changes(parameters: Parameters, trial: Trial) -> list[dict]:
-    """How far replacing one record moves the mean clipped gradient, over its sensitivity."""
+    """Change of the mean clipped gradient by one replaced record, over its sensitivity."""
     return [_pair(parameters, trial.rng) for _ in range(parameters.pairs)]
 
 
@@ -142,7 +142,7 @@ summarise = stage(AXES, extremes)
 
 
 def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) -> float:
-    """Budget of some gradients at the noise with which those of T steps cost rho."""
+    """Budget of these gradients at the noise for which those of T steps cost rho."""
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
     from privreg.privacy.budget import gaussian_budget
 

@@ -68,7 +68,7 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
     contour_slope=Mean("the log-log slope in the dimension of the threshold that clips this share"),
 )
 def contour_slope(parameters: Parameters, simulation: Dataset, share: float) -> np.ndarray:
-    """How the threshold of one share grows with the dimension."""
+    """Growth of one share's threshold with the dimension."""
     logs = np.log(simulation["clip_norm"].values)
     clipped = simulation.clipped_fraction.transpose("trial", "dimension", "clip_norm").values
     threshold = np.apply_along_axis(lambda row: np.interp(-share, -row, logs), -1, clipped)

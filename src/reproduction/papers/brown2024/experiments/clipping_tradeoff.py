@@ -94,7 +94,7 @@ def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
     ),
 )
 def thresholds(parameters: Parameters, simulation: Dataset, steps: int) -> dict:
-    """The best threshold, what it clips and what clipping half of the gradients costs."""
+    """Best threshold, its share of clipped gradients, and the cost of clipping half of them."""
     at = simulation.sel(steps=steps).transpose("trial", "clip_norm")
     square, share = at.squared_error.values, at.clipped_fraction.values
     best = square.mean(axis=0).argmin()

@@ -38,7 +38,7 @@ AXES = {"rho": RHO}
     ),
 )
 def run(parameters: Parameters, trials: Trials, shared_rng: np.random.Generator) -> Iterator[dict]:
-    """Whether a gradient clipped, along either path, and whether the paths differ."""
+    """Indicators that a gradient was clipped on either path and that the paths differ."""
     data = _data(parameters, shared_rng)
     noise = parameters.gradient_noise_std(rhos(parameters), parameters.steps)
     for trial in trials:

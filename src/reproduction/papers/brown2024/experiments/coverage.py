@@ -175,7 +175,7 @@ def literal(parameters: Parameters, literal: str) -> dict:
     )
 )
 def averages(parameters: Parameters) -> list[float]:
-    """At identity covariance, without clipping."""
+    """Averages at identity covariance, without clipping."""
     law = _isotropic_law(parameters, parameters.dimension)
     ratios = []
     for count in parameters.long_gradients:
@@ -198,7 +198,7 @@ def averages(parameters: Parameters) -> list[float]:
     ),
 )
 def table(parameters: Parameters, shared_rng: np.random.Generator) -> dict:
-    """What the constructions estimate on the one data set, or are compared with."""
+    """Estimates of the constructions on the one data set, and their references."""
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import moments
 

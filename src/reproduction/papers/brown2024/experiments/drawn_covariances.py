@@ -17,7 +17,7 @@ PLACE = "Figure 10"
     )
 )
 def run(parameters: Parameters, trial: Trial) -> list[float]:
-    """On one data set; nothing is run, since the law without clipping is exact."""
+    """Exact law without clipping on one data set; nothing is simulated."""
     size, dimension = parameters.sample_size, parameters.dimension
     data, _ = draw(size, dimension, trial.rng, anisotropic=parameters.anisotropic)
     law = law_of(data, parameters.step_size)

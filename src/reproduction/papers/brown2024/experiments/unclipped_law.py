@@ -110,7 +110,7 @@ def _setting(
 
 
 def _covariance(parameters: Parameters, law: GradientDescentLaw) -> np.ndarray:
-    """Of all times and features, flattened."""
+    """Covariance of all times and features, flattened."""
     times, size = np.asarray(parameters.times), len(parameters.entries)
     return law.covariance(times[:, None], times).transpose(0, 2, 1, 3).reshape(size, size)
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 and its rewritings against plain loops, and what the rows of Table 3 are made of."""
+"""Algorithm 1 and its rewritings against plain loops, and the rows of Table 3."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ AXES = {"family": Axis("coefficients", FAMILIES), "mechanism": Axis("row of Tabl
     ),
 )
 def iterates(parameters: Parameters, family: str) -> dict:
-    """Of the library, of Algorithm 1 line by line, and of equation (12) from its gradients."""
+    """Iterates of the library, of Algorithm 1 line by line, and of equation (12)."""
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.samples import ArraySamples
     from privreg.noise.streams import WhiteNoise
@@ -183,7 +183,7 @@ def root_error(parameters: Parameters) -> float:
     draws_at_twice_the_steps="largest number of normal vectors that one of 2 T steps combines",
 )
 def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
-    """How the first T steps change if twice as many are planned; draws combined in a step."""
+    """Change of the first T steps if twice as many are planned; draws combined in a step."""
     steps = parameters.steps
     decoders = [_decoder(mechanism, count, parameters.damping) for count in (steps, 2 * steps)]
     correlations = []

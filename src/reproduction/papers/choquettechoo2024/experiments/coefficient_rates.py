@@ -111,7 +111,7 @@ def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dic
 
 @per("damped_family", vanishing_growth="growth of that risk to nu = 1e-12 over that to 1e-10")
 def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
-    """From a hundredfold damping each."""
+    """Growth from a hundredfold damping each."""
     eta, dampings = parameters.step_sizes.low, (1e-12, 1e-10, 1e-8)
     risks = [parameters.risk(damped_family, eta, each) for each in dampings]
     return (risks[0] - risks[1]) / (risks[1] - risks[2])
@@ -119,7 +119,7 @@ def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
 
 @per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
-    """At the least step size, for dampings as small as they are tried."""
+    """Constant at the least step size, down to the smallest damping."""
     eta = parameters.step_sizes.low
     rate = eta**2 * parameters.eigenvalues.sum() * np.log(1 / damping) ** 2 / parameters.rho
     return parameters.risk("nu_noisy_ftrl", eta, damping) / rate

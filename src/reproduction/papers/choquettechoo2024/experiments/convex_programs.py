@@ -49,7 +49,7 @@ OF_ALL = "condition_number multiplier algorithm"
     growth=Quantity("log-log slope of the bound over kappa, end to end", "multiplier algorithm"),
 )
 def bounds(parameters: Parameters, step_size: float) -> dict:
-    """For each multiplier, and what a quadratic in the class makes of them."""
+    """Bounds for each multiplier, and their values for a quadratic in the class."""
     kappa = parameters.condition_numbers.values()
     label = f"programs at eta = {step_size:g}"
     programs = [

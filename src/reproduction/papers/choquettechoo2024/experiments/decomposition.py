@@ -66,15 +66,15 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     bounded = eta * (label * moment + KURTOSIS * variance * total)
 
     def driven(variances: np.ndarray) -> np.ndarray:
-        """Of the input that the fluctuation of the features makes of these."""
+        """Variances of the input that the features' fluctuation makes of these."""
         return eigenvalues**2 * variances + eigenvalues * (eigenvalues @ variances)
 
     def respond(variances: np.ndarray) -> np.ndarray:
-        """Of the next order."""
+        """Variances of the next order."""
         return eta * driven(variances) / (eigenvalues * (2 - eta * eigenvalues))
 
     def summed(order: np.ndarray) -> np.ndarray:
-        """Of this order and all that follow from it."""
+        """Variances of this order and all that follow from it."""
         gain = eta / (eigenvalues * (2 - eta * eigenvalues))
         transport = np.diag(gain * eigenvalues**2) + np.outer(gain * eigenvalues, eigenvalues)
         return np.linalg.solve(np.eye(len(order)) - transport, order)
@@ -154,7 +154,7 @@ def decomposition_error() -> float:
     ),
 )
 def correlations(parameters: Parameters) -> dict:
-    """By summing over all sequences of three equally likely features; columns are impulses."""
+    """Correlations, summed over all sequences of three equally likely features, by impulse."""
     eta, d, steps = 0.2, 2, parameters.sequence_steps
     points = np.array([[1.2, 0.3], [-0.4, 0.9], [0.5, -0.7]])
     outers = points[:, :, None] * points[:, None, :]
@@ -197,10 +197,10 @@ def _impulses(family: str, eigenvalues: np.ndarray, eta: float) -> np.ndarray:
 
 
 def _fluctuation(mean: np.ndarray, outer: np.ndarray) -> np.ndarray:
-    """Of a feature's matrix around H."""
+    """Deviation of a feature's matrix from H."""
     return mean - outer
 
 
 def _base_matrix(mean: np.ndarray, outer: np.ndarray) -> np.ndarray:
-    """What the base recursion of (36) contracts with: H, in place of the feature's own matrix."""
+    """Matrix of the base recursion of (36): H, in place of the feature's own matrix."""
     return mean

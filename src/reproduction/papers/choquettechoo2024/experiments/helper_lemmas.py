@@ -57,7 +57,7 @@ def tail_constant(parameters: Parameters) -> float:
     trace_quantile_ratio="largest quantile over 16 tr A log(1/rho)",
 )
 def quantiles(parameters: Parameters) -> dict[str, float]:
-    """Of quadratic forms of the identity, whose law is known."""
+    """Quantiles of quadratic forms of the identity, which have a known law."""
     from scipy.stats import chi2
 
     failures, root, trace = parameters.failures.values(), [], []
@@ -237,7 +237,7 @@ def _law_of_form(matrix: np.ndarray, mass: float) -> tuple[np.ndarray, np.ndarra
 
 
 def _forms(rng: np.random.Generator) -> list[np.ndarray]:
-    """Diagonal, off the diagonal, of rank one and random, half of the last ones definite."""
+    """Quadratic forms: diagonal, off-diagonal, rank one, and random ones, half of them definite."""
     drawn = rng.standard_normal((18, 5, 5))
     drawn = drawn + drawn.transpose(0, 2, 1)
     drawn[::2] = drawn[::2] @ drawn[::2]
@@ -258,7 +258,7 @@ def _exponents(matrix: np.ndarray, excess: np.ndarray, logs: np.ndarray) -> tupl
 
 
 def _normal_exponents(rng: np.random.Generator) -> tuple[float, float]:
-    """Of a diagonal form of normal variables, P by Chernoff's bound, which is no smaller."""
+    """Exponents of a diagonal form of normal variables, with Chernoff's bound for P."""
     count = int(rng.integers(1, 200))
     values = np.append(1.0, np.exp(-rng.uniform(0, 4) * rng.uniform(size=count)))
     values[1:] *= np.where(rng.uniform(size=count) < rng.choice([0.0, 0.3]), -1, 1)

@@ -60,7 +60,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
     loss_over_budget="squared distance of the joint releases over 2 sigma^2, over rho",
 )
 def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
-    """Of zero-out neighbours with one noise; half the squared distance in units of the noise."""
+    """Half the squared distance of zero-out neighbours in units of the noise, over rho."""
     mechanism, place = parameters.mechanism(family), 0 if record == "first" else -1
     paths = [_path(mechanism, place, present) for present in (True, False)]
     change = np.diff(paths[0] - paths[1], prepend=0.0) / STEP_SIZE

@@ -51,7 +51,7 @@ class Parameters(Strict):
         return float((noise.squared_sensitivity / (2 * self.rho)) ** 0.5)
 
     def least_risk(self, step_size: ArrayLike) -> np.ndarray:
-        """Of all correlations, the private part."""
+        """Least private part of the risk over all correlations."""
         from privreg.theory.correlated_noise.stationary import least_private_excess_risk
 
         return least_private_excess_risk(step_size, noise_multiplier=(2 * self.rho) ** -0.5)
@@ -190,7 +190,7 @@ def largest_noise_correlation(shown_step_size: float) -> float:
     rate_share_up_to_one="the least over step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
-    """With the logarithm as printed, which vanishes at step size 1."""
+    """Rate with the logarithm as printed, which vanishes at step size 1."""
     eta = parameters.step_sizes.values()
 
     def shares(eta: np.ndarray) -> np.ndarray:

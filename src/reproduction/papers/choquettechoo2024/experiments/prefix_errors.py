@@ -67,7 +67,7 @@ def mechanisms(parameters: Any) -> list[list[Mechanism]]:
     stretches="stretches of steps after which the mechanism starts anew",
 )
 def errors(mechanisms: list[list[Mechanism]]) -> dict:
-    """At a noise multiplier of 1, per coordinate."""
+    """Errors at a noise multiplier of 1, per coordinate."""
     mean = np.array([[each.errors.mean for each in row] for row in mechanisms])
     return {
         "mean_error": mean,

@@ -83,7 +83,7 @@ class Parameters(Strict):
 
     @property
     def sampled_multipliers(self) -> np.ndarray:
-        """The same of DP-SGD on Poisson-sampled batches, whose steps have a sensitivity of 1."""
+        """Multipliers of DP-SGD on Poisson-sampled batches, with steps of sensitivity 1."""
         at = amplification.Sampling(**dict(self.participation), delta=self.delta)
         return np.array([amplification.sampled_std(epsilon, at) for epsilon in self.epsilons])
 
@@ -120,7 +120,7 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
 
 @per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL less this one's"))
 def lead(simulation: Dataset) -> Any:
-    """By trial."""
+    """Lead in accuracy by trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 
 

@@ -138,7 +138,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     check=every(between(0.25, 0.5)),
 )
 def label_part_constant(parameters: Parameters, family: str, step_share: float) -> float:
-    """What label noise adds to the excess risk, over eta sigma^2 tr H."""
+    """Excess risk from label noise over eta sigma^2 tr H."""
     eigenvalues, eta = parameters.eigenvalues, float(step_share / parameters.moment)
     noise = regression.family_noise(family, float(eta * eigenvalues.min()))
     risks = [
@@ -155,7 +155,7 @@ def label_part_constant(parameters: Parameters, family: str, step_share: float) 
     largest_integral_share="largest ratio of Lemma C.4",
 )
 def integral_shares(parameters: Parameters, family: str, step_share: float) -> dict:
-    """The integral of Lemma C.4 by quadrature, over what the lemma bounds it with."""
+    """Integral of Lemma C.4 by quadrature, over the lemma's bound."""
     from privreg.theory.correlated_noise import stationary as integrals
 
     # The lemma's own range, up to 1 / lambda_j.

@@ -17,7 +17,7 @@ PLACE = "Theorem 2.2, Table 1 and Figure 2"
 
 
 class Parameters(regression.Covariance):
-    """One panel: what varies, and what stays."""
+    """One panel: its varied and its fixed parameters."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
     values: q.Several[q.Positive] = Field(description="Its values.")
@@ -48,7 +48,7 @@ class Parameters(regression.Covariance):
 
     @property
     def abscissa(self) -> Sequence[float]:
-        """What the slopes are over."""
+        """Values against which slopes are fitted."""
         along = {"dimension": "dimensions", "decay": "effective_dimensions"}
         return getattr(self, along.get(self.varied, "step_sizes"))
 

@@ -1,4 +1,4 @@
-"""By how much correlated noise wins when all eigenvalues but one are small, and damped anti-PGD."""
+"""Gain of correlated noise if all eigenvalues but one are small, and damped anti-PGD."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Parameters(regression.Covariance):
     dampings: q.SmallStepAxis = Field(description="nu of anti-PGD, below 1.")
 
     def damped_risk(self, step_size: float, damping: float) -> float:
-        """Of damped anti-PGD."""
+        """Excess risk of damped anti-PGD."""
         noise = regression.family_noise("damped_anti_pgd", float(damping))
         return regression.stationary(self.eigenvalues, float(step_size), noise).excess_risk
 

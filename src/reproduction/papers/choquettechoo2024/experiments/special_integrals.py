@@ -27,7 +27,7 @@ class Parameters(Strict):
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs a, b."""
+        """Pairs (a, b), all of them."""
         first, second = np.meshgrid(self.rates.values(), self.rates.values())
         return first.ravel(), second.ravel()
 
@@ -247,7 +247,7 @@ def third_kind_constant(parameters: Parameters) -> float:
     """Largest (ratio of Property F.11 without its O - 1) over k'^2."""
 
     def excess(rate: float, characteristic: float) -> float:
-        """At k' = rate."""
+        """Excess at k' = rate."""
         third = _complete_third(characteristic, 1 - rate**2)
         return float((third * (1 - characteristic) / np.log(4 / rate) - 1) / rate**2)
 

@@ -134,7 +134,7 @@ def steep_row_distance() -> float:
 
 @per(rank_slope=Quantity("log-log slope of the risk over the stable rank of H^(1/2)", "algorithm"))
 def rank_slopes(parameters: Parameters) -> np.ndarray:
-    """From equal eigenvalues to nearly rank one, the dimension staying what it is."""
+    """Slopes from equal eigenvalues to nearly rank one, at one dimension."""
     ranks, risks = [], []
     for rest in np.geomspace(1.0, 1e-4, 9):
         eigenvalues = np.append(1.0, np.full(parameters.dimensions[-1] - 1, rest))

@@ -44,7 +44,7 @@ class Parameters(Covariance):
 
     @property
     def step_size(self) -> float:
-        """Of the driven systems."""
+        """Step size of the driven systems."""
         return self.driven_share / self.moment
 
     @property

@@ -87,7 +87,7 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     plain_bound_growth=Quantity("the same without the bound's power of log(T/p)", "quantity"),
 )
 def growths(parameters: Parameters, simulation: Dataset) -> dict:
-    """What no constant in the bound can change."""
+    """Growth of the quantities, which no constant in the bound can change."""
     quantile = quantiles(parameters, simulation)
     plain = quantile * _logarithms(parameters)[:, :, None] ** POWERS
     return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
@@ -122,7 +122,7 @@ def _logarithms(parameters: Parameters) -> np.ndarray:
 
 
 class _Run:
-    """What both kinds of runs are told; they start at a distance of 1 from the target."""
+    """Inputs of both kinds of runs, which start at a distance of 1 from the target."""
 
     def __init__(self, parameters: Any, steps: int) -> None:
         self.parameters, self.steps = parameters, steps
@@ -134,7 +134,7 @@ class _Run:
 
 
 class _Path(NamedTuple):
-    """What a run drew, its iterate by parts, and squared responses to earlier draws by step.
+    """Draws of a run, its iterate by parts, and squared responses to earlier draws by step.
 
     Labels and the label part are those of standard normal label noise, in which they are linear.
     `parts`, shape (steps + 1, 3, d), has those of the start, the labels and the noise; `sums` and
@@ -159,7 +159,7 @@ class NoisyRun(_Run):
         self.sums = np.cumsum(np.abs(self.coefficients))
 
     def largest_ratios(self, normals: np.ndarray) -> dict[str, np.ndarray]:
-        """Over the steps, for each label noise on the same draws, to each event and bound."""
+        """Largest ratios over the steps to each event and bound; label noises share the draws."""
         zetas = np.asarray(self.parameters.label_noise_stds)[:, None]
         path = self.path(normals)
         sizes = self.sizes(path, zetas[:, None]) / self._limits(zetas)[:, None]
@@ -225,7 +225,7 @@ class NoisyRun(_Run):
         )
 
     def sizes(self, path: _Path, zetas: np.ndarray) -> np.ndarray:
-        """Squared norms of what is bounded, shape (label noises, steps, 4)."""
+        """Squared norms of the bounded quantities, shape (label noises, steps, 4)."""
         start, label, noise = path.parts.swapaxes(0, 1)
         whole, label = start + noise + zetas * label, zetas * label[1:]
         residual = np.vecdot(whole[:, :-1], path.features) - zetas[..., 0] * path.labels

@@ -43,7 +43,7 @@ AXES = {
     final_spread="standard deviation over mean of one run's risk after the last step",
 )
 def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -> dict:
-    """What the theory says of the risk, averaged over ground truths and starts."""
+    """Predicted risk, averaged over ground truths and starts."""
     design = parameters.read(reading)
     problem = design.mean_problem()
     law = design.law(problem, gradient_noise_std)
@@ -66,7 +66,7 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
     unscaled_descent="final over initial risk if the step were the scaled rate, largest noise",
 )
 def start(parameters: Parameters, reading: Reading) -> dict:
-    """The problem, and how far a step of the size of the scaled rate would get."""
+    """The problem and the distance covered by one step at the scaled rate."""
     design = parameters.read(reading)
     problem = design.mean_problem()
     initial = problem.risk(problem.initial)
@@ -88,7 +88,7 @@ def start(parameters: Parameters, reading: Reading) -> dict:
     target_norm="root mean square norm of the ground truth",
 )
 def norms(parameters: Parameters, reading: Reading, dimension: int) -> dict:
-    """What the assumptions bound."""
+    """Norms that the assumptions bound."""
     mean, std = parameters.read(reading, dimension=dimension).coordinate
     return {
         "second_moment_norm": std**2 + dimension * mean**2,

@@ -240,7 +240,7 @@ def gap_decay(parameters: Parameters) -> dict:
     ),
 )
 def joint(parameters: Parameters) -> dict:
-    """All iterates, released after the differing step and on both sides of it."""
+    """Joint divergence of all iterates, released after the differing step and around it."""
     law, pair = small_case(parameters)
     times, early, between = RELEASES * law.horizon, EARLY * law.horizon, BETWEEN * law.horizon
     first = last_iterate_divergence(law, *pair, time=times[0], position=early, order=2.0)

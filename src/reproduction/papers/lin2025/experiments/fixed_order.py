@@ -52,7 +52,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     )
 
     def diffusion(lag: int, position: int, replacement: Record) -> float:
-        """By the diffusion for so many steps from a position on."""
+        """Divergence by the diffusion, for a number of steps from a position."""
         time, pair = (position + lag) / design.dimension, (records[position], replacement)
         return max(
             last_iterate_divergence(

@@ -172,5 +172,5 @@ def _diffusion(
 
 
 def _largest(increments: np.ndarray) -> np.ndarray:
-    """Of shape (trials,), over steps."""
+    """Largest absolute partial sum over steps, of shape (trials,)."""
     return np.abs(np.cumsum(increments, axis=0)).max(axis=0)

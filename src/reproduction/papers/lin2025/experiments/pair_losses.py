@@ -77,7 +77,7 @@ AXES = {
     order_limit="largest order with a finite loss at release right after the step",
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """All ordered pairs of each trial's records: the maximum, and what the proxies find of it."""
+    """Ordered pairs of each trial's records: the maximum, and the part that proxies find."""
     design, order = parameters.design, parameters.order
     instance = design.draw(trial.rng)
     records = Records.draw(instance, design.sample_size, trial.rng)
@@ -132,7 +132,7 @@ summarise = stage(
 
 
 class _Proxy(NamedTuple):
-    """Of a proxy of each ordered pair: where it is largest, what correlates it, and some values."""
+    """Largest pairs of a proxy, its centred and normed deviations, and some of its values."""
 
     top: tuple[np.ndarray, ...]
     apart: np.ndarray

@@ -19,7 +19,7 @@ FEW = "six dimensions, eight feature vectors with label noise of either sign"
 
 
 class Parameters(Strict):
-    """Where the identities are evaluated."""
+    """Points at which the identities are evaluated."""
 
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
     features: q.Plural[q.Count] = Field(description="Feature vectors, each with two labels.")

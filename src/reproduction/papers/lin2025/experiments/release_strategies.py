@@ -27,7 +27,7 @@ VARIANTS: tuple[Literal["exact", "paper"], ...] = ("exact", "paper")
 
 
 class Parameters(Searched):
-    """Release times; the pairs that stand for the worst are those that lose most next."""
+    """Release times; the pairs that lose most in the next release stand for the worst."""
 
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     steps: q.Grid[q.Steps] = Field(description="Iterations that are released, ascending.")
@@ -108,7 +108,7 @@ def _quadrature(parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
 def _largest_divergences(
     parameters: Parameters, search: PairSearch, positions: np.ndarray
 ) -> np.ndarray:
-    """Largest over the pairs that lose most in the next release, (strategies, variants, positions).
+    """Largest divergences over the next release's worst pairs, (strategies, variants, positions).
 
     As printed the arguments are swapped; here they are not, so that only what the variants disagree
     on is left. That is nothing for one iterate, and all but the next for chosen iterates.

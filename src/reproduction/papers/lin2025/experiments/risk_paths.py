@@ -107,7 +107,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     law_run=Quantity("mean population risk of the diffusion on the first trial's problem", "step"),
 )
 def first(simulation: Dataset) -> dict:
-    """What figures show of a path."""
+    """Risk of the first trial's path, for figures."""
     trial = simulation.isel(trial=0)
     return {"risk_run": trial.risk, "law_run": trial.law_risk}
 
