@@ -167,8 +167,8 @@ def tails(parameters: Parameters) -> dict[str, float]:
         "largest union bound on a clipped gradient in N steps, times N",
         where="Section B.2.1",
         statement="At the constant 3 (2 gamma_1 gamma_4 tr(Sigma^-1 H))^(1/2) log N a gradient is "
-        "clipped in one of N steps with probability at most 1/N, by the tails of Lemma B.2 at "
-        "1/N^3 and a union bound.",
+        "clipped in one of N steps with probability at most 1/N. This follows by the tails of "
+        "Lemma B.2 at 1/N^3 and a union bound.",
         check=below(1.0),
         wrong={"Without the factor 3.": "clipping_chance_without_three"},
         id="union-bound-of-b21",

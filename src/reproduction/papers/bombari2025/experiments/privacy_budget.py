@@ -80,7 +80,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         "share of the last step in the squared noise multipliers",
         id="output-perturbation-is-noise-at-the-end",
         where="Section 5.1, text after equation (5.1)",
-        compares="The last step's share of the squared noise with 1, at alpha = 0.",
+        compares="At alpha = 0 the last step has all of the squared noise.",
         select={"schedule": "polynomial 0"},
         check=close(1.0, absolute=1e-12),
     ),
@@ -129,7 +129,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         id="divergence-of-random-pairs",
         where="Proposition 4.1",
         compares="The divergence between runs on random neighbouring data sets of four samples "
-        "with its bound.",
+        "stays below its bound.",
         check=every(below(1.000001)),
         note="At most 0.6 of the bound: other samples contract.",
     ),

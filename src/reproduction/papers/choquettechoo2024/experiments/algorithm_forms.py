@@ -49,8 +49,8 @@ AXES = {"family": Axis("coefficients", FAMILIES), "mechanism": Axis("row of Tabl
     loop_error=stated(
         "distance of the library's iterates from a loop",
         where="Algorithm 1",
-        compares="The library's DP-FTRL with the lines of Algorithm 1 written as a loop, all "
-        "iterates of a clipped run.",
+        compares="All iterates of a clipped run of the library's DP-FTRL are those of the lines of "
+        "Algorithm 1, written as a loop.",
         check=every(below(1e-11)),
         id="algorithm-1-line-by-line",
     ),

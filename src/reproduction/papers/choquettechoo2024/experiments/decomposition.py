@@ -49,7 +49,7 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     orders_sum_error=stated(
         "relative distance of the orders' sum from the stationary variances",
         where="Theorem C.14",
-        compares="The sum of all orders' covariances with the closed form of the stationary error.",
+        compares="The sum of all orders' covariances is the closed form of the stationary error.",
         check=every(below(1e-9)),
         id="orders-sum-to-the-stationary-error",
     ),

@@ -362,8 +362,8 @@ def loss_of_close_laws() -> float:
 @identity(
     id="exact-loss-by-two-routes",
     where="Section 4.2",
-    compares="The exact loss between two data sets in a fixed order, by its recursion and by the "
-    "products of all steps.",
+    compares="The exact loss between two data sets in a fixed order is the same by its recursion "
+    "and by the products of all steps.",
     figure="fixed_order",
     **EQUAL,
 )
