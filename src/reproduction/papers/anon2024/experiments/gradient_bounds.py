@@ -201,7 +201,7 @@ def clipping_chances(parameters: Parameters) -> dict[str, float]:
     where="Lemma B.12, equation (B.19)",
     statement="What a random step has above the mean step is at most beta eta^2 tr(H M) H.",
     ours=["beta = 3, the kurtosis of a normal", "100 random matrices M in three dimensions"],
-    note="Our text has the random step's operator in both places, where a tilde may be lost; the "
+    note="Our text has the random step's operator in both places, where a tilde may be lost. The "
     "display that follows ends with the mean one.",
     check=below(1.0),
 )
@@ -268,7 +268,7 @@ def tail_constant(parameters: Parameters) -> float:
     error_given_no_clip=stated(
         "squared error after N steps given that none is clipped, over that without clipping",
         where="Section B.2.1, Theorem 4.2",
-        statement="Given that no gradient is clipped, which has probability 1 - 1/N, bounds on the "
+        statement="No gradient is clipped with probability 1 - 1/N. Given that, bounds on the "
         "expected error hold that are derived without clipping.",
         check=below(1.0),
         corrected={

@@ -114,7 +114,7 @@ def operators() -> dict[str, float]:
         "N = 64, for the tree the population's design",
         "step sizes from a hundredth of 1 / lambda_1, the largest, to it",
     ],
-    note="The lemma is for noise that is new in every step; for the tree, whose increments take "
+    note="The lemma is for noise that is new in every step. For the tree, whose increments take "
     "back, it is looser still.",
     **AT_MOST,
 )

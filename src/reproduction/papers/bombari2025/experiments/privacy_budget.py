@@ -73,7 +73,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         ours=["n = 1000", "all steps but the last"],
         select={"schedule": "polynomial 0.5"},
         check=below(1e-10),
-        note="At the last step there is none, since the rate is 0 there; the text's eta_1 / "
+        note="At the last step there is none, since the rate is 0 there. The text's eta_1 / "
         "(sqrt(n) rho) is its size up to a factor 1 + O(1/n).",
     ),
     last_step_share=stated(

@@ -209,7 +209,7 @@ def gap_decay(parameters: Parameters) -> dict:
         "that of the first release, Theorem 4.4",
         where="Theorem 4.4",
         compares="If all iterates are released after the differing step, their dense joint "
-        "divergence is that of the first of them, since both processes move on alike.",
+        "divergence is that of the first of them. From there on both processes move alike.",
         id="later-releases-add-nothing",
         figure="release_strategies",
         **EQUAL,
