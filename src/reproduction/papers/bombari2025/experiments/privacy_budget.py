@@ -61,8 +61,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
-        note="Against a linear programme in the tails of the squared multipliers, with (4.1) for "
-        "each sample as its constraints.",
+        note="The schedule is compared with a linear programme in the tails of the squared "
+        "multipliers, with (4.1) for each sample as its constraints.",
     ),
     constant_noise_error=stated(
         "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
@@ -121,8 +121,8 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         ],
         check=every(below(1.000001)),
         wrong={"At most 0.999 times that.": every(below(0.999))},
-        note="Exact densities by quadrature. Samples of zero features do not contract, so that "
-        "this pair attains the bound.",
+        note="Densities are exact, by quadrature. Samples of zero features do not contract, so "
+        "that this pair attains the bound.",
     ),
     random_pair_ratio=stated(
         "largest divergence over its bound, random neighbouring data sets",

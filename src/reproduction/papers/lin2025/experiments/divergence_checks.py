@@ -235,7 +235,7 @@ def gap_decay(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        note="0.927 of it, against the dense joint laws. The iterates before the step have the "
+        note="It is 0.927 of that of the dense joint laws. The iterates before the step have the "
         "same law in both processes but predict the state that it meets. The proof repeats it.",
     ),
 )
@@ -304,8 +304,8 @@ def average(parameters: Parameters) -> dict:
     check=below(1.0 + 1e-9),
     wrong={"Below half the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
-    note="One dimension, by quadrature. Laws of two positions that lie apart attain the bound; "
-    "those that overlap have 0.22 of it.",
+    note="The laws are in one dimension, by quadrature. Laws of two positions that lie apart "
+    "attain the bound; those that overlap have 0.22 of it.",
 )
 def mixture_ratio() -> float:
     """Largest divergence of mixtures over its bound, Lemma C.3."""
@@ -350,8 +350,8 @@ def plus() -> dict:
     ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1), d = 10^6, order 2, 0.1 as none"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",
-    note="The inference, not its conclusion. The two laws are within 1/d in total variation, so "
-    "that their limits have no loss, and their divergence is 2 ln(d).",
+    note="Judged is the inference, not its conclusion. The two laws are within 1/d in total "
+    "variation, so that their limits have no loss, and their divergence is 2 ln(d).",
 )
 def loss_of_close_laws() -> float:
     """Divergence of two laws within 1/d in total variation, order 2, d = 10^6."""

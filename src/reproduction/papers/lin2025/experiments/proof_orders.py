@@ -59,7 +59,7 @@ def start_growth() -> dict:
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
     note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
-    "the martingales scale with its squared norm. No misprint: Theorem 4.1 needs c_* here.",
+    "the martingales scale with its squared norm. It is no misprint: Theorem 4.1 needs c_* here.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
