@@ -327,8 +327,8 @@ def mixture_ratio() -> float:
             "evidence": {"variable": "loss_with_plus"},
             "check": close(5.0012499e-4, absolute=1e-9),
         },
-        note="As printed it is -1.39, and minus infinity once the last iterate is among "
-        "those released; with the plus it is 0.0005.",
+        note="As printed it is -1.39, and minus infinity once the last iterate is among those "
+        "released. With the plus it is 0.0005.",
     ),
     loss_with_plus="equation (21) with the plus, last release half way, divergence 0.001 "
     "everywhere",
