@@ -137,7 +137,7 @@ def curvature_growth(exponent: float) -> float:
             "check": every(close(1.0, absolute=0.01)),
         },
         finding="gradient-norm-is-not-the-root-mean-square",
-        note="As printed for a tenth of the gradients: the residual is normal.",
+        note="The printed norm holds for a tenth of the gradients, since the residual is normal.",
     ),
 )
 def gradient_norms(dimension: int) -> dict:

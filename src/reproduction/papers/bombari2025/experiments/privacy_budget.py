@@ -131,7 +131,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         compares="The divergence between runs on random neighbouring data sets of four samples "
         "stays below its bound.",
         check=every(below(1.000001)),
-        note="At most 0.6 of the bound: other samples contract.",
+        note="It is at most 0.6 of the bound, since other samples contract.",
     ),
 )
 def divergences(parameters: Parameters, schedule: str) -> dict:

@@ -211,7 +211,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         ours=[
             "rho = 0.01 to 1, delta = 1e-8 to 1e-3, the exact trade-off of one Gaussian mechanism"
         ],
-        note="A necessary condition: no other mechanism of the same rho is tried.",
+        note="It is a necessary condition: no other mechanism of the same rho is tried.",
     ),
     squared_order_ratio="the same with the square of the order alpha in the logarithm",
 )

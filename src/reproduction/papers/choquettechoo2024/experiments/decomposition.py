@@ -43,7 +43,7 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
         check=every(below(1.0)),
         id="base-covariance-c10",
         ours=[SHARES],
-        note="The ratio is 1/(2 - eta lambda); measured from impulse responses.",
+        note="The ratio is 1/(2 - eta lambda), measured from impulse responses.",
     ),
     drive="largest variance of the next order's input over the bound of Lemma C.12(a)",
     orders_sum_error=stated(

@@ -127,8 +127,8 @@ def cubature_error(parameters: Parameters) -> float:
         "1/8 - ln(8/9) / 2.",
         check=close(0.18389151782819, absolute=1e-9),
         id="lemma-c2-corrected",
-        note="By completing the square in the integral of p^2 / q; the printed formula with "
-        "the covariances exchanged.",
+        note="This follows by completing the square in the integral of p^2 / q. It is the printed "
+        "formula with the covariances exchanged.",
     ),
 )
 def lemma() -> dict:
@@ -148,8 +148,8 @@ def lemma() -> dict:
     statement="The affine step and the linear diffusion give Gaussian laws with the stated means "
     "and covariances, and the divergence between them is the formula's, up to its direction.",
     ours=["the paper's dimensions", "one pair, t = 0.75 and s = 0.675", "order 2"],
-    note="The formula by its low rank, in the direction that the finding on Lemma C.2 gives, "
-    "against dense laws that are stacked from independent noises.",
+    note="The formula is evaluated by its low rank, in the direction that the finding on Lemma C.2 "
+    "gives. It is compared with dense laws that are stacked from independent noises.",
     **EQUAL,
 )
 def low_rank_error(parameters: Parameters) -> float:

@@ -58,8 +58,9 @@ def start_growth() -> dict:
     ],
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
-    note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
-    "the martingales scale with its squared norm. It is no misprint: Theorem 4.1 needs c_* here.",
+    note="The power is -1/2 + 2 c_*. Without noise the diffusion is homogeneous in the ground "
+    "truth, so that the martingales scale with its squared norm. It is no misprint: Theorem 4.1 "
+    "needs c_* here.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
@@ -161,7 +162,8 @@ def fluctuation_ratio() -> float:
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    note="Of SGD over that of HSGD it is 1.80, and (2 - gamma)^2 / 2 in the limit of large d.",
+    note="The variance of SGD over that of HSGD is 1.80, and (2 - gamma)^2 / 2 in the limit of "
+    "large d.",
 )
 def fluctuations() -> float:
     """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
@@ -185,7 +187,7 @@ def fluctuations() -> float:
     check=below(-1.75),
     finding="sampling-term-is-of-order-one-half",
     corrected={"holds_with": "sigma d^(-3/2 + c_*)", "check": close(-1.5, absolute=0.02)},
-    note="Half way between -2, which is printed, and -3/2, which it is.",
+    note="The slope is -1.50. The printed order needs -2, and the check asks for at most -1.75.",
 )
 def sampled_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square of Delta' H Z sigma / d.
