@@ -44,8 +44,8 @@ AXES = {
     tree_error=stated(
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
-        compares="The average of the library's DP-FTRL with the lines of Algorithms 1 and 3 as "
-        "loops over an explicit tree, three covariances.",
+        compares="The average of the library's DP-FTRL is that of the lines of Algorithms 1 and 3 "
+        "as loops over an explicit tree, three covariances.",
         check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),

@@ -167,8 +167,8 @@ def tails(parameters: Parameters) -> dict[str, float]:
         "largest union bound on a clipped gradient in N steps, times N",
         where="Section B.2.1",
         statement="At the constant 3 (2 gamma_1 gamma_4 tr(Sigma^-1 H))^(1/2) log N a gradient is "
-        "clipped in one of N steps with probability at most 1/N, by the tails of Lemma B.2 at "
-        "1/N^3 and a union bound.",
+        "clipped in one of N steps with probability at most 1/N. This follows by the tails of "
+        "Lemma B.2 at 1/N^3 and a union bound.",
         check=below(1.0),
         wrong={"Without the factor 3.": "clipping_chance_without_three"},
         id="union-bound-of-b21",
@@ -201,7 +201,7 @@ def clipping_chances(parameters: Parameters) -> dict[str, float]:
     where="Lemma B.12, equation (B.19)",
     statement="What a random step has above the mean step is at most beta eta^2 tr(H M) H.",
     ours=["beta = 3, the kurtosis of a normal", "100 random matrices M in three dimensions"],
-    note="Our text has the random step's operator in both places, where a tilde may be lost; the "
+    note="Our text has the random step's operator in both places, where a tilde may be lost. The "
     "display that follows ends with the mean one.",
     check=below(1.0),
 )
@@ -268,7 +268,7 @@ def tail_constant(parameters: Parameters) -> float:
     error_given_no_clip=stated(
         "squared error after N steps given that none is clipped, over that without clipping",
         where="Section B.2.1, Theorem 4.2",
-        statement="Given that no gradient is clipped, which has probability 1 - 1/N, bounds on the "
+        statement="With probability 1 - 1/N no gradient is clipped. Given that, bounds on the "
         "expected error hold that are derived without clipping.",
         check=below(1.0),
         corrected={
@@ -280,7 +280,8 @@ def tail_constant(parameters: Parameters) -> float:
         id="expectations-without-clipping",
         ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, clips at 1/N^2 a step"],
         finding="expectations-given-no-clip",
-        note="Clips take away steps that learn most; at the theorem's largest step size 1.002.",
+        note="Clips take away steps that learn most. At the theorem's largest step size the ratio "
+        "is 1.002.",
     )
 )
 def error_given_no_clip() -> float:

@@ -114,7 +114,7 @@ def operators() -> dict[str, float]:
         "N = 64, for the tree the population's design",
         "step sizes from a hundredth of 1 / lambda_1, the largest, to it",
     ],
-    note="The lemma is for noise that is new in every step; for the tree, whose increments take "
+    note="The lemma is for noise that is new in every step. For the tree, whose increments take "
     "back, it is looser still.",
     **AT_MOST,
 )
@@ -142,8 +142,8 @@ def average_ratio(parameters: Parameters, source: str, stable_share: float) -> f
     "bound_size",
     id="variance-bound-b8",
     where="Lemma B.8",
-    compares="The variance from label noise with Lemma B.8 at its best k. The bound is not "
-    "binding: the ratio is at most 0.23. Of N^(1/4) times less it would not be one.",
+    compares="The variance from label noise is below Lemma B.8's bound at its best k. The bound is "
+    "not binding: the ratio is at most 0.23. A bound that is N^(1/4) times smaller would fail.",
     ours=["the largest step size of Theorem 4.2, N up to 32768"],
     **AT_MOST,
 )
@@ -161,8 +161,8 @@ def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
     "log_share",
     id="middle-bound-b18",
     where="Section B.5.5, equation (B.18)",
-    compares="The variance from sources as large as their bound G with (B.18). The bound is not "
-    "binding: the ratio is at most 0.27. Of N^(1/4) times less it would not be one.",
+    compares="The variance from sources as large as their bound G is below (B.18). The bound is "
+    "not binding: the ratio is at most 0.27. A bound that is N^(1/4) times smaller would fail.",
     ours=[
         "label noise, the identity and the design as G",
         "beta = 16 sigma_z^4; a hundredth, a tenth and all of 1 / (tr(H) log N), N up to 32768",
@@ -192,8 +192,9 @@ def middle_variance_ratio(
     "bound_size",
     id="bias-bound-b9",
     where="Lemma B.9",
-    compares="The bias with Lemma B.9 at its best k. The bound is not binding: it lacks the 1/2 of "
-    "(1.1), and the ratio is at most 0.36. Of N^(1/4) times less it would not be one.",
+    compares="The bias is below Lemma B.9's bound at its best k. The bound is not binding: it "
+    "lacks the 1/2 of (1.1), and the ratio is at most 0.36. A bound that is N^(1/4) times smaller "
+    "would fail.",
     ours=["the smaller beta, 16 sigma_z^2", "beta eta tr(H) = 0.02 to 0.9, N = 64 to 32768"],
     **AT_MOST,
 )

@@ -137,7 +137,7 @@ def curvature_growth(exponent: float) -> float:
             "check": every(close(1.0, absolute=0.01)),
         },
         finding="gradient-norm-is-not-the-root-mean-square",
-        note="As printed for a tenth of the gradients: the residual is normal.",
+        note="The printed norm holds for a tenth of the gradients, since the residual is normal.",
     ),
 )
 def gradient_norms(dimension: int) -> dict:
@@ -194,7 +194,8 @@ def gradient_power(earlier: Dataset) -> float:
     noise_weight_over_corrected=stated(
         "norm of C_k of (C.19) at the first step over 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
-        compares="The operator norm of C_k at the first step with 2 gamma c^2 C / rho^2.",
+        compares="The operator norm of C_k at the first step is 2 gamma c^2 C / rho^2, to 0.2 "
+        "percent.",
         check=close(1.0, absolute=0.002),
         id="noise-weight",
     ),

@@ -44,7 +44,7 @@ BOUND: dict[str, Any] = {
     "where": "Section 4, equations (4.12)-(4.13); Proposition D.1",
     "ours": [EIGENVALUES, "gamma = 0.1, alpha = 0, 1/2 and 1", "an initial rate of 3"],
     "check": every(above(0.0)),
-    "note": "Least log ratio after time 0.",
+    "note": "The check is on the least log ratio after time 0.",
 }
 
 

@@ -57,8 +57,8 @@ AXES = {
             "With psi in the power of all kernels.": "slope_error_with_signal",
             "With powers that are greater by one.": "slope_error_by_one",
         },
-        note="Log-log slopes of the closed forms, which are incomplete gamma functions; the "
-        "largest distance to the power.",
+        note="The check is on the largest distance of log-log slopes to the power. The closed "
+        "forms are incomplete gamma functions.",
     ),
     slope_error_with_signal="largest distance of the slope to the power of the signal's kernel",
     slope_error_by_one="largest distance of the slope to a power that is greater by one",
@@ -84,7 +84,7 @@ def slope_errors(parameters: Parameters, kernel: str) -> dict:
     where="Equation (6.3)",
     compares="The quadrature of the power law reproduces the closed forms of the kernels.",
     check=every(below(1e-6)),
-    note="Descents from 1e-6 to 1e4; the closed forms are incomplete gamma functions.",
+    note="Descents are 1e-6 to 1e4. The closed forms are incomplete gamma functions.",
 )
 def quadrature_error(parameters: Parameters, kernel: str) -> float:
     """Largest relative distance of the quadrature to the closed form."""
@@ -112,7 +112,8 @@ def quadrature_error(parameters: Parameters, kernel: str) -> float:
     "solution.",
     ours=["phi = 1/4, psi = 1/2, gamma = 0.001, rho = 0.1", "alpha = 0, 1/2 and 2"],
     check=every(below(2e-4)),
-    note="Largest relative distance along time; both are integrated numerically.",
+    note="The check is on the largest relative distance along time. Both are integrated "
+    "numerically.",
 )
 def difference(parameters: Parameters, schedule_power: float) -> float:
     """Largest relative distance of the two solutions."""

@@ -43,6 +43,7 @@ TRACING = {
     "divergence": f"{MEAN} noise variance times the divergence of the estimator in the target",
     "fresh_attack": f"{MEAN} tracing attack on a sample that was not used",
     "fresh_square": f"{MEAN} its square",
+    "zero_attack": "attack of the output 0 on it, over its root mean square",
     "risk": f"{MEAN} excess risk of the estimator",
     "squared_error": f"{MEAN} squared error of the estimator",
 }
@@ -91,6 +92,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     tracing_over_lower=Estimate("tracing attacks over their lower bound"),
     tracing_over_upper=Estimate("tracing attacks over their upper bound under privacy"),
     fresh_attack=Estimate("mean of an attack on an unused sample over its root mean square"),
+    zero_attack=Estimate("mean of an attack of the output 0 over its root mean square"),
     used_attack=Estimate(
         "mean of an attack on a used sample over the root mean square of one on an unused sample"
     ),
@@ -111,6 +113,7 @@ def tracing(parameters: Parameters, simulation: Dataset) -> dict:
             "tracing_over_lower": m["attack"] / (lower * (1 - np.sqrt(10 * m["squared_error"]))),
             "tracing_over_upper": m["attack"] / (upper * np.sqrt(2 * noise * m["risk"])),
             "fresh_attack": m["fresh_attack"] / np.sqrt(m["fresh_square"]),
+            "zero_attack": m["zero_attack"],
             "used_attack": m["attack"] / parameters.sample_size / np.sqrt(m["fresh_square"]),
             "fresh_square_ratio": m["fresh_square"] / (2 * noise * m["risk"]),
         },
@@ -203,13 +206,15 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     error = estimate(target) - target
     change = estimate(target + STEP * direction) - estimate(target - STEP * direction)
     other_noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
-    fresh = other_noise * (rng.standard_normal(shape) @ error)
+    unused = rng.standard_normal(shape)
+    fresh, of_zero = other_noise * (unused @ error), other_noise * (unused @ -target)
     squared = float(error @ error)
     return (
         float(noise @ features @ error),
         float(parameters.label_noise_std**2 * direction @ change / (2 * STEP)),
         float(fresh.mean()),
         float(np.mean(fresh**2)),
+        float(of_zero.mean() / np.sqrt(np.mean(of_zero**2))),
         squared / 2,
         squared,
     )

@@ -61,8 +61,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
-        note="Against a linear programme in the tails of the squared multipliers, with (4.1) for "
-        "each sample as its constraints.",
+        note="The schedule is compared with a linear programme in the tails of the squared "
+        "multipliers, with (4.1) for each sample as its constraints.",
     ),
     constant_noise_error=stated(
         "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
@@ -73,14 +73,14 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         ours=["n = 1000", "all steps but the last"],
         select={"schedule": "polynomial 0.5"},
         check=below(1e-10),
-        note="At the last step there is none, since the rate is 0 there; the text's eta_1 / "
+        note="At the last step there is none, since the rate is 0 there. The text's eta_1 / "
         "(sqrt(n) rho) is its size up to a factor 1 + O(1/n).",
     ),
     last_step_share=stated(
         "share of the last step in the squared noise multipliers",
         id="output-perturbation-is-noise-at-the-end",
         where="Section 5.1, text after equation (5.1)",
-        compares="The last step's share of the squared noise with 1, at alpha = 0.",
+        compares="At alpha = 0 the last step has all of the squared noise.",
         select={"schedule": "polynomial 0"},
         check=close(1.0, absolute=1e-12),
     ),
@@ -121,17 +121,17 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         ],
         check=every(below(1.000001)),
         wrong={"At most 0.999 times that.": every(below(0.999))},
-        note="Exact densities by quadrature. Samples of zero features do not contract, so that "
-        "this pair attains the bound.",
+        note="Densities are exact, by quadrature. Samples of zero features do not contract, so "
+        "that this pair attains the bound.",
     ),
     random_pair_ratio=stated(
         "largest divergence over its bound, random neighbouring data sets",
         id="divergence-of-random-pairs",
         where="Proposition 4.1",
         compares="The divergence between runs on random neighbouring data sets of four samples "
-        "with its bound.",
+        "stays below its bound.",
         check=every(below(1.000001)),
-        note="At most 0.6 of the bound: other samples contract.",
+        note="It is at most 0.6 of the bound, since other samples contract.",
     ),
 )
 def divergences(parameters: Parameters, schedule: str) -> dict:

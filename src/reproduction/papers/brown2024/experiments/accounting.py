@@ -105,7 +105,7 @@ def separate_runs_cost(parameters: Parameters) -> float:
         "Delta / (2 lambda).": every(close(0.5, absolute=1e-8)),
         "That multiple of the order less one.": close([0.2, 0.5, 0.75, 0.875], absolute=1e-8),
     },
-    note="By quadrature of the definition, for unit Gaussians two apart.",
+    note="The divergence is a quadrature of the definition, for unit Gaussians two apart.",
 )
 def divergence_ratio(order: float) -> float:
     """Rényi divergence of unit normals two apart, by quadrature, over twice the order."""

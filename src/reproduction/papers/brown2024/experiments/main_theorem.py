@@ -53,8 +53,9 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     ],
     requires=LAW,
     check=FALLS,
-    note="Root mean square distance in the law without clipping, over the rate without its "
-    "constant. With ln^2 for ln^4 it would rise; at these n it cannot tell ln^3 from ln^4.",
+    note="The check is on the root mean square distance in the law without clipping, over the rate "
+    "without its constant. With ln^2 for ln^4 it would rise. At these n it cannot tell ln^3 from "
+    "ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
     """Distance over ln^4(n rho / (beta p)) p / n."""
@@ -146,8 +147,8 @@ def slope_in_label_noise(parameters: Parameters) -> float:
     ],
     check=close(0.5, absolute=0.2),
     finding="samples-of-the-second-inequality",
-    note="Log-log slope in p of the least n that satisfies (74), over the fourth power of the "
-    "logarithm.",
+    note="The check is on the log-log slope in p of the least n that satisfies (74), over the "
+    "fourth power of the logarithm.",
 )
 def least_sample_size_slope(parameters: Parameters) -> float:
     """Log-log slope in p of that sample size over ln^4(n rho / (beta p))."""
@@ -175,7 +176,8 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02, T = 10; c_0 is the least that the data admit, 1"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    note="17.7 times as far: without residuals the bound falls with sigma, the distance does not.",
+    note="It is 17.7 times as far. Without residuals the bound falls with sigma, and the distance "
+    "does not.",
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""

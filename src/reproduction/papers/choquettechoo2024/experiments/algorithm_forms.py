@@ -49,8 +49,8 @@ AXES = {"family": Axis("coefficients", FAMILIES), "mechanism": Axis("row of Tabl
     loop_error=stated(
         "distance of the library's iterates from a loop",
         where="Algorithm 1",
-        compares="The library's DP-FTRL with the lines of Algorithm 1 written as a loop, all "
-        "iterates of a clipped run.",
+        compares="All iterates of a clipped run of the library's DP-FTRL are those of the lines of "
+        "Algorithm 1, written as a loop.",
         check=every(below(1e-11)),
         id="algorithm-1-line-by-line",
     ),
@@ -211,7 +211,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         ours=[
             "rho = 0.01 to 1, delta = 1e-8 to 1e-3, the exact trade-off of one Gaussian mechanism"
         ],
-        note="A necessary condition: no other mechanism of the same rho is tried.",
+        note="It is a necessary condition: no other mechanism of the same rho is tried.",
     ),
     squared_order_ratio="the same with the square of the order alpha in the logarithm",
 )

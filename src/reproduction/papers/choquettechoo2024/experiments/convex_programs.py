@@ -96,8 +96,8 @@ def printed_multiplier_value() -> float:
 @identity(
     id="multipliers-of-the-other-sign",
     where="Theorem E.1, equation (91)",
-    compares="The least left side of (91) over 2000 random signals, gradients of slopes in [mu, L] "
-    "and multipliers with lambda_t <= 0 but for lambda_0, and sum lambda_t >= 0, with 0.",
+    compares="The left side of (91) is not negative for 2000 random signals, gradients of slopes "
+    "in [mu, L] and multipliers with sum lambda_t >= 0 and lambda_t <= 0 but for lambda_0.",
     check=above(-1e-12),
 )
 def sound_multiplier_value() -> float:

@@ -43,7 +43,7 @@ AXES = {
     "family",
     id="sensitivity-is-the-largest-column",
     where="Theorem 1.1, equation (24)",
-    compares="The library's sensitivity, the norm of the inverse's first column, with the largest "
+    compares="The library's sensitivity, the norm of the inverse's first column, is the largest "
     "column norm, which is the definition.",
     check=every(below(1e-12)),
 )

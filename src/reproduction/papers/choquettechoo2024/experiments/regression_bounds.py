@@ -43,17 +43,18 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     over_upper=stated(
         "exact excess risk over C.14",
         where="Theorem C.14",
-        compares="The suboptimality with the printed bound, with the root of eta R^2 that the text "
-        "at hand has lost and R^2 = 2 lambda_1 + tr H. The bound is not binding: 9 % are reached.",
+        compares="The suboptimality is below the printed bound, with the root of eta R^2 that the "
+        "text at hand has lost and R^2 = 2 lambda_1 + tr H. The bound is not binding: 9 % are "
+        "reached.",
         check=every(below(1.0)),
         id="upper-bound-c14",
     ),
     over_trace=stated(
         "exact excess risk over the bound from the trace of equation (83)",
         where="Theorem C.14, equation (83)",
-        compares="The suboptimality with eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / (2 (2 - "
-        "eta R^2)), the limit of the trace of equation (83), which needs no kurtosis and holds up "
-        "to a learning rate of 2 / R^2.",
+        compares="The suboptimality is at most eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / "
+        "(2 (2 - eta R^2)), the limit of the trace of equation (83). That needs no kurtosis and "
+        "holds up to a learning rate of 2 / R^2.",
         check=every(below(1.0)),
         id="suboptimality-by-the-trace-of-83",
     ),

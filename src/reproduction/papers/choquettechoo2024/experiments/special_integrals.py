@@ -100,8 +100,8 @@ def divergence_slope(parameters: Parameters) -> float:
     "elliptic integral of the first kind.",
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
-    note="With the roots and fractions that the text at hand has lost; by Landen's transformation "
-    "4 K(1 - a).",
+    note="The roots and fractions that the text at hand has lost are restored. By Landen's "
+    "transformation it is 4 K(1 - a).",
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
@@ -114,7 +114,7 @@ def inverse_integral_error(parameters: Parameters) -> float:
 
 @identity(
     id="integral-f16",
-    note="With the roots and fractions that the text at hand has lost.",
+    note="The roots and fractions that the text at hand has lost are restored.",
     where="Lemma F.16",
     statement="The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed "
     "closed form, a complete elliptic integral of the third kind.",

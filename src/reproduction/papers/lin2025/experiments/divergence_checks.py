@@ -127,8 +127,8 @@ def cubature_error(parameters: Parameters) -> float:
         "1/8 - ln(8/9) / 2.",
         check=close(0.18389151782819, absolute=1e-9),
         id="lemma-c2-corrected",
-        note="By completing the square in the integral of p^2 / q; the printed formula with "
-        "the covariances exchanged.",
+        note="This follows by completing the square in the integral of p^2 / q. It is the printed "
+        "formula with the covariances exchanged.",
     ),
 )
 def lemma() -> dict:
@@ -148,8 +148,8 @@ def lemma() -> dict:
     statement="The affine step and the linear diffusion give Gaussian laws with the stated means "
     "and covariances, and the divergence between them is the formula's, up to its direction.",
     ours=["the paper's dimensions", "one pair, t = 0.75 and s = 0.675", "order 2"],
-    note="The formula by its low rank, in the direction that the finding on Lemma C.2 gives, "
-    "against dense laws that are stacked from independent noises.",
+    note="The formula is evaluated by its low rank, in the direction that the finding on Lemma C.2 "
+    "gives. It is compared with dense laws that are stacked from independent noises.",
     **EQUAL,
 )
 def low_rank_error(parameters: Parameters) -> float:
@@ -209,7 +209,7 @@ def gap_decay(parameters: Parameters) -> dict:
         "that of the first release, Theorem 4.4",
         where="Theorem 4.4",
         compares="If all iterates are released after the differing step, their dense joint "
-        "divergence is that of the first of them, since both processes move on alike.",
+        "divergence is that of the first of them. From there on both processes move alike.",
         id="later-releases-add-nothing",
         figure="release_strategies",
         **EQUAL,
@@ -235,7 +235,7 @@ def gap_decay(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        note="0.927 of it, against the dense joint laws. The iterates before the step have the "
+        note="It is 0.927 of that of the dense joint laws. The iterates before the step have the "
         "same law in both processes but predict the state that it meets. The proof repeats it.",
     ),
 )
@@ -304,8 +304,8 @@ def average(parameters: Parameters) -> dict:
     check=below(1.0 + 1e-9),
     wrong={"Below half the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
-    note="One dimension, by quadrature. Laws of two positions that lie apart attain the bound; "
-    "those that overlap have 0.22 of it.",
+    note="The laws are in one dimension, by quadrature. Laws of two positions that lie apart "
+    "attain the bound; those that overlap have 0.22 of it.",
 )
 def mixture_ratio() -> float:
     """Largest divergence of mixtures over its bound, Lemma C.3."""
@@ -327,8 +327,8 @@ def mixture_ratio() -> float:
             "evidence": {"variable": "loss_with_plus"},
             "check": close(5.0012499e-4, absolute=1e-9),
         },
-        note="As printed it is -1.39, and minus infinity once the last iterate is among "
-        "those released; with the plus it is 0.0005.",
+        note="As printed it is -1.39, and minus infinity once the last iterate is among those "
+        "released. With the plus it is 0.0005.",
     ),
     loss_with_plus="equation (21) with the plus, last release half way, divergence 0.001 "
     "everywhere",
@@ -350,8 +350,8 @@ def plus() -> dict:
     ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1), d = 10^6, order 2, 0.1 as none"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",
-    note="The inference, not its conclusion. The two laws are within 1/d in total variation, so "
-    "that their limits have no loss, and their divergence is 2 ln(d).",
+    note="Judged is the inference, not its conclusion. The two laws are within 1/d in total "
+    "variation, so that their limits have no loss, and their divergence is 2 ln(d).",
 )
 def loss_of_close_laws() -> float:
     """Divergence of two laws within 1/d in total variation, order 2, d = 10^6."""
@@ -362,8 +362,8 @@ def loss_of_close_laws() -> float:
 @identity(
     id="exact-loss-by-two-routes",
     where="Section 4.2",
-    compares="The exact loss between two data sets in a fixed order, by its recursion and by the "
-    "products of all steps.",
+    compares="The exact loss between two data sets in a fixed order is the same by its recursion "
+    "and by the products of all steps.",
     figure="fixed_order",
     **EQUAL,
 )

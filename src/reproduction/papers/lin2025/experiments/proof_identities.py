@@ -231,7 +231,8 @@ def expansion(case: _Case) -> dict:
     ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1"],
     check=close(1 / 24, absolute=1e-9),
     wrong={"Less than 1/18, as without the exponential.": close(1 / 18, absolute=1e-9)},
-    note="Root in c_* of the slope in d of the right side of (2); 1/18 without the exponential.",
+    note="It is the root in c_* of the slope in d of the right side of (2). Without the "
+    "exponential it would be 1/18.",
 )
 def exponent_threshold() -> float:
     """c_* at which the log-log slope in d of the bound (2) changes sign, sigma = 1."""

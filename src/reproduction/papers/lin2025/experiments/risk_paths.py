@@ -117,6 +117,9 @@ def first(simulation: Dataset) -> dict:
     final_clipping_excess=Mean(
         "the relative excess of the clipped run's risk after the last step", "clip_norm"
     ),
+    least_clipping_excess=Quantity(
+        "least excess along the path of the clipped run's mean over trials", "clip_norm"
+    ),
     final_spread=Estimate("standard deviation over trials of the final risk over the theory"),
     distance_per_coordinate=Mean("the squared Mahalanobis distance over the dimension"),
     distance_spread=Estimate(
@@ -126,11 +129,13 @@ def first(simulation: Dataset) -> dict:
 )
 def last_iterate(parameters: Parameters, simulation: Dataset) -> dict:
     """The squared distances have a chi-square law, of mean d and variance 2 d."""
-    risk = trials_last(simulation.risk.isel(step=-1))
+    paths = trials_last(simulation.risk)
+    risk = paths[:, :, -1]
     distance, dimension = trials_last(simulation.squared_distance), parameters.design.dimension
     standardised = (distance - dimension) / np.sqrt(2.0 * dimension)
     return {
         "final_clipping_excess": risk / risk[:, -1:] - 1.0,
+        "least_clipping_excess": (paths / paths[:, -1:] - 1.0).mean(axis=-1).min(axis=-1),
         "final_spread": spread_over_trials(trials_last(simulation.final_ratio)),
         "distance_per_coordinate": distance / dimension,
         "distance_spread": spread_over_trials(standardised),
