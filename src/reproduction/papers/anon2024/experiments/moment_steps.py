@@ -223,7 +223,7 @@ def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> fl
         **AT_MOST,
         wrong={"Of order eta^2.": "product_ratio_of_squares"},
         id="products-of-steps-b12",
-        ours=["beta = 3, the kurtosis of a normal"],
+        ours=["beta = 3, the kurtosis of a normal", "N = 64, where N eta lambda is at most 0.05"],
     ),
     product_ratio_of_squares="the same over eta^2 in place of eta",
 )
