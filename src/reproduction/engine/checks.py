@@ -824,7 +824,8 @@ def _assessed(
     at = f" {'' if place.startswith('from ') else 'at '}{place}" if place else ""
     sigmas = ""
     if 0 < found.standard_error < math.inf:
-        sigmas = f" ({abs(found.margin) / found.standard_error:.2g} s.e.)"
+        ratio = float(f"{abs(found.margin) / found.standard_error:.2g}")
+        sigmas = f" ({number(ratio)} s.e.)"
     outcome, reason, needed = "inconclusive", "", None
     if found.decision == "refuted":
         outcome = "failed"

@@ -10,10 +10,19 @@ from typing import Any
 import jinja2
 
 from reproduction.engine.ledger import Item, Ledger, Statement
-from reproduction.engine.page import CHANGE_MEANINGS, MEANINGS, ORDER, by_place, gravest_first
+from reproduction.engine.page import (
+    CHANGE_MEANINGS,
+    MEANINGS,
+    ORDER,
+    by_place,
+    first_sentence,
+    gravest_first,
+)
 from reproduction.engine.registry import citation
 from reproduction.engine.verdicts import KINDS, tally
 
+# What a plan says of each paper's figures and tables.
+Drawings = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # A figure on a page: its paper and name, its caption, and what is seen.
 FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
 
@@ -21,10 +30,20 @@ FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (
 def overview(ledgers: Sequence[Ledger]) -> str:
     """The site's first page of results."""
     found = {f"[{each.paper}](results/{each.paper}.md)": _statements(each) for each in ledgers}
+    return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
+
+
+def wrong_page(ledgers: Sequence[Ledger], drawings: Drawings) -> str:
+    """The findings that matter most to a user of the papers, with the papers' own words."""
     heads = [(each.paper, f) for each in ledgers for f in each.findings.values() if f.foremost]
     heads.sort(key=lambda pair: pair[1].foremost.rank)  # type: ignore[union-attr]
-    counts = _counts_by("paper", found)
-    return _written("results.md", ledgers=ledgers, counts=counts, foremost=heads)
+    shown = {(led.paper, f): led.shown_by(f) for led in ledgers for f in led.findings}
+    return _written("wrong.md", foremost=heads, shown=shown, drawings=drawings)
+
+
+def gallery_page(drawings: Drawings) -> str:
+    """Captions of all figures and tables, for a site without a build of the papers."""
+    return _written("gallery.md", drawings=drawings)
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
@@ -70,7 +89,8 @@ def _written(template: str, **given: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": _plain, "statements": _statements, "citation": citation}
+    environment.filters |= {"plain": _plain, "statements": _statements}
+    environment.filters |= {"citation": citation, "sentence": first_sentence}
     environment.filters["slips"] = lambda ledger: gravest_first(ledger.findings.values())
     environment.globals |= {"meanings": MEANINGS, "changes": CHANGE_MEANINGS}
     return f"{environment.get_template(template).render(given).rstrip()}\n"

@@ -7,7 +7,14 @@ import pytest
 import yaml
 
 from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
-from reproduction.engine.results_docs import counts_table, overview, paper_page
+from reproduction.engine.page import CHANGE_MEANINGS
+from reproduction.engine.results_docs import (
+    counts_table,
+    gallery_page,
+    overview,
+    paper_page,
+    wrong_page,
+)
 
 from .book import DRAWINGS, topics
 
@@ -39,8 +46,28 @@ def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
         assert "Equation (1)" in page
         assert "![" not in page
     assert "## Contradicted" in text
-    assert "\n\n*What is seen.* Two curves that fall.\n\n" in text
-    assert "*Compared with the paper's figure.* Same axes;" in text
+    assert "\n- [fig1](../gallery.md#bombari2025-fig1): Risk along the pass.\n- [fig2]" in text
+    gallery = gallery_page(DRAWINGS)
+    assert '<a id="bombari2025-fig1"></a>' in gallery
+    assert "\n\n*What is seen.* Two curves that fall.\n\n" in gallery
+    assert "*Compared with the paper's figure.* Same axes;" in gallery
+
+
+def test_the_page_of_errors_is_ordered_by_what_changes_and_leads_to_evidence() -> None:
+    slip = topics()["findings"][0]
+    head = {"rank": 2, "quote": "It is a_b.", "figure": "fig1"}
+    later = slip | {"changes": "guarantee", "foremost": head}
+    ledger = small_ledger(findings=[slip, later | {"id": "second"}])
+    text = wrong_page([ledger], DRAWINGS)
+    assert text.index("### 2. bombari2025, Equation (1)") < text.index("### 1. bombari2025")
+    assert "> It is a\\_b." in text
+    assert "[printed-wrong](coverage/bombari2025.md#printed-wrong)" in text
+    assert "**bombari2025/fig1.** [Caption, data and command](gallery.md#bombari2025-fig1)" in text
+    whole = [whole_ledger(paper) for paper in PAPERS]
+    heads = [f for each in whole for f in each.findings.values() if f.foremost]
+    orders = [(f.foremost.rank, [*CHANGE_MEANINGS].index(f.changes)) for f in heads if f.foremost]
+    assert [rank for rank, _ in sorted(orders)] == list(range(1, 11))
+    assert sorted(orders) == sorted(orders, key=lambda pair: (pair[1], pair[0]))
 
 
 @pytest.mark.parametrize("key", KEYS)
