@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import yaml
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
@@ -49,9 +50,10 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 
 
 def on_config(config: Any) -> Any:
-    """Show the repository's address, which `pyproject.toml` states."""
+    """Take the addresses of the site and of the repository, which `pyproject.toml` states."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    config.repo_url = project.get("urls", {}).get("Repository", "").rstrip("/")
+    config.site_url = project["urls"]["Documentation"]
+    config.repo_url = project["urls"]["Repository"]
     config.repo_name = config.repo_url.partition("://")[2].partition("/")[2]
     return config
 
@@ -68,13 +70,7 @@ def on_files(files: Any, config: Any) -> Any:
         paper_page,
         wrong_page,
     )
-    from reproduction.engine.site import (
-        citation_page,
-        data_page,
-        parameters_page,
-        reference_page,
-        variables_page,
-    )
+    from reproduction.engine.site import data_page, parameters_page, reference_page, variables_page
 
     plan = Plan(ROOT / "config")
     pages = {
@@ -83,7 +79,7 @@ def on_files(files: Any, config: Any) -> Any:
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
         "data.md": data_page(),
         "changelog.md": _moved(ROOT / "CHANGELOG.md"),
-        "citation.md": citation_page(ROOT / "CITATION.cff"),
+        "citation.md": _citation(ROOT / "CITATION.cff"),
         "entries.md": "---\nhide: [toc]\nsearch: {exclude: true}\n---\n"
         "# All entries\n\n`make` builds this page.\n",
         "gallery.md": gallery_page(plan.described(*plan.ledgers)),
@@ -131,7 +127,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
     if "/" in source:
         return markdown
-    repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)" if config.repo_url else r"\1"
+    # The README is read in other places too, where links must be whole.
+    markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
+    markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
+    repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)"
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]*)\)", repository, markdown)
 
 
@@ -198,6 +197,26 @@ def _built(text: str, source: str) -> str:
 def _mathml(found: re.Match[str]) -> str:
     display = "block" if found[1] == "div" else "inline"
     return convert(html.unescape(found[2]).strip(), display=display)
+
+
+def _citation(file: Path) -> str:
+    about = yaml.safe_load(file.read_text(encoding="utf-8"))
+    authors = " and ".join(each["name"] for each in about["authors"])
+    year, title, version = about["date-released"][:4], about["title"], about["version"]
+    papers = "\n".join(f"- {each['title']} ({each['year']})" for each in about["references"])
+    return f"""# Citation
+
+{authors} ({year}). *{title}*. Version {version}. <{about["repository-code"]}>
+
+```bibtex
+@software{{privreg, author = {{{{{authors}}}}}, title = {{{title}}}, year = {{{year}}},
+  version = {{{version}}}, url = {{{about["repository-code"]}}}}}
+```
+
+Cite also the paper whose result you use:
+
+{papers}
+"""
 
 
 def _moved(page: Path) -> str:

@@ -139,7 +139,7 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "number": number,
         "series": series,
         "typeset": typeset,
-        "first_sentence": first_sentence,
+        "first_sentence": lambda text: re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0],
         # What a selection holds fixed: the labels of the rest are listed with their values.
         "held": lambda text: ", ".join(part for part in text.split(", ") if "|" not in part),
         # A name for a class, and an address that is none of javascript.
@@ -160,11 +160,6 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "kinds": KINDS,
     }
     return environment
-
-
-def first_sentence(text: str) -> str:
-    """A text up to the end of its first sentence."""
-    return re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0]
 
 
 def _embedded(image: bytes) -> dict[str, Any]:

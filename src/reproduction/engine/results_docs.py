@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from reproduction.engine.code import SOURCE
 from reproduction.engine.ledger import Item, Ledger, Statement
-from reproduction.engine.page import (
-    CHANGE_MEANINGS,
-    MEANINGS,
-    ORDER,
-    by_place,
-    first_sentence,
-    gravest_first,
-)
+from reproduction.engine.page import CHANGE_MEANINGS, MEANINGS, ORDER, by_place, gravest_first
 from reproduction.engine.registry import citation
 from reproduction.engine.verdicts import KINDS, tally
 
-# What a plan says of each paper's figures and tables.
-Drawings = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # A figure on a page: its paper and name, its caption, and what is seen.
 FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
 
@@ -33,15 +26,14 @@ def overview(ledgers: Sequence[Ledger]) -> str:
     return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
 
 
-def wrong_page(ledgers: Sequence[Ledger], drawings: Drawings) -> str:
+def wrong_page(ledgers: Sequence[Ledger], drawings: Mapping[str, Any]) -> str:
     """The findings that matter most to a user of the papers, with the papers' own words."""
-    heads = [(each.paper, f) for each in ledgers for f in each.findings.values() if f.foremost]
+    heads = [(each, f) for each in ledgers for f in each.findings.values() if f.foremost]
     heads.sort(key=lambda pair: pair[1].foremost.rank)  # type: ignore[union-attr]
-    shown = {(led.paper, f): led.shown_by(f) for led in ledgers for f in led.findings}
-    return _written("wrong.md", foremost=heads, shown=shown, drawings=drawings)
+    return _written("wrong.md", foremost=heads, drawings=drawings)
 
 
-def gallery_page(drawings: Drawings) -> str:
+def gallery_page(drawings: Mapping[str, Any]) -> str:
     """Captions of all figures and tables, for a site without a build of the papers."""
     return _written("gallery.md", drawings=drawings)
 
@@ -66,14 +58,15 @@ def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
 
 
 def counts_table(ledgers: Sequence[Ledger]) -> str:
-    """Statements of each paper by verdict, as a Markdown table for the README."""
-
-    def named(paper: str) -> str:
-        about = citation(paper)
+    """Statements of each paper by verdict and the papers' titles, as Markdown for the README."""
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    site = project["project"]["urls"]["Documentation"]
+    found = {f"[{led.paper}]({site}results/{led.paper}.html)": _statements(led) for led in ledgers}
+    lines = [_counts_by("paper", found), ""]
+    for paper, about in ((led.paper, citation(led.paper)) for led in ledgers if _statements(led)):
         title = f"[{about.title}]({about.url})" if about.url else about.title
-        return f"[{paper}](config/claims/{paper}): {title}. {about.authors} ({about.year})"
-
-    return _counts_by("paper", {named(each.paper): _statements(each) for each in ledgers})
+        lines.append(f"- {paper}: {title}. {about.authors} ({about.year})")
+    return "\n".join(lines)
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
@@ -89,8 +82,7 @@ def _written(template: str, **given: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": _plain, "statements": _statements}
-    environment.filters |= {"citation": citation, "sentence": first_sentence}
+    environment.filters |= {"plain": _plain, "statements": _statements, "citation": citation}
     environment.filters["slips"] = lambda ledger: gravest_first(ledger.findings.values())
     environment.globals |= {"meanings": MEANINGS, "changes": CHANGE_MEANINGS}
     return f"{environment.get_template(template).render(given).rstrip()}\n"

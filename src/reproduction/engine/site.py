@@ -11,12 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
-
 from privreg.data.sources import SOURCES
 from reproduction.engine.config import Experiment, read_configuration
 from reproduction.engine.recipe import Variables, structure
-from reproduction.engine.registry import STAGE_OF, Recipe, citation, known_papers
+from reproduction.engine.registry import STAGE_OF, Recipe
 
 FORMULA = re.compile(r"^\.\. math::(.*)\n+((?: {4}.*\n?|\n)*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
@@ -127,28 +125,6 @@ def data_page(config: Path = Path("config")) -> str:
             "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
         ]
     return "\n\n".join(parts) + "\n"
-
-
-def citation_page(cff: Path) -> str:
-    """The software's citation as text, as BibTeX and as it stands in the file; then the papers'."""
-    about = yaml.safe_load(cff.read_text(encoding="utf-8"))
-    authors = " and ".join(
-        each.get("name") or f"{each['given-names']} {each['family-names']}"
-        for each in about["authors"]
-    )
-    year, title, version = str(about["date-released"])[:4], about["title"], about["version"]
-    address = about["repository-code"]
-    entry = f"""@software{{privreg,
-  author = {{{{{authors}}}}}, title = {{{{{title}}}}},
-  year = {{{year}}}, version = {{{version}}}, url = {{{address}}}
-}}"""
-    cited = [f"- `{key}`: {about.reference}" for key in known_papers() for about in [citation(key)]]
-    return (
-        f"# Citation\n\n{authors} ({year}). *{title}*, version {version}. <{address}>\n\n"
-        f"```bibtex\n{entry}\n```\n\nCite also the paper whose result you use:\n\n"
-        + "\n".join(cited)
-        + "\n"
-    )
 
 
 def reference_page(names: str) -> str:

@@ -1,5 +1,6 @@
 """The README's counts and the site's pages of results, which follow from the ledgers."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ def whole_ledger(paper: str) -> Ledger:
 
 
 def test_counts_are_of_what_the_ledger_expects() -> None:
-    *_, row = counts_table([small_ledger()]).splitlines()
-    assert row.startswith("| [bombari2025](config/claims/bombari2025): [High-Dimensional Private")
-    assert row.endswith("(2025) | 3 | 1 | 1 | 1 | 2 |")
+    *_, row, _, title = counts_table([small_ledger()]).splitlines()
+    assert re.fullmatch(r"\| \[bombari2025\]\(\S+\) \| 3 \| 1 \| 1 \| 1 \| 2 \|", row)
+    assert re.fullmatch(r"- bombari2025: \[High-Dim.*\. Bombari, S.* \(2025\)", title)
 
 
 def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
@@ -46,7 +47,7 @@ def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
         assert "Equation (1)" in page
         assert "![" not in page
     assert "## Contradicted" in text
-    assert "\n- [fig1](../gallery.md#bombari2025-fig1): Risk along the pass.\n- [fig2]" in text
+    assert "[fig1](../gallery.md#bombari2025-fig1), [fig2]" in text
     gallery = gallery_page(DRAWINGS)
     assert '<a id="bombari2025-fig1"></a>' in gallery
     assert "\n\n*What is seen.* Two curves that fall.\n\n" in gallery
@@ -82,3 +83,11 @@ def test_the_readme_has_the_ledgers_counts() -> None:
     table = counts_table([whole_ledger(key) for key in KEYS])
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert table in readme, f"README.md's table must be\n{table}"
+    # Its example is the finding that matters most, in the same numbers.
+    heads = [f for each in PAPERS for f in whole_ledger(each).findings.values() if f.foremost]
+    (first,) = [f for f in heads if f.foremost and f.foremost.rank == 1]
+    example = " ".join(readme[readme.index("**A contradicted") :].split()).partition("`snake")[0]
+    assert first.foremost
+    assert f'"{first.foremost.quote}"' in example
+    holds = re.findall(r"\d+(?:\.\d+)?", first.holds)
+    assert set(re.findall(r"(?<!\w)\d+(?:\.\d+)?(?![.\d])", example)) - {"4.2"} <= set(holds)
