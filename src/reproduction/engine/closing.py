@@ -15,12 +15,16 @@ def closing(root: str, started: float) -> list[str]:
         if not page.is_file() or page.stat().st_mtime < started:
             continue
         records = json.loads((page.parent / "claims.json").read_bytes())["records"]
+        small = any(each["scale"] == "quick" for each in records)
         for paper in dict.fromkeys(each["paper"] for each in records):
             found = Counter(each["verdict"] for each in records if each["paper"] == paper)
+            if small:
+                figures = len([*Path(root, "figures", paper).glob("*.png")])
+                found = Counter({"figures": figures, "entries": found.total()})
             told = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
             lines.append(f"{paper:18} {told}")
-        if any(each["scale"] == "quick" for each in records):
-            lines.append("Everything is made small: these verdicts decide nothing")
+        if small:
+            lines.append("All of it was built at a reduced scale, at which verdicts decide nothing")
         lines.append(f"Page to open: {page}")
     if lines:
         origins = sorted(Path(root, "data").glob("*.json"))

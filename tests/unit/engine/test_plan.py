@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from privreg import data
+from reproduction.engine.closing import closing
 from reproduction.engine.config import Paper, merge
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.plan import Plan, looked_for_in
@@ -241,3 +242,27 @@ def test_a_real_table_stays_and_a_stand_in_gives_way(
     for there, expected in ((False, made_with), (True, with_files)):
         files(there)
         assert looked_for_in(f"{tmp_path}/{NAME}.json") == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda plan: plan.drawn_from("lin2025", "figures", "fig9a"), "lin2025: no figure 'fig9a'"),
+        (lambda plan: plan.reads("lin2025", "fixed_ordr", "theory"), "name is 'fixed_order'"),
+        (lambda plan: plan.evidence("bombari2025", "ode-tracks"), "name is 'ode-tracks-dpgd'"),
+    ],
+)
+def test_an_unknown_target_is_answered_with_the_nearest_name(whole, asked, said):
+    with pytest.raises(ConfigError, match=said):
+        asked(whole)
+
+
+def test_the_end_of_a_run_tells_verdicts_only_if_they_decide(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "index.html").touch()
+    for scale, said in (("paper", "x +2 reproduced"), ("quick", "x +2 entries, 0 figures")):
+        records = [{"paper": "x", "verdict": "reproduced", "scale": scale}] * 2
+        (tmp_path / "claims.json").write_text(json.dumps({"records": records}))
+        first, *others = closing(str(tmp_path), 0.0)
+        assert re.fullmatch(said, first)
+        assert any("decide nothing" in each for each in others) == (scale == "quick")
