@@ -63,13 +63,7 @@ def on_files(files: Any, config: Any) -> Any:
     from reproduction.engine.ledger import load_coverage
     from reproduction.engine.page import TEMPLATES
     from reproduction.engine.plan import Plan
-    from reproduction.engine.results_docs import (
-        coverage_page,
-        gallery_page,
-        overview,
-        paper_page,
-        wrong_page,
-    )
+    from reproduction.engine.results_docs import coverage_page, drawn_pages, overview, paper_page
     from reproduction.engine.site import data_page, parameters_page, reference_page, variables_page
 
     plan = Plan(ROOT / "config")
@@ -82,13 +76,12 @@ def on_files(files: Any, config: Any) -> Any:
         "citation.md": _citation(ROOT / "CITATION.cff"),
         "entries.md": "---\nhide: [toc]\nsearch: {exclude: true}\n---\n"
         "# All entries\n\n`make` builds this page.\n",
-        "gallery.md": gallery_page(plan.described(*plan.ledgers)),
         "results.md": overview([*plan.ledgers.values()]),
-        "wrong.md": wrong_page([*plan.ledgers.values()], plan.described(*plan.ledgers)),
         "parameters.md": parameters_page(),
         "variables.md": variables_page(),
         "reference.md": reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8")),
     }
+    pages |= drawn_pages([*plan.ledgers.values()], plan.described(*plan.ledgers))
     for paper, ledger in plan.ledgers.items():
         pages[f"results/{paper}.md"] = paper_page(ledger, plan.described(paper)[paper])
         if (listed := ROOT / f"config/coverage/{paper}.yaml").exists():

@@ -824,8 +824,7 @@ def _assessed(
     at = f" {'' if place.startswith('from ') else 'at '}{place}" if place else ""
     sigmas = ""
     if 0 < found.standard_error < math.inf:
-        ratio = float(f"{abs(found.margin) / found.standard_error:.2g}")
-        sigmas = f" ({number(ratio)} s.e.)"
+        sigmas = f" ({float(f'{abs(found.margin) / found.standard_error:.2g}'):g} s.e.)"
     outcome, reason, needed = "inconclusive", "", None
     if found.decision == "refuted":
         outcome = "failed"

@@ -18,10 +18,10 @@ def closing(root: str, started: float) -> list[str]:
         small = any(each["scale"] == "quick" for each in records)
         for paper in dict.fromkeys(each["paper"] for each in records):
             found = Counter(each["verdict"] for each in records if each["paper"] == paper)
-            if small:
-                figures = len([*Path(root, "figures", paper).glob("*.png")])
-                found = Counter({"figures": figures, "entries": found.total()})
             told = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
+            if small:
+                figures = [*Path(root, "figures", paper).glob("*.png")]
+                told = f"{len(figures)} figures, {found.total()} entries"
             lines.append(f"{paper:18} {told}")
         if small:
             lines.append("All of it was built at a reduced scale, at which verdicts decide nothing")

@@ -26,16 +26,12 @@ def overview(ledgers: Sequence[Ledger]) -> str:
     return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
 
 
-def wrong_page(ledgers: Sequence[Ledger], drawings: Mapping[str, Any]) -> str:
-    """The findings that matter most to a user of the papers, with the papers' own words."""
+def drawn_pages(ledgers: Sequence[Ledger], drawings: Mapping[str, Any]) -> dict[str, str]:
+    """The findings that matter most to a user of the papers, and captions of all figures."""
     heads = [(each, f) for each in ledgers for f in each.findings.values() if f.foremost]
     heads.sort(key=lambda pair: pair[1].foremost.rank)  # type: ignore[union-attr]
-    return _written("wrong.md", foremost=heads, drawings=drawings)
-
-
-def gallery_page(drawings: Mapping[str, Any]) -> str:
-    """Captions of all figures and tables, for a site without a build of the papers."""
-    return _written("gallery.md", drawings=drawings)
+    pages = ("wrong.md", "gallery.md")
+    return {name: _written(name, foremost=heads, drawings=drawings) for name in pages}
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:

@@ -11,10 +11,9 @@ from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
 from reproduction.engine.page import CHANGE_MEANINGS
 from reproduction.engine.results_docs import (
     counts_table,
-    gallery_page,
+    drawn_pages,
     overview,
     paper_page,
-    wrong_page,
 )
 
 from .book import DRAWINGS, topics
@@ -42,13 +41,13 @@ def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
     slip = topics()["findings"][0] | {"printed": "a_b * c <d> | e^2.", "changes": "guarantee"}
     ledger = small_ledger(findings=[slip])
     text = paper_page(ledger, DRAWINGS["bombari2025"])
-    for page in (text, overview([ledger])):
-        assert r"a\_b \* c \<d\> \| e^2." in page
-        assert "Equation (1)" in page
-        assert "![" not in page
+    assert r"a\_b \* c \<d\> \| e^2." in text
+    assert "Equation (1)" in text
+    assert "![" not in text
+    assert "*guarantee*" in overview([ledger])
     assert "## Contradicted" in text
     assert "[fig1](../gallery.md#bombari2025-fig1), [fig2]" in text
-    gallery = gallery_page(DRAWINGS)
+    gallery = drawn_pages([ledger], DRAWINGS)["gallery.md"]
     assert '<a id="bombari2025-fig1"></a>' in gallery
     assert "\n\n*What is seen.* Two curves that fall.\n\n" in gallery
     assert "*Compared with the paper's figure.* Same axes;" in gallery
@@ -59,7 +58,7 @@ def test_the_page_of_errors_is_ordered_by_what_changes_and_leads_to_evidence() -
     head = {"rank": 2, "quote": "It is a_b.", "figure": "fig1"}
     later = slip | {"changes": "guarantee", "foremost": head}
     ledger = small_ledger(findings=[slip, later | {"id": "second"}])
-    text = wrong_page([ledger], DRAWINGS)
+    text = drawn_pages([ledger], DRAWINGS)["wrong.md"]
     assert text.index("### 2. bombari2025, Equation (1)") < text.index("### 1. bombari2025")
     assert "> It is a\\_b." in text
     assert "[printed-wrong](coverage/bombari2025.md#printed-wrong)" in text

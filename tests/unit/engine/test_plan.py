@@ -260,7 +260,7 @@ def test_an_unknown_target_is_answered_with_the_nearest_name(whole, asked, said)
 def test_the_end_of_a_run_tells_verdicts_only_if_they_decide(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "index.html").touch()
-    for scale, said in (("paper", "x +2 reproduced"), ("quick", "x +2 entries, 0 figures")):
+    for scale, said in (("paper", "x +2 reproduced"), ("quick", "x +0 figures, 2 entries")):
         records = [{"paper": "x", "verdict": "reproduced", "scale": scale}] * 2
         (tmp_path / "claims.json").write_text(json.dumps({"records": records}))
         first, *others = closing(str(tmp_path), 0.0)
