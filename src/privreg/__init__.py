@@ -47,8 +47,7 @@ def __getattr__(name: str) -> object:
         value = _import_module(f"{home}.{name}")
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] != "privreg":
-            missing = f"{error.name} is missing in {_prefix}: install privreg there with pip"
-            raise ModuleNotFoundError(missing, name=error.name) from None
+            raise ImportError(f"{error.name} is missing in the environment {_prefix}") from None
         if error.name != f"{home}.{name}":
             raise
         value = getattr(_import_module(home), name)
