@@ -14,6 +14,7 @@ SOURCE = str(HERE / "src")
 sys.path.insert(0, SOURCE)
 
 try:
+    from privreg.version import __version__
     from reproduction.engine.closing import closing
     from reproduction.engine.code import code_of, digest_of_folder
     from reproduction.engine.plan import Plan, looked_for_in
@@ -23,6 +24,10 @@ except ModuleNotFoundError as error:
         f"error: {error.name} is missing in this environment: use that of environment.yml, or .venv "
         "after `make setup`"
     )
+
+
+# For `--software-deployment-method apptainer`: the image that a release publishes.
+container: f"docker://ghcr.io/privreg/privreg:{__version__}"
 
 
 # For --configfile, --config and the report; the plan reads and checks all files.
