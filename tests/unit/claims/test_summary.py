@@ -9,12 +9,7 @@ import yaml
 
 from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
 from reproduction.engine.page import CHANGE_MEANINGS
-from reproduction.engine.results_docs import (
-    counts_table,
-    drawn_pages,
-    overview,
-    paper_page,
-)
+from reproduction.engine.results_docs import counts_table, drawn_pages, overview, paper_page
 
 from .book import DRAWINGS, topics
 
@@ -63,11 +58,6 @@ def test_the_page_of_errors_is_ordered_by_what_changes_and_leads_to_evidence() -
     assert "> It is a\\_b." in text
     assert "[printed-wrong](coverage/bombari2025.md#printed-wrong)" in text
     assert "**bombari2025/fig1.** [Caption, data and command](gallery.md#bombari2025-fig1)" in text
-    whole = [whole_ledger(paper) for paper in PAPERS]
-    heads = [f for each in whole for f in each.findings.values() if f.foremost]
-    orders = [(f.foremost.rank, [*CHANGE_MEANINGS].index(f.changes)) for f in heads if f.foremost]
-    assert [rank for rank, _ in sorted(orders)] == list(range(1, 11))
-    assert sorted(orders) == sorted(orders, key=lambda pair: (pair[1], pair[0]))
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -78,15 +68,25 @@ def test_every_figure_says_what_is_seen_and_the_papers_own_how_they_compare(key:
         assert name.startswith("fig") == (len(figure.get("beside", "").split()) > 10), name
 
 
-def test_the_readme_has_the_ledgers_counts() -> None:
-    table = counts_table([whole_ledger(key) for key in KEYS])
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"(?<!\w)\d+(?:\.\d+)?", text))
+
+
+def test_the_readme_and_the_paper_have_the_ledgers_numbers() -> None:
+    ledgers = [whole_ledger(key) for key in KEYS]
+    table = counts_table(ledgers)
+    readme, paper = ((ROOT / name).read_text() for name in ("README.md", "paper/paper.md"))
     assert table in readme, f"README.md's table must be\n{table}"
-    # Its example is the finding that matters most, in the same numbers.
-    heads = [f for each in PAPERS for f in whole_ledger(each).findings.values() if f.foremost]
-    (first,) = [f for f in heads if f.foremost and f.foremost.rank == 1]
+    assert re.sub(r"\[(\w+)\]\(\S+\)", r"\1", table.partition("\n\n")[0]) in paper
+    heads = [(f.foremost.rank, f) for led in ledgers for f in led.findings.values() if f.foremost]
+    findings = [f for _, f in sorted(heads, key=lambda pair: pair[0])]
+    changes = [[*CHANGE_MEANINGS].index(each.changes) for each in findings]
+    assert changes == sorted(changes)
+    items = re.findall(r"^\d+\. (.*(?:\n   .*)*)", paper, re.MULTILINE)
+    # The README's example is the first of them.
     example = " ".join(readme[readme.index("**A contradicted") :].split()).partition("`snake")[0]
-    assert first.foremost
-    assert f'"{first.foremost.quote}"' in example
-    holds = re.findall(r"\d+(?:\.\d+)?", first.holds)
-    assert set(re.findall(r"(?<!\w)\d+(?:\.\d+)?(?![.\d])", example)) - {"4.2"} <= set(holds)
+    assert findings[0].foremost
+    assert f'"{findings[0].foremost.quote}"' in example
+    for finding, told in zip([findings[0], *findings], [example, *items], strict=True):
+        stated = (finding.printed, finding.holds, finding.how_we_know, *finding.places)
+        assert numbers(told) <= numbers(" ".join(stated)), told

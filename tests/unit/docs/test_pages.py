@@ -36,9 +36,8 @@ def test_links_of_the_readme_are_whole_and_lead_to_files_and_pages_of_the_site()
         assert link.startswith("https://"), link
         if link.startswith(urls["Documentation"]):
             name = link.removeprefix(urls["Documentation"]).replace(".html", ".md")
-            paper = name.removeprefix("results/").removesuffix(".md")
-            known = {*known_papers(), "wrong", "gallery"}
-            assert (ROOT / "docs" / name).exists() or f'"{name}"' in made or paper in known
+            known = {f"results/{paper}.md" for paper in known_papers()} | {"wrong.md", "gallery.md"}
+            assert name in known or (ROOT / "docs" / name).exists() or f'"{name}"' in made
         if found := re.search(r"privreg/privreg/(?:blob/)?main/(.*)", link):
             assert (ROOT / found[1]).exists(), link
 
