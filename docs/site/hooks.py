@@ -135,16 +135,15 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     folder, _, name = source.rpartition("/")
     if source in ("results.md", "wrong.md", "gallery.md") or folder in ("results", "coverage"):
         content = MARKUP_OR_TEXT.sub(_as_the_ledger, content)
+
     # Where an entry has a page with its evidence, links to its line in a table lead there.
-    content = re.sub(
-        r'(?<=href=")([./]*)coverage/(\w+)\.html#([\w-]+)(?=")',
-        lambda found: (
-            f"{found[1]}entries/{found[2]}/{found[3]}.html"
-            if f"entries/{found[2]}/{found[3]}.md" in BUILT
-            else found[0]
-        ),
-        content,
-    )
+    def to_entry(found: re.Match[str]) -> str:
+        entry = f"entries/{found[2] or Path(name).stem}/{found[3]}"
+        prefix = found[1] if found[2] else "../"
+        return f"{prefix}{entry}.html" if f"{entry}.md" in BUILT else found[0]
+
+    coverage = r'(?<=href=")([./]*)(?:coverage/(\w+)\.html)?#([\w-]+)(?=")'
+    content = re.sub(coverage, to_entry, content)
     if folder == "coverage":
         for path in (RESULTS / f"entries/{Path(name).stem}").glob("*.html"):
             link = f'<a href="../entries/{path.parent.name}/{path.name}">{path.stem}</a>'
@@ -196,19 +195,18 @@ def _citation(file: Path) -> str:
     about = yaml.safe_load(file.read_text(encoding="utf-8"))
     authors = " and ".join(each["name"] for each in about["authors"])
     year, title, version = about["date-released"][:4], about["title"], about["version"]
-    papers = "\n".join(f"- {each['title']} ({each['year']})" for each in about["references"])
     return f"""# Citation
 
 {authors} ({year}). *{title}*. Version {version}. <{about["repository-code"]}>
 
 ```bibtex
-@software{{privreg, author = {{{{{authors}}}}}, title = {{{title}}}, year = {{{year}}},
-  version = {{{version}}}, url = {{{about["repository-code"]}}}}}
+@software{{privreg,
+  title = {{{title}}},
+  author = {{{{{authors}}}}}, year = {{{year}}}, version = {{{version}}},
+  url = {{{about["repository-code"]}}}}}
 ```
 
-Cite also the paper whose result you use:
-
-{papers}
+Cite also [the paper](results.md#papers) whose result you use.
 """
 
 

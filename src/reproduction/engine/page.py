@@ -315,7 +315,7 @@ def picture(check: CheckResult) -> Markup:
     for wrong in refused:
         cross = f'<path class="refused" d="M{at(0, wrong[0])}m-4 -4l8 8m0 -8l-8 8"/>'
         body.append(cross if count == 1 else lines("refused course", list(enumerate(wrong))))
-    names = [label.partition("=")[2] for label in check.labels]
+    names = [re.sub(r"(^|, )\w+=", r"\1", label) for label in check.labels]
     if count > NAMED_DOTS or max(map(len, names), default=99) * count > WIDTH // 8:
         names = [f"{i + 1}" if count <= NAMED_DOTS else "" for i in range(count)]
     for i, value in seen:
