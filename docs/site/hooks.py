@@ -40,10 +40,10 @@ OTHERWISE |= {
     if re.fullmatch(r"entries/\w+/index.md", name)
 }
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"your-own-table.md": 2}
-BOOST |= dict.fromkeys(("variables.md", "parameters.md", "reference.md", "notation.md"), 0.3)
-BOOST |= {"results": 0.2, "coverage": 0.5, "entries": 0.2, "studies": 0.1, "changelog.md": 0.1}
-BOOST |= {"glossary.md": 2, "wrong.md": 2}
+BOOST: dict[str, float] = {"your-own-table.md": 2, "glossary.md": 4}
+BOOST |= dict.fromkeys(("reference.md", "notation.md", "contributing.md"), 0.3)
+BOOST |= dict.fromkeys(("variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
+BOOST |= {"results": 0.2, "coverage": 0.5, "entries": 0.3}
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -131,6 +131,7 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Typeset formulas in a way that browsers read without a script; lead to the ledger's pages."""
     source = page.file.src_uri
     if built := BUILT.get({"entries.md": "index.md", "index.md": ""}.get(source, source)):
+        page.toc.items.clear()
         return _built(built.read_text(encoding="utf-8"), source)
     folder, _, name = source.rpartition("/")
     if source in ("results.md", "wrong.md", "gallery.md") or folder in ("results", "coverage"):
