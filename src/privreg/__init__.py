@@ -47,7 +47,8 @@ def __getattr__(name: str) -> object:
         value = _import_module(f"{home}.{name}")
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] != "privreg":
-            raise ImportError(f"{error.name} is missing in the environment {_prefix}") from None
+            missing = f"{error.name} is missing in the environment {_prefix}"
+            raise ModuleNotFoundError(missing, name=error.name) from None
         if error.name != f"{home}.{name}":
             raise
         value = getattr(_import_module(home), name)

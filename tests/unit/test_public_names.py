@@ -77,7 +77,7 @@ def test_a_package_that_is_missing_is_named_with_the_environment():
     run = [sys.executable, "-c", code]
     found = subprocess.run(run, check=False, capture_output=True, text=True)
     assert found.stderr.splitlines()[-1].startswith(
-        "ImportError: numpy is missing in the environment /"
+        "ModuleNotFoundError: numpy is missing in the environment /"
     )
 
 
