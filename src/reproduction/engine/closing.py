@@ -20,8 +20,8 @@ def closing(root: str, started: float) -> list[str]:
             found = Counter(each["verdict"] for each in records if each["paper"] == paper)
             told = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
             if small:
-                figures = [*Path(root, "figures", paper).glob("*.png")]
-                told = f"{len(figures)} figures, {found.total()} entries"
+                drawn = len([*Path(root, "figures", paper).glob("*.png")])
+                told = f"{drawn} figures, {found.total()} entries"
             lines.append(f"{paper:18} {told}")
         if small:
             lines.append("All of it was built at a reduced scale, at which verdicts decide nothing")

@@ -30,8 +30,8 @@ def drawn_pages(ledgers: Sequence[Ledger], drawings: Mapping[str, Any]) -> dict[
     """The findings that matter most to a user of the papers, and captions of all figures."""
     heads = [(each, f) for each in ledgers for f in each.findings.values() if f.foremost]
     heads.sort(key=lambda pair: pair[1].foremost.rank)  # type: ignore[union-attr]
-    pages = ("wrong.md", "gallery.md")
-    return {name: _written(name, foremost=heads, drawings=drawings) for name in pages}
+    given = {"foremost": heads, "drawings": drawings}
+    return {name: _written(name, **given) for name in ("wrong.md", "gallery.md")}
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
@@ -53,15 +53,17 @@ def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
     return _written("coverage.md", ledger=ledger, index=index, items=items)
 
 
-def counts_table(ledgers: Sequence[Ledger]) -> str:
-    """Statements of each paper by verdict and the papers' titles, as Markdown for the README."""
+def counts_list(ledgers: Sequence[Ledger]) -> str:
+    """Each paper with its statements by verdict, as Markdown for the README; no phone cuts it."""
     project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    site = project["project"]["urls"]["Documentation"]
-    found = {f"[{led.paper}]({site}results/{led.paper}.html)": _statements(led) for led in ledgers}
-    lines = [_counts_by("paper", found), ""]
-    for paper, about in ((led.paper, citation(led.paper)) for led in ledgers if _statements(led)):
+    site, lines = project["project"]["urls"]["Documentation"], []
+    for paper, found in ((each.paper, _statements(each)) for each in ledgers):
+        verdicts, about = tally((each.expect, each.slip) for each in found), citation(paper)
+        counts = ", ".join(f"{name} {verdicts.pop(name, 0)}" for name in [*MEANINGS][:4])
         title = f"[{about.title}]({about.url})" if about.url else about.title
-        lines.append(f"- {paper}: {title}. {about.authors} ({about.year})")
+        if found:
+            told = f"**[{paper}]({site}results/{paper}.html)**: {counts}, other {verdicts.total()}"
+            lines.append(f"- {told}. {title}. {about.authors} ({about.year})")
     return "\n".join(lines)
 
 

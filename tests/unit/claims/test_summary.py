@@ -9,7 +9,7 @@ import yaml
 
 from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
 from reproduction.engine.page import CHANGE_MEANINGS
-from reproduction.engine.results_docs import counts_table, drawn_pages, overview, paper_page
+from reproduction.engine.results_docs import counts_list, drawn_pages, overview, paper_page
 
 from .book import DRAWINGS, topics
 
@@ -27,9 +27,9 @@ def whole_ledger(paper: str) -> Ledger:
 
 
 def test_counts_are_of_what_the_ledger_expects() -> None:
-    *_, row, _, title = counts_table([small_ledger()]).splitlines()
-    assert re.fullmatch(r"\| \[bombari2025\]\(\S+\) \| 3 \| 1 \| 1 \| 1 \| 2 \|", row)
-    assert re.fullmatch(r"- bombari2025: \[High-Dim.*\. Bombari, S.* \(2025\)", title)
+    counts = "reproduced 3, holds as corrected 1, proof gap 1, contradicted 1, other 2"
+    told = rf"- \*\*\[bombari2025\]\(\S+\)\*\*: {counts}\. \[High-Dim.*\. Bombari, S.* \(2025\)"
+    assert re.fullmatch(told, counts_list([small_ledger()]))
 
 
 def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
@@ -74,10 +74,11 @@ def numbers(text: str) -> set[str]:
 
 def test_the_readme_and_the_paper_have_the_ledgers_numbers() -> None:
     ledgers = [whole_ledger(key) for key in KEYS]
-    table = counts_table(ledgers)
+    listed = counts_list(ledgers)
     readme, paper = ((ROOT / name).read_text() for name in ("README.md", "paper/paper.md"))
-    assert table in readme, f"README.md's table must be\n{table}"
-    assert re.sub(r"\[(\w+)\]\(\S+\)", r"\1", table.partition("\n\n")[0]) in paper
+    assert listed in readme, f"README.md's list must be\n{listed}"
+    for key, counts in re.findall(r"\[(\w+)\]\S+: (.*?)\.", listed):
+        assert f"- @{key}: {counts}.\n" in paper
     heads = [(f.foremost.rank, f) for led in ledgers for f in led.findings.values() if f.foremost]
     findings = [f for _, f in sorted(heads, key=lambda pair: pair[0])]
     changes = [[*CHANGE_MEANINGS].index(each.changes) for each in findings]

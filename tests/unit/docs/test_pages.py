@@ -31,7 +31,6 @@ def test_links_of_the_readme_are_whole_and_lead_to_files_and_pages_of_the_site()
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     made = (ROOT / "docs/site/hooks.py").read_text()
     links = re.findall(r"(?:\]\(|src=\"|srcset=\")([^)\s#\"]+)", text)
-    assert len(links) > 40
     for link in links:
         assert link.startswith("https://"), link
         if link.startswith(urls["Documentation"]):
