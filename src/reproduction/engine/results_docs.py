@@ -54,7 +54,7 @@ def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
 
 
 def counts_list(ledgers: Sequence[Ledger]) -> str:
-    """Each paper with its statements by verdict, as Markdown for the README; no phone cuts it."""
+    """Each paper with its statements by verdict, as Markdown for the README."""
     project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
     site, lines = project["project"]["urls"]["Documentation"], []
     for paper, found in ((each.paper, _statements(each)) for each in ledgers):

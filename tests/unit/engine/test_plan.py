@@ -255,11 +255,11 @@ def test_an_unknown_target_is_answered_with_the_nearest_name(whole):
         whole.evidence("bombari2025", "ode-tracks")
 
 
-def test_the_end_of_a_run_tells_verdicts_only_if_they_decide(tmp_path):
-    (tmp_path / "data").mkdir()
+def test_the_end_of_a_run_tells_verdicts_only_if_they_decide_and_a_slip_once(tmp_path):
     (tmp_path / "index.html").touch()
-    for scale, said in (("paper", "2 reproduced"), ("quick", "0 figures, 2 entries\nAll of it")):
-        records = [{"paper": "x", "verdict": "reproduced", "scale": scale}] * 2
+    one = {"paper": "x", "id": "a", "finding": "slip", "verdict": "contradicted"}
+    for scale, said in (("paper", "1 contradicted"), ("quick", "0 figures, 2 entries\nAll of it")):
+        records = [one | {"scale": scale}] * 2
         (tmp_path / "claims.json").write_text(json.dumps({"records": records}))
         assert "\n".join(closing(str(tmp_path), 0.0)).startswith(f"{'x':18} {said}")
 
