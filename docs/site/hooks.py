@@ -182,7 +182,6 @@ def _built(text: str, source: str) -> str:
         return f'href="{path}{"#" if part else ""}{part}"'
 
     shown = re.sub(r'href="(?![a-z]+:|#)([^"]*)"', there, shown)
-    # The figure itself in place of its copy in the page.
     shown = re.sub(r'(href="([^"]*)\.pdf"[^>]*><img src=")data:[^"]*', r"\1\2.png", shown)
     return f'<div class="built">{shown}</div>'
 
@@ -194,16 +193,17 @@ def _mathml(found: re.Match[str]) -> str:
 
 def _citation(file: Path) -> str:
     about = yaml.safe_load(file.read_text(encoding="utf-8"))
-    authors = " and ".join(each["name"] for each in about["authors"])
-    year, title, version = about["date-released"][:4], about["title"], about["version"]
+    names = ("given-names", "family-names", "name")
+    people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
+    authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
     return f"""# Citation
 
-{authors} ({year}). *{title}*. Version {version}. <{about["repository-code"]}>
+{authors} ({year}). *{title}*. Version {about["version"]}. <{about["repository-code"]}>
 
 ```bibtex
 @software{{privreg,
   title = {{{title}}},
-  author = {{{{{authors}}}}}, year = {{{year}}}, version = {{{version}}},
+  author = {{{{{authors}}}}}, year = {{{year}}}, version = {{{about["version"]}}},
   url = {{{about["repository-code"]}}}}}
 ```
 
