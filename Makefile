@@ -10,7 +10,7 @@
 # make peers    other libraries' private regressions beside ours, in environments of their own:
 #               docs/comparison.md and its figure; four minutes of one core, and downloads;
 #               `snakemake peers` writes the same to results/peers and leaves the page alone
-# make picture  README's picture, docs/picture.png
+# make picture  README's picture, docs/picture.png and its dark variant
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
@@ -82,6 +82,12 @@ peers: setup
 picture: setup
 	snakemake results/figures/brown2024/fig1.png
 	cp results/figures/brown2024/fig1.png docs/picture.png
+	@# The same hues on the dark page of the repository's host.
+	python -c 'from PIL import Image, ImageChops, ImageOps; \
+		light = Image.open("docs/picture.png").convert("RGB"); \
+		h, s, v = ImageOps.invert(light).convert("HSV").split(); \
+		dark = Image.merge("HSV", (h.point(lambda hue: (hue + 128) % 256), s, v)).convert("RGB"); \
+		ImageChops.lighter(dark, Image.new("RGB", dark.size, "#0d1117")).save("docs/picture-dark.png", optimize=True)'
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

@@ -86,5 +86,5 @@ panels[0].set_ylabel("coefficient, 95 % interval")
 figure.tight_layout()
 
 # %% [markdown]
-# [Your own table](../your-own-table/) goes on from here: CSV and Parquet files, persons with
+# [Your own table](your-own-table.html) goes on from here: CSV and Parquet files, persons with
 # several rows, categories, and the command line.

@@ -1,16 +1,18 @@
-"""Pages of the site that are made when it is built, and formulas as MathML."""
+"""Pages of the site that are made when it is built, those of the papers too; formulas as MathML."""
 
 from __future__ import annotations
 
 import html
+import json
 import os
+import posixpath
 import re
-import shutil
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import yaml
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
@@ -18,27 +20,40 @@ ROOT = Path(__file__).parents[2]
 MARKUP_OR_TEXT = re.compile(
     r"(?P<markup><(code|h\d|a|cite)\b.*?</\2>|<[^>]*>)|(?P<text>[^<]+)", re.DOTALL
 )
-# Pictures that were drawn in this checkout, by `<paper>/<figure>`; where there are two, the later.
-DRAWN = ("results/figures/*/*.png", "build/peers/*.png", "results/peers/*.png")
+# Figures and tables that were made in this checkout; where there are two of a name, the later.
+DRAWN = ("results/figures/*/*.*", "results/tables/*/*.csv", "*/peers/*.png")
 PICTURES = {
-    f"{path.parent.name}/{path.stem}": path for each in DRAWN for path in sorted(ROOT.glob(each))
+    f"{path.parent.name}/{path.name}": path for each in DRAWN for path in sorted(ROOT.glob(each))
 }
-# A build of the papers in this checkout, and what the site shows of it.
-LEDGER = ROOT / "results"
-SHOWN = ("*.html", "entries", "figures", "studies/*.html", "studies/entries")
+# Pages of a build of the papers in this checkout. The site has them at the same addresses, but for
+# those of which it has another version.
+RESULTS = ROOT / "results"
+BUILT = {
+    path.relative_to(RESULTS).with_suffix(".md").as_posix(): path
+    for each in ("*.html", "entries/*/*.html", "studies/*.html", "studies/entries/*/*.html")
+    for path in sorted(RESULTS.glob(each))
+}
+OTHERWISE = {"index.html": "entries.html"}
+OTHERWISE |= {
+    name.replace(".md", ".html"): f"coverage/{name.split('/')[1]}.html"
+    for name in BUILT
+    if re.fullmatch(r"entries/\w+/index.md", name)
+}
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"your-own-table.md": 2}
-BOOST |= dict.fromkeys(("variables.md", "parameters.md", "reference.md", "notation.md"), 0.3)
-BOOST |= {"results": 0.2, "coverage": 0.5}
+BOOST: dict[str, float] = {"your-own-table.md": 2, "glossary.md": 4}
+BOOST |= dict.fromkeys(("reference.md", "notation.md", "contributing.md"), 0.3)
+BOOST |= dict.fromkeys(("variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
+BOOST |= {"results": 0.2, "coverage": 0.5, "entries": 0.3}
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
 def on_config(config: Any) -> Any:
-    """Show the repository's address, which `pyproject.toml` states."""
+    """Take the addresses of the site and of the repository, which `pyproject.toml` states."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    config.repo_url = project.get("urls", {}).get("Repository", "").rstrip("/")
+    config.site_url = project["urls"]["Documentation"]
+    config.repo_url = project["urls"]["Repository"]
     config.repo_name = config.repo_url.partition("://")[2].partition("/")[2]
     return config
 
@@ -46,8 +61,9 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, config: Any) -> Any:
     """Add pages that follow from sources."""
     from reproduction.engine.ledger import load_coverage
+    from reproduction.engine.page import TEMPLATES
     from reproduction.engine.plan import Plan
-    from reproduction.engine.results_docs import coverage_page, overview, paper_page
+    from reproduction.engine.results_docs import coverage_page, drawn_pages, overview, paper_page
     from reproduction.engine.site import data_page, parameters_page, reference_page, variables_page
 
     plan = Plan(ROOT / "config")
@@ -56,19 +72,37 @@ def on_files(files: Any, config: Any) -> Any:
         "configuration.md": _moved(ROOT / "config/README.md"),
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
         "data.md": data_page(),
+        "changelog.md": _moved(ROOT / "CHANGELOG.md"),
+        "citation.md": _citation(ROOT / "CITATION.cff"),
+        "entries.md": "---\nhide: [toc]\nsearch: {exclude: true}\n---\n"
+        "# All entries\n\n`make` builds this page.\n",
         "results.md": overview([*plan.ledgers.values()]),
         "parameters.md": parameters_page(),
         "variables.md": variables_page(),
         "reference.md": reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8")),
     }
+    pages |= drawn_pages([*plan.ledgers.values()], plan.described(*plan.ledgers))
     for paper, ledger in plan.ledgers.items():
         pages[f"results/{paper}.md"] = paper_page(ledger, plan.described(paper)[paper])
         if (listed := ROOT / f"config/coverage/{paper}.yaml").exists():
             pages[f"coverage/{paper}.md"] = coverage_page(ledger, load_coverage(listed, ledger))
+    for name, path in BUILT.items():
+        title = re.search(r"<title>(.*?)</title>", path.read_text(encoding="utf-8"))
+        if name.replace(".md", ".html") not in OTHERWISE:
+            shown = f"title: {json.dumps(html.unescape(title[1]))}\nhide: [toc]"
+            pages[name] = f"---\n{shown}\n---\n{pages.get(name, '')}"
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     for name, path in PICTURES.items():
-        files.append(File.generated(config, f"figures/{name}.png", abs_src_path=str(path)))
+        folder = "tables" if path.suffix == ".csv" else "figures"
+        files.append(File.generated(config, f"{folder}/{name}", abs_src_path=str(path)))
+    # The style of built pages, below an element of their own, in the colours of the theme's scheme.
+    style = re.sub(r"\bmain\b", ".page", (TEMPLATES / "page.css").read_text(encoding="utf-8"))
+    style = re.sub(r"([\d.]+)rem", lambda found: f"{0.8 * float(found[1]):.3g}rem", style)
+    dark = '[data-md-color-scheme="slate"] & {\n  & {'
+    style = style.replace("@media (prefers-color-scheme: dark) {\n  :root {", dark)
+    style = f".built {{\n{style.replace(':root', '&')}}}\n"
+    files.append(File.generated(config, "stylesheets/built.css", content=style))
     return files
 
 
@@ -79,29 +113,41 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     source = page.file.src_uri
     boost = BOOST.get(source) or BOOST.get(source.partition("/")[0])
     page.meta |= {"search": {"boost": boost}} if boost else {}
-    markdown = with_pictures(markdown, PICTURES, "../figures" if "/" in source else "figures")
+    drawn = {name.removesuffix(".png") for name in PICTURES}
+    markdown = with_pictures(markdown, drawn, "../figures" if "/" in source else "figures")
     markdown = re.sub(r"\]\((?:\.\./)?config/claims/(\w+)\)", r"](results/\1.md)", markdown)
     markdown = markdown.replace("](../config/README.md", "](configuration.md")
     markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
     if "/" in source:
         return markdown
-    repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)" if config.repo_url else r"\1"
+    # The README is read in other places too, where links must be whole.
+    markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
+    markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
+    repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)"
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]*)\)", repository, markdown)
 
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Typeset formulas in a way that browsers read without a script; lead to the ledger's pages."""
-    folder, _, name = page.file.src_uri.rpartition("/")
-    if page.file.src_uri == "results.md" or folder in ("results", "coverage"):
+    source = page.file.src_uri
+    if built := BUILT.get({"entries.md": "index.md", "index.md": ""}.get(source, source)):
+        page.toc.items.clear()
+        return _built(built.read_text(encoding="utf-8"), source)
+    folder, _, name = source.rpartition("/")
+    if source in ("results.md", "wrong.md", "gallery.md") or folder in ("results", "coverage"):
         content = MARKUP_OR_TEXT.sub(_as_the_ledger, content)
-    if page.file.src_uri == "results.md" and (LEDGER / "index.html").exists():
-        link = '<a href="../ledger-page/index.html">The pages of this build</a>'
-        told = f"<p>{link} show each entry's evidence, with a filter and all figures.</p>"
-        content = content.replace("</h1>", f"</h1>{told}", 1)
+
+    # Where an entry has a page with its evidence, links to its line in a table lead there.
+    def to_entry(found: re.Match[str]) -> str:
+        entry = f"entries/{found[2] or Path(name).stem}/{found[3]}"
+        prefix = found[1] if found[2] else "../"
+        return f"{prefix}{entry}.html" if f"{entry}.md" in BUILT else found[0]
+
+    coverage = r'(?<=href=")([./]*)(?:coverage/(\w+)\.html)?#([\w-]+)(?=")'
+    content = re.sub(coverage, to_entry, content)
     if folder == "coverage":
-        entries = f"entries/{Path(name).stem}"
-        for path in (LEDGER / entries).glob("*.html"):
-            link = f'<a href="../../ledger-page/{entries}/{path.name}">{path.stem}</a>'
+        for path in (RESULTS / f"entries/{Path(name).stem}").glob("*.html"):
+            link = f'<a href="../entries/{path.parent.name}/{path.name}">{path.stem}</a>'
             content = content.replace(f"<code>{path.stem}</code>", link)
     return FORMULA.sub(_mathml, content)
 
@@ -117,21 +163,52 @@ def _as_the_ledger(found: re.Match[str]) -> str:
     return found["markup"] or str(typeset(html.unescape(found["text"])))
 
 
-def on_post_build(config: Any) -> None:
-    """Copy the ledger's pages with their figures, if the papers were built here."""
-    shown = [path for each in SHOWN for path in LEDGER.glob(each)]
-    for found in shown if (LEDGER / "index.html").exists() else ():
-        copy = Path(config.site_dir) / "ledger-page" / found.relative_to(LEDGER)
-        if found.is_dir():
-            shutil.copytree(found, copy, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
-        else:
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(found, copy)
+def _built(text: str, source: str) -> str:
+    """What a page of a build shows, with links as the site has them."""
+    shown = text.partition("<body>")[2].partition("<footer>")[0].partition("</body>")[0]
+    shown = re.sub(r"<nav.*?</nav>|<a class=.skip.*?</a>", "", shown, flags=re.DOTALL)
+    shown = shown.replace('<main class="', '<div class="page ')
+    shown = shown.replace("<main", '<div class="page"').replace("</main>", "</div>")
+    if source == "entries.md":
+        shown = "<h1>All entries</h1>" + shown[shown.index('<div class="filter"') :]
+    # A search finds a page by its words, not by its numbers.
+    shown = re.sub(r'<(figure|div class="check"|details)', r"<\1 data-search-exclude", shown)
+    here = posixpath.dirname(source)
+
+    def there(found: re.Match[str]) -> str:
+        asked, _, part = found[1].partition("#")
+        path = posixpath.normpath(posixpath.join(here, asked))
+        path = posixpath.relpath(OTHERWISE.get(path, path), here or ".")
+        return f'href="{path}{"#" if part else ""}{part}"'
+
+    shown = re.sub(r'href="(?![a-z]+:|#)([^"]*)"', there, shown)
+    shown = re.sub(r'(href="([^"]*)\.pdf"[^>]*><img src=")data:[^"]*', r"\1\2.png", shown)
+    return f'<div class="built">{shown}</div>'
 
 
 def _mathml(found: re.Match[str]) -> str:
     display = "block" if found[1] == "div" else "inline"
     return convert(html.unescape(found[2]).strip(), display=display)
+
+
+def _citation(file: Path) -> str:
+    about = yaml.safe_load(file.read_text(encoding="utf-8"))
+    names = ("given-names", "family-names", "name")
+    people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
+    authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
+    return f"""# Citation
+
+{authors} ({year}). *{title}*. Version {about["version"]}. <{about["repository-code"]}>
+
+```bibtex
+@software{{privreg,
+  title = {{{title}}},
+  author = {{{{{authors}}}}}, year = {{{year}}}, version = {{{about["version"]}}},
+  url = {{{about["repository-code"]}}}}}
+```
+
+Cite also [the paper](results.md#papers) whose result you use.
+"""
 
 
 def _moved(page: Path) -> str:

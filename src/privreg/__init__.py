@@ -21,6 +21,7 @@ Importing the package loads nothing: a name is found in its module when it is as
 from __future__ import annotations
 
 from importlib import import_module as _import_module
+from sys import prefix as _prefix
 
 
 def _homes() -> dict[str, str]:
@@ -45,6 +46,9 @@ def __getattr__(name: str) -> object:
     try:
         value = _import_module(f"{home}.{name}")
     except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] != "privreg":
+            missing = f"{error.name} is missing in the environment {_prefix}"
+            raise ModuleNotFoundError(missing, name=error.name) from None
         if error.name != f"{home}.{name}":
             raise
         value = getattr(_import_module(home), name)

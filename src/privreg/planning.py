@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from math import exp, log
 from operator import attrgetter
+from textwrap import fill
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -135,23 +136,24 @@ class Plan:
     def __str__(self) -> str:
         null = max(problem.null_risk for problem in self.problems)
         said = f"Predicting the mean: {null:.3g}. {self.verdict}"
-        return "\n".join([_table(self.alternatives), "", said, *map(self._cost, self.targets)])
+        lines = [fill(each, 100) for each in (said, *map(self._cost, self.targets))]
+        return "\n".join([_table(self.alternatives), "", *lines])
 
     def _cost(self, target: Alternative) -> str:
-        lengths = ", ".join(
+        lengths = [
             f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
             for length, problem in zip(target.lengths, self.problems, strict=True)
-        )
+        ]
         # Corners that share a law and a length are said once.
-        lengths = ", ".join(dict.fromkeys(lengths.split(", ")))
+        told = f"{', '.join(dict.fromkeys(lengths))} times those without privacy; target"
         meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
-        name = target.name.replace("_", " ")
-        return f"Intervals of {name}: {lengths} times those without privacy; target {meant}."
+        return f"Intervals of {target.name.replace('_', ' ')}: {told} {meant}."
 
 
 def _table(alternatives: Sequence[Alternative]) -> str:
     """The alternatives as lines of text, the best first."""
-    header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
+    header = ("method", "excess risk", "± run", "interval", "regret", "settings")
+    shared = len({each.worst.regime for each in alternatives}) == 1
     lines = [
         (
             each.name,
@@ -159,19 +161,15 @@ def _table(alternatives: Sequence[Alternative]) -> str:
             f"{each.worst.excess_risk_std:.2g}",
             f"{each.worst.interval_length:.3g}",
             f"{each.regret:.2f}",
-            str(each.worst.regime),
-            str(each.method),
+            str(each.method) if shared else f"{each.method}; {each.worst.regime}",
         )
         for each in alternatives
     ]
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            f"{text:{side}{width}}"
-            for text, side, width in zip(line, "<>>>><<", widths, strict=True)
-        ).rstrip()
-        for line in [header, *lines]
-    )
+    indent = " " * (sum(widths[:-1]) + 2 * len(widths) - 2)
+    rows = (zip(line, "<>>>><", widths, strict=True) for line in [header, *lines])
+    told = ("  ".join(f"{text:{side}{width}}" for text, side, width in row) for row in rows)
+    return "\n".join(fill(row.rstrip(), 100, subsequent_indent=indent) for row in told)
 
 
 def plan_run(

@@ -1,5 +1,6 @@
 """CITATION.cff says what the code says: version, licence, and the papers that it names."""
 
+import json
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,16 @@ def test_it_is_of_this_version_and_licence(citation):
     assert citation["title"].startswith(f"{project['name']}:")
     assert citation["repository-code"] == project["urls"]["Repository"]
     assert f"git clone {project['urls']['Repository']}\n" in (ROOT / "README.md").read_text()
+
+
+def test_codemeta_says_the_same(citation):
+    said = json.loads((ROOT / "codemeta.json").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert said["description"] == project["description"]
+    named = ("version", "license", "codeRepository", "datePublished")
+    found = [said[name].removeprefix("https://spdx.org/licenses/") for name in named]
+    asked = ("version", "license", "repository-code", "date-released")
+    assert found == [citation[name] for name in asked]
 
 
 def test_it_names_every_paper_as_the_code_does(citation):

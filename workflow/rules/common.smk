@@ -14,6 +14,7 @@ SOURCE = str(HERE / "src")
 sys.path.insert(0, SOURCE)
 
 try:
+    from privreg.version import __version__
     from reproduction.engine.closing import closing
     from reproduction.engine.code import code_of, digest_of_folder
     from reproduction.engine.plan import Plan, looked_for_in
@@ -23,6 +24,10 @@ except ModuleNotFoundError as error:
         f"error: {error.name} is missing in this environment: use that of environment.yml, or .venv "
         "after `make setup`"
     )
+
+
+# For `--software-deployment-method apptainer`: the image that a release publishes.
+container: f"docker://ghcr.io/privreg/privreg:{__version__}"
 
 
 # For --configfile, --config and the report; the plan reads and checks all files.
@@ -50,10 +55,10 @@ wildcard_constraints:
     # Folder of a page and its gate: none for the papers.
     book="|studies/",
     dataset="|".join(plan.config.data),
-    # A name counts only below its paper's folder: (?<=/brown2024/)fig5|...
-    experiment=plan.names("experiments"),
-    figure=plan.names("figures"),
-    table=plan.names("tables"),
-    claim=plan.names("claims"),
+    # Any name, since the plan answers an unknown one with the nearest.
+    experiment=r"\w+",
+    figure=r"\w+",
+    table=r"\w+",
+    claim="[a-z0-9-]+",
     version="[a-z0-9-]+",
     shard=r"\d+",

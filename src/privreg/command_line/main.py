@@ -266,9 +266,11 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
+    fitted = f"\nrho = {budget.gaussian().rho:.4g} for privreg fit, whose noise is all Gaussian"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
-        f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}\n\n{found}"
+        f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"
+        f"{fitted if options.epsilon else ''}\n\n{found}"
     )
 
 

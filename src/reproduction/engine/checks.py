@@ -824,7 +824,7 @@ def _assessed(
     at = f" {'' if place.startswith('from ') else 'at '}{place}" if place else ""
     sigmas = ""
     if 0 < found.standard_error < math.inf:
-        sigmas = f" ({abs(found.margin) / found.standard_error:.2g} s.e.)"
+        sigmas = f" ({float(f'{abs(found.margin) / found.standard_error:.2g}'):g} s.e.)"
     outcome, reason, needed = "inconclusive", "", None
     if found.decision == "refuted":
         outcome = "failed"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from pathlib import Path
+
+from reproduction.engine.verdicts import tally
 
 
 def closing(root: str, started: float) -> list[str]:
@@ -15,12 +16,17 @@ def closing(root: str, started: float) -> list[str]:
         if not page.is_file() or page.stat().st_mtime < started:
             continue
         records = json.loads((page.parent / "claims.json").read_bytes())["records"]
+        small = any(each["scale"] == "quick" for each in records)
         for paper in dict.fromkeys(each["paper"] for each in records):
-            found = Counter(each["verdict"] for each in records if each["paper"] == paper)
+            own = [each for each in records if each["paper"] == paper]
+            found = tally((each["verdict"], each["finding"] or each["id"]) for each in own)
             told = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
+            if small:
+                drawn = len([*Path(root, "figures", paper).glob("*.png")])
+                told = f"{drawn} figures, {len(own)} entries"
             lines.append(f"{paper:18} {told}")
-        if any(each["scale"] == "quick" for each in records):
-            lines.append("Everything is made small: these verdicts decide nothing")
+        if small:
+            lines.append("All of it was built at a reduced scale, at which verdicts decide nothing")
         lines.append(f"Page to open: {page}")
     if lines:
         origins = sorted(Path(root, "data").glob("*.json"))

@@ -1,4 +1,4 @@
-"""HTML pages of the ledger: results, gallery, index by place, and one for each entry and finding.
+"""HTML pages of the ledger: results, gallery, one for each paper's places, entry and finding.
 
 Pages of entries and findings hold their pictures, to be sent alone."""
 
@@ -116,9 +116,9 @@ def render(
 
     yield "index.html", template("page.html").render()
     yield "gallery.html", template("gallery.html").render()
-    if book.statements:
-        yield "entries/index.html", template("places.html", "../").render()
-    entry = template("entry.html", "../../")
+    places_of, entry = template("places.html", "../../"), template("entry.html", "../../")
+    for paper in book.papers if book.statements else ():
+        yield f"entries/{paper}/index.html", places_of.render(paper=paper)
     entries: list[Record | FindingRecord] = [*book.records, *book.findings]
     for each in entries:
         finding = each if isinstance(each, FindingRecord) else None
@@ -140,6 +140,8 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "series": series,
         "typeset": typeset,
         "first_sentence": lambda text: re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0],
+        # What a selection holds fixed: the labels of the rest are listed with their values.
+        "held": lambda text: ", ".join(part for part in text.split(", ") if "|" not in part),
         # A name for a class, and an address that is none of javascript.
         "slug": lambda text: text.replace(" ", "-"),
         "web_address": lambda text: text if re.match("https?://", text) else "",
@@ -279,7 +281,7 @@ def picture(check: CheckResult) -> Markup:
         if np.size(each) in (1, count) and not np.isnan(each).any()
     ]
     share, ticks = _axis(values, errors, np.append(lows, highs), refused)
-    height = 54 if count == 1 else 132
+    height = 54 if count == 1 else 140
 
     def at(place: float, value: float) -> str:
         if count == 1:
@@ -312,11 +314,16 @@ def picture(check: CheckResult) -> Markup:
     for wrong in refused:
         cross = f'<path class="refused" d="M{at(0, wrong[0])}m-4 -4l8 8m0 -8l-8 8"/>'
         body.append(cross if count == 1 else lines("refused course", list(enumerate(wrong))))
+    names = [re.sub(r"(^|, )\w+=", r"\1", label) for label in check.labels]
+    if count > 12 or max(map(len, names), default=99) * count > WIDTH // 8:
+        names = [f"{i + 1}" if count <= 12 else "" for i in range(count)]
     for i, value in seen:
         x, y = at(i, value).split()
         label = f"{check.labels[i]}: " if i < len(check.labels) else ""
         title = escape(label + with_error(value, errors[i] or None))
         radius = 4 if count <= 12 else 2.5
+        if count > 1 and names[i]:
+            body.append(f'<text x="{x}" y="134" text-anchor="middle">{escape(names[i])}</text>')
         body.append(f'<circle cx="{x}" cy="{y}" r="{radius}"><title>{title}</title></circle>')
     for tick in ticks:
         x, y = at(edge, tick).split()

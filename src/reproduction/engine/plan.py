@@ -8,6 +8,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ class Plan:
 
     def reads(self, paper: str, name: str, *stages: str) -> dict[str, str]:
         """The artifacts that stages of an experiment read, by argument name."""
-        typed: Any = self.parameters[paper, name]
+        known = [each for key, each in self.experiments if key == paper]
+        typed: Any = self.parameters[paper, _known(name, known, f"{paper}: no experiment")]
         return {
             kind: self.artifact(paper, f"{kind}/{typed.dataset if kind == 'data' else name}")
             for kind in self.recipe(paper, name).reads(*stages)
@@ -120,14 +122,6 @@ class Plan:
         experiments = self.experiments.items()
         return _pattern(key for key, each in experiments if each.trials and each.shards == 1)
 
-    def names(self, kind: str) -> str:
-        """Pattern of a wildcard for `experiments`, `figures`, `tables` or `claims`."""
-        listed = {
-            paper: self.ledgers[paper].entries if kind == "claims" else getattr(block, kind)
-            for paper, block in self.config.blocks.items()
-        }
-        return _pattern((paper, name) for paper, names in listed.items() for name in names)
-
     def artifact(self, paper: str, artifact: str) -> str:
         """Path of an artifact named `stage/experiment`, or `data/dataset`."""
         kind, _, name = artifact.partition("/")
@@ -153,7 +147,8 @@ class Plan:
 
     def drawn_from(self, paper: str, kind: str, name: str) -> dict[str, str]:
         """Artifacts that a figure or table is drawn from, by argument name."""
-        drawing = self.config.blocks[paper].drawings(kind)[name]
+        drawn = self.config.blocks[paper].drawings(kind)
+        drawing = drawn[_known(name, drawn, f"{paper}: no {kind[:-1]}")]
         return {key: self.artifact(paper, each) for key, each in drawing.artifacts.items()}
 
     def drawing_code(self, paper: str, kind: str) -> str:
@@ -212,7 +207,9 @@ class Plan:
 
     def evidence(self, paper: str, claim: str | None = None) -> list[str]:
         """Artifacts that judge the entries of a paper, or one of them."""
-        read = self.ledgers[paper].artifacts(None if claim is None else (claim,))
+        ledger = self.ledgers[paper]
+        asked = claim and (_known(claim, ledger.entries, f"{paper}: no entry"),)
+        read = ledger.artifacts(asked or None)
         return [self.artifact(paper, each) for each in read]
 
     # Deliberate mistakes
@@ -336,6 +333,13 @@ def looked_for_in(origin: str) -> str:
         return str(known["looked_for_in"]) if stays else here
     except (OSError, ValueError, KeyError, TypeError):
         return here
+
+
+def _known(name: str, names: Iterable[str], missing: str) -> str:
+    if name not in names:
+        near = "".join(get_close_matches(name, names, n=1, cutoff=0))
+        raise ConfigError(f"{missing} {name!r}; the nearest name is {near!r}")
+    return name
 
 
 def _pattern(keys: Iterable[tuple[str, str]]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from reproduction.engine.code import SOURCE
 from reproduction.engine.ledger import Item, Ledger, Statement
 from reproduction.engine.page import CHANGE_MEANINGS, MEANINGS, ORDER, by_place, gravest_first
 from reproduction.engine.registry import citation
@@ -21,10 +23,15 @@ FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (
 def overview(ledgers: Sequence[Ledger]) -> str:
     """The site's first page of results."""
     found = {f"[{each.paper}](results/{each.paper}.md)": _statements(each) for each in ledgers}
-    heads = [(each.paper, f) for each in ledgers for f in each.findings.values() if f.foremost]
+    return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
+
+
+def drawn_pages(ledgers: Sequence[Ledger], drawings: Mapping[str, Any]) -> dict[str, str]:
+    """The findings that matter most to a user of the papers, and captions of all figures."""
+    heads = [(each, f) for each in ledgers for f in each.findings.values() if f.foremost]
     heads.sort(key=lambda pair: pair[1].foremost.rank)  # type: ignore[union-attr]
-    counts = _counts_by("paper", found)
-    return _written("results.md", ledgers=ledgers, counts=counts, foremost=heads)
+    given = {"foremost": heads, "drawings": drawings}
+    return {name: _written(name, **given) for name in ("wrong.md", "gallery.md")}
 
 
 def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str:
@@ -46,15 +53,18 @@ def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
     return _written("coverage.md", ledger=ledger, index=index, items=items)
 
 
-def counts_table(ledgers: Sequence[Ledger]) -> str:
-    """Statements of each paper by verdict, as a Markdown table for the README."""
-
-    def named(paper: str) -> str:
-        about = citation(paper)
+def counts_list(ledgers: Sequence[Ledger]) -> str:
+    """Each paper with its statements by verdict, as Markdown for the README."""
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    site, lines = project["project"]["urls"]["Documentation"], []
+    for paper, found in ((each.paper, _statements(each)) for each in ledgers):
+        verdicts, about = tally((each.expect, each.slip) for each in found), citation(paper)
+        counts = ", ".join(f"{name} {verdicts.pop(name, 0)}" for name in [*MEANINGS][:4])
         title = f"[{about.title}]({about.url})" if about.url else about.title
-        return f"[{paper}](config/claims/{paper}): {title}. {about.authors} ({about.year})"
-
-    return _counts_by("paper", {named(each.paper): _statements(each) for each in ledgers})
+        if found:
+            told = f"**[{paper}]({site}results/{paper}.html)**: {counts}, other {verdicts.total()}"
+            lines.append(f"- {told}. {title}. {about.authors} ({about.year})")
+    return "\n".join(lines)
 
 
 def with_pictures(text: str, drawn: Container[str], folder: str) -> str:

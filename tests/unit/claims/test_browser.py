@@ -96,7 +96,8 @@ return document.documentElement.scrollWidth;
 """
 ALL = len(book().records) + len(book().findings)
 # Pages that a reader meets, by their address beside the results.
-PAGES = ("index.html", "gallery.html", "entries/index.html", "entries/bombari2025/noisy.html")
+PAPER = "entries/bombari2025"
+PAGES = ("index.html", "gallery.html", f"{PAPER}/index.html", f"{PAPER}/noisy.html")
 
 
 @pytest.mark.parametrize(

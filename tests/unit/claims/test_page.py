@@ -85,7 +85,7 @@ def test_the_gallery_shows_every_figure_with_its_experiments_and_command() -> No
 def test_the_index_has_entries_findings_and_coverage_by_place_in_natural_order() -> None:
     item = {"item": "Lemmas 10 and 2", "says": "A bound.", "entries": ["route"]}
     coverage = {"bombari2025": [item | {"narrower": None, "reason": "Not needed."}]}
-    text = pages(coverage=coverage)["entries/index.html"]
+    text = pages(coverage=coverage)["entries/bombari2025/index.html"]
     rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</tr>', text, re.DOTALL)
     assert [place for place, _ in rows[:4]] == ["Theorem 1", "Lemma 2", "Lemma 10", "Equation (1)"]
     for (_, found), asked in zip(rows, ("surprise", "route", "Not needed.", "slip"), strict=False):
@@ -116,7 +116,7 @@ def test_what_a_reader_needs_is_on_the_page_and_on_that_of_the_entry() -> None:
 
 def test_every_link_of_every_page_leads_somewhere() -> None:
     found, made = book(), {address: Page(text) for address, text in pages().items()}
-    assert len(made) == 3 + len(found.records) + len(found.findings)
+    assert len(made) == 2 + len(found.papers) + len(found.records) + len(found.findings)
     for address, page in made.items():
         assert len(set(page.identifiers)) == len(page.identifiers)
         for link in page.links:

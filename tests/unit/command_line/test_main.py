@@ -82,6 +82,11 @@ def test_plan_prints_a_table_and_a_verdict_or_a_budget(capsys, tmp_path):
     status, out, _ = asked(capsys, "plan", *PROBLEM, "--target-risk=0.01", "--methods", "adassp")
     assert status == 0
     assert out.startswith("rho = ")
+    words = ["--epsilon=1", "--methods", "adassp"]
+    _, out, _ = asked(capsys, "plan", *PROBLEM, *words)
+    assert out.startswith(
+        "rho = 0.02436 (replace-one), epsilon = 1 at delta = 1e-06\nrho = 0.02801 "
+    )
 
 
 @pytest.fixture

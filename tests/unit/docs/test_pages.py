@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,22 @@ def test_links_lead_to_files(page):
     for target in LINK.findall(page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_links_of_the_readme_are_whole_and_lead_to_files_and_pages_of_the_site():
+    # The package's metadata hold it without the files beside it.
+    text = (ROOT / "README.md").read_text()
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    made = (ROOT / "docs/site/hooks.py").read_text()
+    links = re.findall(r"(?:\]\(|src=\"|srcset=\")([^)\s#\"]+)", text)
+    for link in links:
+        assert link.startswith("https://"), link
+        if link.startswith(urls["Documentation"]):
+            name = link.removeprefix(urls["Documentation"]).replace(".html", ".md")
+            known = {f"results/{paper}.md" for paper in known_papers()} | {"wrong.md", "gallery.md"}
+            assert name in known or (ROOT / "docs" / name).exists() or f'"{name}"' in made
+        if found := re.search(r"privreg/privreg/(?:blob/)?main/(.*)", link):
+            assert (ROOT / found[1]).exists(), link
 
 
 def test_notation_names_every_paper_and_only_names_that_are_used():

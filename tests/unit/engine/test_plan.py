@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from privreg import data
-from reproduction.engine.config import Paper, merge
+from reproduction.engine.closing import closing
+from reproduction.engine.config import Config, Paper, merge
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.plan import Plan, looked_for_in
+from reproduction.engine.registry import known_keys, known_papers
 from reproduction.engine.yaml_files import read_mapping
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -241,3 +244,46 @@ def test_a_real_table_stays_and_a_stand_in_gives_way(
     for there, expected in ((False, made_with), (True, with_files)):
         files(there)
         assert looked_for_in(f"{tmp_path}/{NAME}.json") == expected
+
+
+def test_an_unknown_target_is_answered_with_the_nearest_name(whole):
+    with pytest.raises(ConfigError, match=r"lin2025: no figure 'fig9a'; the nearest name is 'fig"):
+        whole.drawn_from("lin2025", "figures", "fig9a")
+    with pytest.raises(ConfigError, match="name is 'fixed_order'"):
+        whole.reads("lin2025", "fixed_ordr", "theory")
+    with pytest.raises(ConfigError, match="name is 'ode-tracks-dpgd'"):
+        whole.evidence("bombari2025", "ode-tracks")
+
+
+def test_the_end_of_a_run_tells_verdicts_only_if_they_decide_and_a_slip_once(tmp_path):
+    (tmp_path / "index.html").touch()
+    one = {"paper": "x", "id": "a", "finding": "slip", "verdict": "contradicted"}
+    for scale, said in (("paper", "1 contradicted"), ("quick", "0 figures, 2 entries\nAll of it")):
+        records = [one | {"scale": scale}] * 2
+        (tmp_path / "claims.json").write_text(json.dumps({"records": records}))
+        assert "\n".join(closing(str(tmp_path), 0.0)).startswith(f"{'x':18} {said}")
+
+
+def schema():
+    """JSON schema of `config/*.yaml` and of a file for `--configfile`, a definition a line."""
+    whole = Config.model_json_schema()
+    for each in whole["$defs"].values():
+        each.pop("required", None)  # files are merged, so that each may hold a part
+    keys = {key: whole["properties"][key] for key in ("seed", "scale", "results", "data")}
+    keys["papers"] = {"type": "array", "items": {"enum": [*known_papers()]}, "uniqueItems": True}
+    keys |= {key: {"$ref": "#/$defs/Paper"} for key in known_keys()}
+    text = '{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"'
+    for part, found in {"properties": keys, "$defs": whole["$defs"]}.items():
+        lines = ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in found.items())
+        text += f',\n"{part}": {{\n{lines}}}'
+    return text + ',\n"additionalProperties": false}\n'
+
+
+def test_the_schema_is_that_of_the_models_and_accepts_every_configuration():
+    found = (CONFIG.parent / "workflow/schemas/config.schema.json").read_text()
+    assert found == schema(), f"workflow/schemas/config.schema.json must be\n{schema()}"
+    validator = Draft202012Validator(json.loads(found))
+    for path in CONFIG.rglob("*.yaml"):
+        if path.parent.name in ("config", "papers"):
+            validator.validate(read_mapping(path))
+    assert not validator.is_valid({"brown2024": {"experiment": {}}})

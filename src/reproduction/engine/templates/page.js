@@ -1,7 +1,7 @@
 "use strict";
 // Adds filters, which are part of the address, and opens what an address points to.
 const bar = document.querySelector(".filter");
-const form = document.forms[0];
+const form = bar.querySelector("form");
 const papers = [...document.querySelectorAll("details.paper")];
 const entries = [...document.querySelectorAll("li.entry")];
 
