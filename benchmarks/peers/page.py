@@ -19,6 +19,7 @@ STYLES = {
     "AdaSSP": (ORANGE, "s", 3.6),
     "AdaSSP, boosted": (ORANGE, "x", 3.6),
     "standardised": (PURPLE, "v", 3.6),
+    "plain descent": (RED, "x", 3.6),
     ROBUST: (BLACK, "o", 3.6),
     OURS: (BLUE, "o", 5.0),
 }
@@ -147,7 +148,7 @@ def draw(found: dict, output: Path) -> None:
     places = np.arange(len(names))[::-1]
     ratios = by_peer(cells, cells["ratio"].str[0].clip(upper=FARTHEST))
     with plotting.style():
-        figure, axes = plotting.panels(1, 3, height=4.6, sharey=True)
+        figure, axes = plotting.panels(1, ratios.index.unique("ε").size, height=4.6, sharey=True)
         for panel, (epsilon, budget) in zip(axes, ratios.groupby("ε", sort=False), strict=True):
             for name, (colour, marker, size) in STYLES.items():
                 face = "white" if name == ROBUST else colour
@@ -160,5 +161,5 @@ def draw(found: dict, output: Path) -> None:
             panel.grid(axis="y", lw=0.3)
         axes[0].set_yticklabels(names)
         named = axes[0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower center", ncols=4)
+        figure.legend(*named, loc="outside lower center", ncols=5)
         figure.savefig(output, metadata={"Software": None})

@@ -45,7 +45,7 @@ def test_the_committed_exceptions_are_those_of_the_committed_errors():
         for peer in judge.PRIVATE_PEERS:
             if means[peer] < means[judge.OURS]:
                 assert peer in listed[table, epsilon]
-    assert len(found) == 30 + 57
+    assert len(found) == 30 + 76
 
 
 def test_the_locks_pin_what_was_measured():
