@@ -45,6 +45,7 @@ FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
 SQUARE = 0.25  # share of the tail's budget for the mean square
+LEVEL = 3.0  # variances of its noise that a labels' mean must be from where the warm-up ends
 # Points of a midpoint rule within a bin.
 PARTS = 8
 
@@ -89,13 +90,8 @@ class ProductTail(Rebuilt):
         points = ends[:, None] * 2.0 ** (places / 2)
         second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
         object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
-        for name, array in {
-            "edges": ends,
-            "smoothed": smoothed,
-            "_covariance": covariance,
-            "_points": points,
-            "_shares": weights,
-        }.items():
+        arrays = {"edges": ends, "smoothed": smoothed, "_covariance": covariance}
+        for name, array in (arrays | {"_points": points, "_shares": weights}).items():
             object.__setattr__(self, name, frozen(array))
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
@@ -382,6 +378,11 @@ class _LeastSquaresDescent(Descent):
         square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
         kept = max(1 - p * variance / max(square, 1e-300), 0.0)
         self.theta = robust_start = self.start + kept * away
+        if self.centre is not None:
+            # A narrow clip ends at one heap of 0/1 labels, from where the other is a tail.
+            gap = float(self.start[0] - robust_start[0] - self.centre.value[1:] @ robust_start[1:])
+            std = self.centre.noise_std * self.records.label_bound / (2 * self.records.feature_norm)
+            robust_start[0] += max(1 - LEVEL * std**2 / max(gap**2, 1e-300), 0.0) * gap
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
@@ -405,12 +406,9 @@ class _LeastSquaresDescent(Descent):
         width = tail.best_width(noise=float(noise) / n, intercept=self.intercept)
         clip_norm = float(width * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
-        curvature = shares.semidefinite(
-            "curvature", settings.curvature_share, short, short_cap**2, n
-        )
-        long_curvature = shares.semidefinite(
-            "curvature of long rows", settings.long_share, long, cap**2, n
-        )
+        matrix = shares.semidefinite
+        curvature = matrix("curvature", settings.curvature_share, short, short_cap**2, n)
+        long_curvature = matrix("curvature of long rows", settings.long_share, long, cap**2, n)
         kept = raised(shrunk_curvature(curvature), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
         for number, (size, part) in enumerate(zip(settings.wide_sizes, WIDE_SHARES, strict=True)):
@@ -429,7 +427,7 @@ class _LeastSquaresDescent(Descent):
             tail=tail,
             curvature=curvature,
             long_curvature=long_curvature,
-            second_moment=shares.semidefinite(
+            second_moment=matrix(
                 "second moment for intervals", settings.moment_share, second, bound, n
             ),
             mean_curvature=shares.number(means, half, trace, short_cap**2 / p, n),

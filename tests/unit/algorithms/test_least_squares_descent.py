@@ -79,6 +79,17 @@ def test_it_starts_at_the_labels_mean_and_buys_no_scales_that_noise_hides(rng):
     assert not found.robust_start[1:].any()
 
 
+def test_a_start_on_labels_of_0_and_1_is_at_their_mean_and_not_at_a_heap(rng):
+    features = table(rng).features
+    labels = (rng.random(len(features)) < 0.3).astype(float)
+    found = fit(ArraySamples(features, labels), 2.0, intercept=True)
+    # The scale is that of the zeros, whose mean is 0.
+    assert found.residual_scale < 0.2
+    std = 5**0.5 * 6 / (3000 * (2 * 0.025 * 2.0) ** 0.5)
+    level = found.robust_start @ features.mean(axis=0)
+    assert level == pytest.approx(labels.mean(), abs=4 * std)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_without_noise_it_ends_at_least_squares(rng, intercept):
     """Skewed, bounded errors that vary with a feature, so that the robust start is elsewhere."""
