@@ -18,6 +18,7 @@ from privreg.algorithms.least_squares_descent import (
     SQUARE,
     START,
     TAIL_ASSUMPTION,
+    WIDE_SHARES,
     LeastSquaresFit,
     LeastSquaresSettings,
     ProductTail,
@@ -25,6 +26,7 @@ from privreg.algorithms.least_squares_descent import (
     least_squares_descent,
     long_cap,
     product_edges,
+    step_sizes,
     with_start_of,
 )
 from privreg.algorithms.whitened_descent import (
@@ -366,9 +368,9 @@ class _WideSteps:
         near = seen(short, settings.curvature_share, products.short_cap**2)
         far = seen(long, settings.long_share, products.cap**2)
         newton = np.linalg.inv(raised(shrunk_curvature(near), far))
-        matrices = np.array([step * newton for step in settings.wide_sizes])
-        clip_norm = sqrt(p) * width
-        stds = self.noise(settings.wide_shares, clip_norm, sum_sensitivity) / n
+        matrices = np.array([step * newton for step in step_sizes(WIDE_SHARES)])
+        clip_norm, wide = sqrt(p) * width, settings.final_share * np.array(WIDE_SHARES)
+        stds = self.noise(wide, clip_norm, sum_sensitivity) / n
         away = sqrt(max(start.arrival - 1.0, 0.0) / p)
         covariance = privacy_covariance(
             np.diag(slope[group]), matrices, stds, start_covariance=away**2 * np.eye(size)

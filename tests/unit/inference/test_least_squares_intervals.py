@@ -10,8 +10,10 @@ import pytest
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.huber_descent import default_settings, huber_descent
 from privreg.algorithms.least_squares_descent import (
+    WIDE_SHARES,
     default_least_squares_settings,
     least_squares_descent,
+    step_sizes,
 )
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import NoisyValue
@@ -172,7 +174,7 @@ def test_a_direction_seen_to_be_thin_widens_intervals_of_all_that_lean_on_it(rng
         fit,
         curvature=NoisyValue(seen, 0.02),
         long_curvature=NoisyValue(seen, 0.02),
-        step_matrices=np.multiply.outer(fit.settings.wide_sizes, np.diag([1.0, 1.0, 1.0, 5.0])),
+        step_matrices=np.multiply.outer(step_sizes(WIDE_SHARES), np.diag([1.0, 1.0, 1.0, 5.0])),
     )
     curvature = least_squares_law(thin).curvature
     assert curvature[3, 3] == pytest.approx(0.06, rel=1e-3)
