@@ -400,14 +400,13 @@ class _LeastSquaresDescent(Descent):
         long_curvature = matrix("curvature of long rows", settings.long_share, long, cap**2, n)
         kept = raised(shrunk_curvature(curvature), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
-        sizes = step_sizes(parts)
-        for number, (size, part) in enumerate(zip(sizes, parts, strict=True)):
+        for number, (size, part) in enumerate(zip(step_sizes(parts), parts, strict=True)):
             if number:
                 total = self.at(cap).gradient_sum(clip_norm=clip_norm)
             self.step(size * newton, shares.vector("wide steps", part * wide, total, clip_norm, n))
         if hidden:
             # No interval is finite then: nothing is lost by a bias, and much of the noise goes.
-            noise = sizes[-1] * self.noise_stds[-1] ** 2 * np.sum(newton**2)
+            noise = parts[-1] * self.noise_stds[-1] ** 2 * np.sum(newton**2)
             self.theta = self.iterates[-1] = self._shrunk(float(noise))
         second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
