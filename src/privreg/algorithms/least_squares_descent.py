@@ -406,8 +406,8 @@ class _LeastSquaresDescent(Descent):
             self.step(size * newton, shares.vector("wide steps", part * wide, total, clip_norm, n))
         if hidden:
             # No interval is finite then: nothing is lost by a bias, and much of the noise goes.
-            noise = parts[-1] * self.noise_stds[-1] ** 2 * np.sum(newton**2)
-            self.theta = self.iterates[-1] = self._shrunk(float(noise))
+            explained = parts[-1] * self.noise_stds[-1] ** 2 * float(np.sum(newton**2))
+            self.theta = self.iterates[-1] = self._shrunk(explained)
         second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
