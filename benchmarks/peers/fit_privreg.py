@@ -49,6 +49,7 @@ METHODS = {
     "AdaSSP": (adassp, [1.0, 0.5, 0.25, 0.1, 0.05]),
     "AdaSSP, boosted": (recipes.boosted_adassp, [*product((1.0, 0.3, 0.1), (3, 10, 30, 100))]),
     "standardised": (recipes.standardised, [*product((0.7, 1.0, 1.5), (1.0, 3.0, 8.0))]),
+    "plain descent": (recipes.plain_descent, [None]),
     "bins": (recipes.bins, [*product((20.0, 100.0, 400.0), (6, 12, 20))]),
     "not private": (least_squares, [None]),
 }

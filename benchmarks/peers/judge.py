@@ -8,7 +8,8 @@ import numpy as np
 from protocol import squared_error
 
 OURS, ROBUST, PLAIN = "ours", "ours, robust", "not private"
-PRIVATE_PEERS = ("AdaSSP", "AdaSSP, boosted", "standardised", "OpenDP", "diffprivlib", "bins")
+PRIVATE_PEERS = ("AdaSSP", "AdaSSP, boosted", "standardised", "plain descent")
+PRIVATE_PEERS += ("OpenDP", "diffprivlib", "bins")
 PRIVATE = (OURS, ROBUST, *PRIVATE_PEERS)
 PEERS = (*PRIVATE, PLAIN)
 WITH_INTERVALS = (OURS, ROBUST, "bins", PLAIN)

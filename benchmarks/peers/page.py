@@ -19,7 +19,7 @@ STYLES = {
     "AdaSSP": (ORANGE, "s", 3.6),
     "AdaSSP, boosted": (ORANGE, "x", 3.6),
     "standardised": (PURPLE, "v", 3.6),
-    "plain descent": (PURPLE, "x", 3.6),
+    "plain descent": (RED, "x", 3.6),
     ROBUST: (BLACK, "o", 3.6),
     OURS: (BLUE, "o", 5.0),
 }
@@ -157,5 +157,5 @@ def draw(found: dict, output: Path) -> None:
         axes[0].set_yticklabels(names)
         axes[len(axes) // 2].set_xlabel("squared error relative to least squares")
         named = axes[0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower center", ncols=4)
+        figure.legend(*named, loc="outside lower center", ncols=5)
         figure.savefig(output, metadata={"Software": None})

@@ -91,6 +91,34 @@ def standardised(rows, labels, promise, rng, setting):
     return Fit(np.append(slopes, intercept))
 
 
+def plain_descent(rows, labels, promise, rng, setting):
+    """Private means and mean squares (.16 of ρ), then full-batch steps on standardised rows.
+
+    Eight steps of size .7 on gradients clipped to 2√(p + 1) label deviations; the last four
+    iterates are averaged. Its one setting is what is written here.
+    """
+    joint = np.column_stack([np.clip(rows, -1, 1), np.clip(labels, -1, 1)])
+    n, q = joint.shape
+    sums = np.concatenate([joint.sum(axis=0), (joint**2).sum(axis=0)])
+    sums = gaussian(sums, np.sqrt(5 * q), 0.16 * promise.rho, rng)
+    std = np.sqrt(5 * q) / np.sqrt(0.32 * promise.rho) / n
+    mean = np.clip(sums[:q] / n, -1, 1)
+    spread = np.sqrt(np.clip(sums[q:] / n - mean**2, min(1.0, max(std, 1e-4)), 1.0))
+    white = (joint - mean) / spread
+    z, v = np.column_stack([np.ones(n), white[:, :-1]]), white[:, -1]
+    lengths, clip = np.linalg.norm(z, axis=1), 2 * np.sqrt(q)
+    theta, iterates = np.zeros(q), []
+    for _ in range(8):
+        residuals = v - z @ theta
+        residuals *= clip / np.maximum(lengths * np.abs(residuals), clip)
+        total = gaussian(z.T @ residuals, 2 * clip, 0.84 / 8 * promise.rho, rng)
+        theta = theta + 0.7 * total / n
+        iterates.append(theta)
+    theta = np.mean(iterates[4:], axis=0)
+    slopes = theta[1:] * spread[-1] / spread[:-1]
+    return Fit(np.append(slopes, mean[-1] + spread[-1] * theta[0] - slopes @ mean[:-1]))
+
+
 def bins(rows, labels, promise, rng, setting):
     """Private bins, noisy totals of each, and weighted least squares with bias-corrected intervals.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -45,6 +46,7 @@ FALL, STRICT = float(np.log(2.0)) / 2, 0.05
 # falls on one direction when a clip is chosen: benchmarks/interval_constants.py.
 CAUTION, LEAN = 0.25, 0.6
 SQUARE = 0.25  # share of the tail's budget for the mean square
+LEVEL = 3.0  # variances of its noise that a labels' mean must be from where the warm-up ends
 # Points of a midpoint rule within a bin.
 PARTS = 8
 
@@ -89,13 +91,8 @@ class ProductTail(Rebuilt):
         points = ends[:, None] * 2.0 ** (places / 2)
         second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
         object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
-        for name, array in {
-            "edges": ends,
-            "smoothed": smoothed,
-            "_covariance": covariance,
-            "_points": points,
-            "_shares": weights,
-        }.items():
+        arrays = {"edges": ends, "smoothed": smoothed, "_covariance": covariance}
+        for name, array in (arrays | {"_points": points, "_shares": weights}).items():
             object.__setattr__(self, name, frozen(array))
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
@@ -202,18 +199,12 @@ TAIL_ASSUMPTION = (
     "heavier than a power law"
 )
 # Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of
-# the start. Of what a robust fit spends on the start. Of the rest: tail, curvature of short and of
-# long rows, second moment, means, wide steps.
+# the start. Of what a robust fit spends on the start. Then what the rest is for, and the wide
+# steps, which have what is left.
 WIDE_SHARES = (0.1, 0.2, 0.7)
 START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
-REST = {
-    "tail_share": 0.08,
-    "curvature_share": 0.03,
-    "long_share": 0.02,
-    "moment_share": 0.05,
-    "mean_share": 0.01,
-}
-WIDE = 0.642  # what the defaults of `LeastSquaresSettings` leave
+REST = ("tail_share", "curvature_share", "long_share", "moment_share", "mean_share")
+WIDE = 0.642  # left by the defaults of `LeastSquaresSettings`
 
 
 def least_squares_descent(
@@ -276,12 +267,12 @@ class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`, with an intercept from a private mean of the labels
-    (`label_share`); where noise hides scales the wide steps have their share and the warm-up's. The
-    clip of these is found privately: `tail_share` is for what it and the allowance for bias need,
-    `curvature_share` and `long_share` for the second moment of the rows that are not clipped: all
-    shortened to where its noise is small, and long ones at more length. `moment_share` and
-    `mean_share` are for the second moment of clipped gradients, and for the two traces.
-    `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it.
+    (`label_share`). The clip of the wide steps is found privately: `tail_share` is for what it and
+    the allowance for bias need, `curvature_share` and `long_share` for the second moment of rows
+    that are not clipped: all shortened to where its noise is small, and long ones at more length.
+    `moment_share` and `mean_share` are for the second moment of clipped gradients and two traces.
+    `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it. Where noise hides
+    scales it and the warm-up's go to as many wide steps as there would be steps, in equal parts.
     """
 
     end: ClassVar[str] = "wide"
@@ -303,29 +294,25 @@ class LeastSquaresSettings(StartSettings):
     def steps(self) -> int:
         return self.warm_up_steps + len(WIDE_SHARES)
 
-    @property
-    def wide_shares(self) -> tuple[float, ...]:
-        return tuple(part * self.final_share for part in WIDE_SHARES)
 
-    @property
-    def wide_sizes(self) -> tuple[float, ...]:
-        """a_k = f_k/(f_1 + ... + f_k): the noise of one step that had the whole share."""
-        sizes = np.array(WIDE_SHARES) / np.cumsum(WIDE_SHARES)
-        return tuple(float(size) for size in sizes)
+def step_sizes(shares: Sequence[float]) -> FloatArray:
+    """a_k = f_k/(f_1 + ... + f_k): the noise of one step that had the whole share."""
+    return np.asarray(shares) / np.cumsum(shares)
 
 
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
     """Settings whose start follows that of a robust fit, with the rest in proportion."""
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())
-    whole = plain_sum(REST.values()) + WIDE
+    rest = {name: getattr(LeastSquaresSettings, name) for name in REST}
+    whole = plain_sum(rest.values()) + WIDE
     return LeastSquaresSettings(
         clip_width=settings.clip_width,
         warm_up_steps=settings.warm_up_steps,
         gram_rounds=settings.gram_rounds,
         norm_share=settings.norm_share,
         **{name: round(share, 12) for name, share in start.items()},
-        **{name: round(part / whole * left, 12) for name, part in REST.items()},
+        **{name: round(part / whole * left, 12) for name, part in rest.items()},
     )
 
 
@@ -370,18 +357,21 @@ class _LeastSquaresDescent(Descent):
         self.whiten()
         scale, wide = UNSEEN_SCALE * self.records.label_bound, settings.final_share
         rho = settings.scale_share / (settings.warm_up_steps + 1) * shares.budget.rho
-        if scale_is_hidden(noise_std=np.sqrt(shares.turns / (2 * rho)), sample_size=n):
+        hidden = scale_is_hidden(noise_std=np.sqrt(shares.turns / (2 * rho)), sample_size=n)
+        parts = [1.0 / settings.steps] * settings.steps if hidden else WIDE_SHARES
+        if hidden:
             wide += settings.scale_share + settings.warm_up_share
         else:
             scale = self.warm_up(2 * float(ndtr(settings.clip_width)) - 1)[1]
         steps = zip(self.matrices, self.noise_stds, strict=True)
         # Of the last step that was kept.
         variance = [0.0, *((matrix[0, 0] * std) ** 2 for matrix, std in steps if matrix.any())][-1]
-        away = self.theta - self.start
-        # As far as noise explains the way, James and Stein's estimate goes back.
-        square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
-        kept = max(1 - p * variance / max(square, 1e-300), 0.0)
-        self.theta = robust_start = self.start + kept * away
+        self.theta = robust_start = self._shrunk(p * variance)
+        if self.centre is not None:
+            # A narrow clip ends at one heap of 0/1 labels, from where the other is a tail.
+            gap = float(self.start[0] - robust_start[0] - self.centre.value[1:] @ robust_start[1:])
+            std = self.centre.noise_std * self.records.label_bound / (2 * self.records.feature_norm)
+            robust_start[0] += max(1 - LEVEL * std**2 / max(gap**2, 1e-300), 0.0) * gap
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,
@@ -405,18 +395,19 @@ class _LeastSquaresDescent(Descent):
         width = tail.best_width(noise=float(noise) / n, intercept=self.intercept)
         clip_norm = float(width * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
-        curvature = shares.semidefinite(
-            "curvature", settings.curvature_share, short, short_cap**2, n
-        )
-        long_curvature = shares.semidefinite(
-            "curvature of long rows", settings.long_share, long, cap**2, n
-        )
+        matrix = shares.semidefinite
+        curvature = matrix("curvature", settings.curvature_share, short, short_cap**2, n)
+        long_curvature = matrix("curvature of long rows", settings.long_share, long, cap**2, n)
         kept = raised(shrunk_curvature(curvature), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
-        for number, (size, part) in enumerate(zip(settings.wide_sizes, WIDE_SHARES, strict=True)):
+        for number, (size, part) in enumerate(zip(step_sizes(parts), parts, strict=True)):
             if number:
                 total = self.at(cap).gradient_sum(clip_norm=clip_norm)
             self.step(size * newton, shares.vector("wide steps", part * wide, total, clip_norm, n))
+        if hidden:
+            # No interval is finite then: nothing is lost by a bias, and much of the noise goes.
+            explained = parts[-1] * self.noise_stds[-1] ** 2 * float(np.sum(newton**2))
+            self.theta = self.iterates[-1] = self._shrunk(explained)
         second, trace, squares = self.at(cap).last_sums(clip_norm=clip_norm, short_cap=short_cap)
         bound, means, half = clip_norm**2, "means for intervals", settings.mean_share / 2
         return LeastSquaresFit(
@@ -429,13 +420,19 @@ class _LeastSquaresDescent(Descent):
             tail=tail,
             curvature=curvature,
             long_curvature=long_curvature,
-            second_moment=shares.semidefinite(
+            second_moment=matrix(
                 "second moment for intervals", settings.moment_share, second, bound, n
             ),
             mean_curvature=shares.number(means, half, trace, short_cap**2 / p, n),
             mean_square=shares.number(means, half, squares, bound / p, n),
-            **self.released(-len(WIDE_SHARES)),
+            **self.released(-len(parts)),
         )
+
+    def _shrunk(self, noise: float) -> FloatArray:
+        """James and Stein's estimate: less of the way from the start, as far as noise explains."""
+        away = self.theta - self.start
+        square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
+        return self.start + max(1 - noise / max(square, 1e-300), 0.0) * away
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:

@@ -28,6 +28,7 @@ from privreg.checks import (
     require_number,
     require_rng,
 )
+from privreg.kernels import plain_sum
 from privreg.noise.exact import UNITS, integer_noise_std, rounded_normals
 from privreg.privacy.budget import Budget, gram_sensitivity, shared_sample_size, sum_sensitivity
 from privreg.privacy.release import SECRET_STREAM, TIMES, TRUSTED, Release
@@ -388,11 +389,7 @@ class StartSettings:
 
     @property
     def final_share(self) -> float:
-        spent = 0.0
-        # `sum` rounds otherwise from Python 3.12 on.
-        for name, value in vars(self).items():
-            spent += value if name.endswith("_share") else 0.0
-        return 1.0 - spent
+        return 1.0 - plain_sum(x for name, x in vars(self).items() if name.endswith("_share"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gdtrix, ndtri, stdtrit
+from scipy.special import gdtrix, ndtri, pdtrik, stdtrit
 
 from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.least_squares_descent import (
@@ -18,6 +18,7 @@ from privreg.algorithms.least_squares_descent import (
     SQUARE,
     START,
     TAIL_ASSUMPTION,
+    WIDE_SHARES,
     LeastSquaresFit,
     LeastSquaresSettings,
     ProductTail,
@@ -25,6 +26,7 @@ from privreg.algorithms.least_squares_descent import (
     least_squares_descent,
     long_cap,
     product_edges,
+    step_sizes,
     with_start_of,
 )
 from privreg.algorithms.whitened_descent import (
@@ -45,7 +47,7 @@ from privreg.inference.least_squares_intervals import (
 from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
-from privreg.methods.clipping import squared_shift, whole_labels
+from privreg.methods.clipping import squared_shift
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
@@ -123,7 +125,9 @@ class RecordProducts:
         self.lengths = np.sqrt(squares / p)
         bound = problem.label_bound / sigma
         mean = sqrt(2 * problem.null_risk) / sigma * label_place
-        last = np.clip(mean + _quantiles(errors)[::thinning], -bound, bound) - mean
+        whole = errors.startswith(WHOLE_LAWS)
+        labels = _whole_labels(errors, mean) if whole else mean + _quantiles(errors)[::thinning]
+        last = np.clip(labels, -bound, bound) - mean
         first = last + sqrt(max(start.arrival - 1.0, 0.0)) * start_place
         lever = (self.lengths * self.leverage * self.shrink)[self.row]
         # Products at the start of the wide steps and at their end, (points,).
@@ -171,9 +175,6 @@ def _places() -> tuple[FloatArray, FloatArray, FloatArray]:
 def _quantiles(law: ErrorLaw) -> FloatArray:
     """Equally likely errors of mean 0 and variance 1."""
     levels = (np.arange(POINTS) + 0.5) / POINTS
-    if law.startswith(WHOLE_LAWS):
-        values, chances = whole_labels(law)
-        return frozen(values[np.searchsorted(np.cumsum(chances[:-1]), levels)])
     sides = np.sign(levels - 0.5)
     found = {
         "gaussian": lambda: ndtri(levels),
@@ -184,6 +185,16 @@ def _quantiles(law: ErrorLaw) -> FloatArray:
         "lognormal": lambda: (np.exp(ndtri(levels)) - np.exp(0.5)) / sqrt(np.exp(2) - np.exp(1)),
     }[law]()
     return frozen(np.asarray(found))
+
+
+def _whole_labels(law: str, means: FloatArray) -> FloatArray:
+    """Labels of 0 and 1 or counts at equally likely levels, each of its own mean, in deviations."""
+    kind, _, number = law.partition("_")
+    mean, levels = float(number), (np.arange(len(means)) + 0.5) / len(means)
+    variance = mean * (1 - mean) / (1 + np.mean(means**2)) if kind == "binary" else mean
+    own = np.maximum(mean + np.sqrt(variance) * means, 1e-9)
+    values = levels > 1 - own if kind == "binary" else np.ceil(pdtrik(levels, own))
+    return (values - mean) / np.sqrt(variance)
 
 
 @dataclass(frozen=True)
@@ -263,8 +274,7 @@ def follow_wide(
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
     like = law if law in LABEL_NOISE_LAWS else "gaussian"
-    own = like == problem.label_noise_law
-    near = problem if own else replace(problem, label_noise_law=like)
+    near = problem if like == problem.label_noise_law else replace(problem, label_noise_law=like)
     start = huber.follow(near, rows, _start(settings), budget)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     steps = _WideSteps(n, p, budget, settings, intercept)
@@ -366,9 +376,9 @@ class _WideSteps:
         near = seen(short, settings.curvature_share, products.short_cap**2)
         far = seen(long, settings.long_share, products.cap**2)
         newton = np.linalg.inv(raised(shrunk_curvature(near), far))
-        matrices = np.array([step * newton for step in settings.wide_sizes])
-        clip_norm = sqrt(p) * width
-        stds = self.noise(settings.wide_shares, clip_norm, sum_sensitivity) / n
+        matrices = np.array([step * newton for step in step_sizes(WIDE_SHARES)])
+        clip_norm, wide = sqrt(p) * width, settings.final_share * np.array(WIDE_SHARES)
+        stds = self.noise(wide, clip_norm, sum_sensitivity) / n
         away = sqrt(max(start.arrival - 1.0, 0.0) / p)
         covariance = privacy_covariance(
             np.diag(slope[group]), matrices, stds, start_covariance=away**2 * np.eye(size)
@@ -502,9 +512,8 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
         """Settings with the start of `PrivateHuber.default`."""
-        return cls.with_start_of(
-            PrivateHuber.default(sample_size=sample_size, dimension=dimension, budget=budget)
-        )
+        robust = PrivateHuber.default(sample_size=sample_size, dimension=dimension, budget=budget)
+        return cls.with_start_of(robust)
 
     @classmethod
     def candidates(
@@ -529,11 +538,8 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     ) -> list[list[Prediction]]:
         followed = [follow_wide(problems[0], rows, method, budget) for method in settings]
         return [
-            [
-                _regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
-                for outcome in followed
-            ]
-            for problem in problems
+            [_regime(each, found.moments.predictions(each, rows)[0], found) for found in followed]
+            for each in problems
         ]
 
 

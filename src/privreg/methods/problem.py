@@ -336,7 +336,8 @@ class Prediction:
     ----------
     excess_risk, excess_risk_std : float
         Mean over data and private noise of half the squared prediction error over the best one's,
-        and standard deviation over runs; squares of a label. `inf` where the run diverges.
+        and standard deviation over runs; squares of a label. `inf` where the run diverges. A
+        deviation below .3 of the mean may be off by 2.2 times: few coordinates carry it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, square of a coefficient.
     interval_length : float
@@ -397,9 +398,8 @@ class ErrorMoments:
         clipped = np.broadcast_to(self.lost, len(self.variance)) > MOST_LOST
         energy = squared_bias + self.variance
         risk = rows.total(rows.eigenvalues * energy) / 2
-        spread = rows.total(
-            rows.eigenvalues**2 * (self.variance**2 / 2 + squared_bias * self.variance)
-        )
+        square = self.variance**2 / 2 + squared_bias * self.variance
+        spread = rows.total(rows.eigenvalues**2 * square)
         error = rows.total(energy)
         # An interval about a biased estimate misses θ* by its bias as well.
         length = 2 * ndtri(0.975) * np.sqrt(error / problem.dimension)

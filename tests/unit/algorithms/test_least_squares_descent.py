@@ -79,6 +79,33 @@ def test_it_starts_at_the_labels_mean_and_buys_no_scales_that_noise_hides(rng):
     assert not found.robust_start[1:].any()
 
 
+def test_hidden_scales_leave_equal_steps_that_go_as_far_as_noise_does_not_explain(rng, monkeypatch):
+    features = table(rng).features
+    samples = ArraySamples(features, rng.uniform(-6, 6, len(features)))
+    found = fit(samples, 0.003, intercept=True)
+    (std, *others), newton = found.gradient_noise_stds, 7 * found.step_matrices[-1]
+    assert_allclose(others, [std] * 6)
+    assert_allclose(found.step_matrices, [newton / k for k in range(1, 8)])
+    monkeypatch.setattr(home._LeastSquaresDescent, "_shrunk", lambda self, noise: self.theta)
+    plain = fit(samples, 0.003, intercept=True).moved
+    square = np.sum(np.linalg.solve(found.whitening, plain) ** 2)
+    # A seventh of the steps' share has seven times the noise of all.
+    kept = 1 - std**2 / 7 * np.sum(newton**2) / square
+    assert 0 < kept < 1
+    assert_allclose(found.moved, kept * plain)
+
+
+def test_a_start_on_labels_of_0_and_1_is_at_their_mean_and_not_at_a_heap(rng):
+    features = table(rng).features
+    labels = (rng.random(len(features)) < 0.3).astype(float)
+    found = fit(ArraySamples(features, labels), 2.0, intercept=True)
+    # The scale is that of the zeros, whose mean is 0.
+    assert found.residual_scale < 0.2
+    std = 5**0.5 * 6 / (3000 * (2 * 0.025 * 2.0) ** 0.5)
+    level = found.robust_start @ features.mean(axis=0)
+    assert level == pytest.approx(labels.mean(), abs=4 * std)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_without_noise_it_ends_at_least_squares(rng, intercept):
     """Skewed, bounded errors that vary with a feature, so that the robust start is elsewhere."""
@@ -174,8 +201,8 @@ def test_settings_follow_a_planned_start():
     left = LeastSquaresSettings().final_share / LeastSquaresSettings().tail_share
     assert planned.final_share / planned.tail_share == pytest.approx(left)
     few = default_least_squares_settings(sample_size=500, dimension=20, budget=Budget.zcdp(0.01))
-    assert sum(few.wide_shares) == pytest.approx(few.final_share)
-    assert few.wide_sizes == pytest.approx((1, 2 / 3, 0.7))
+    assert sum(home.WIDE_SHARES) == pytest.approx(1)
+    assert_allclose(home.step_sizes(home.WIDE_SHARES), (1, 2 / 3, 0.7))
     with pytest.raises(ValueError, match="shares must leave something"):
         replace(few, tail_share=0.9)
 

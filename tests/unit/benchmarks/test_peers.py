@@ -94,6 +94,7 @@ def population(rng, n):
     [
         (recipes.boosted_adassp, (1.0, 5)),
         (recipes.standardised, (3.0, 9.0)),
+        (recipes.plain_descent, None),
         (recipes.bins, (1.0, 9)),
     ],
 )

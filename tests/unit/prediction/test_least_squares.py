@@ -10,6 +10,7 @@ from privreg.methods.least_squares import (
     ERROR_LAWS,
     PrivateLeastSquares,
     RecordProducts,
+    _whole_labels,
     follow_wide,
     predicted_length,
 )
@@ -103,6 +104,16 @@ def test_length_is_that_of_simulated_fits(errors):
     assert within < 0.5 * expected.length
     error = np.std(squares) / np.sqrt(16)
     assert np.mean(squares) == pytest.approx(expected.error, abs=0.1 * expected.error + 3 * error)
+
+
+@pytest.mark.parametrize(("law", "variance"), [("binary_0.4", 0.24 / 1.04), ("poisson_5", 5)])
+def test_whole_labels_are_one_apart_about_their_own_means(rng, law, variance):
+    means = 0.2 * rng.standard_normal(2**14)
+    labels = _whole_labels(law, means)
+    # Labels in all have the variance of the means and that of the errors, 1.
+    assert labels.var() == pytest.approx(1.04, rel=0.05)
+    assert means @ labels == pytest.approx(means @ means, rel=0.15)
+    assert np.diff(np.unique(labels)).min() == pytest.approx(variance**-0.5, rel=0.01)
 
 
 def test_the_longer_the_tail_the_longer_the_interval():

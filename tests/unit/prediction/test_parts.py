@@ -46,6 +46,17 @@ def test_an_interval_is_that_of_the_root_mean_square_error_and_a_large_risk_dive
     assert (found.holds, diverged.excess_risk) == (True, np.inf)
 
 
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_the_spread_of_risks_is_that_of_squares_of_few_gaussian_errors(rng, bias):
+    stated = problem(values=[1.0, 0.5])
+    rows, variance = rows_of(stated), np.array([[0.3, 0.2]])
+    (found,) = ErrorMoments(np.array([[bias**2, 0.0]]), variance).predictions(stated, rows)
+    errors = [bias, 0.0] + np.sqrt(variance) * rng.standard_normal((20_000, 2))
+    risks = errors**2 @ rows.eigenvalues / 2
+    assert risks.mean() == pytest.approx(found.excess_risk, rel=0.03)
+    assert risks.std() == pytest.approx(found.excess_risk_std, rel=0.05)
+
+
 def test_fourth_moments_tell_the_laws_apart():
     # Of one coordinate: 9/5, 3 and 9, to four standard errors of 2048 rows (of t5, two).
     for law, exact, within in (("uniform", 1.8, 0.15), ("gaussian", 3.0, 0.9)):
