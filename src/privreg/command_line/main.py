@@ -73,10 +73,8 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     spectrum("--dimension P", "features of variance 1", int)
     spectrum("--eigenvalues A,B,...", "eigenvalues of the features' second moment")
     add("--signal NORM", "norm of the coefficients, or a range of it as LOW:HIGH (default 1)")
-    add(
-        "--label-noise-std STD",
-        "standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)",
-    )
+    std = "standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)"
+    add("--label-noise-std STD", std)
     add(
         "--label-noise-law LAW[:MISFIT]",
         f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, the last two of "
@@ -169,7 +167,6 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def predict(options: argparse.Namespace) -> str:
-    """The predictions, a problem each."""
     from privreg import planning
 
     budget, problems = budget_of(options), problems_of(options)
@@ -183,13 +180,10 @@ def predict(options: argparse.Namespace) -> str:
     method = planning.by_name()[options.method].from_numbers(values, problems[0], budget)
     found = [method.predict(problem, budget) for problem in problems]
     if options.json:
-        plain = [
-            {**asdict(each), "regime": str(each.regime), "holds": each.holds} for each in found
-        ]
-        return as_json(plain, indent=1)
-    return "\n\n".join(
-        _prediction(problem, each) for problem, each in zip(problems, found, strict=True)
-    )
+        plain = ({**asdict(e), "regime": str(e.regime), "holds": e.holds} for e in found)
+        return as_json(list(plain), indent=1)
+    pairs = zip(problems, found, strict=True)
+    return "\n\n".join(_prediction(problem, each) for problem, each in pairs)
 
 
 def _prediction(problem: Any, found: Any) -> str:
@@ -218,9 +212,8 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     add_budget(parser, required=False)
     add, target = adder(parser), adder(parser.add_mutually_exclusive_group())
     target("--target-risk RISK", "find the least budget for this mean excess risk", float)
-    target(
-        "--target-length LENGTH", "find the least budget for 95 %% intervals of this length", float
-    )
+    length = "find the least budget for 95 %% intervals of this length"
+    target("--target-length LENGTH", length, float)
     names = list(planning.searched())
     listed = f"methods to compare (default all): {', '.join(names)}"
     add("--methods METHOD", listed, choices=names, nargs="+")
@@ -231,25 +224,19 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def plan(options: argparse.Namespace) -> str:
-    """The plan, also drawn where a figure is named."""
     from privreg import planning
 
     problems = problems_of(options)
     stated = options.rho is not None or options.epsilon is not None
     target = options.target_risk is not None or options.target_length is not None
     if stated == target:
-        raise ValueError(
-            "one of --rho, --epsilon, --target-risk and --target-length must be given, "
-            f"got {'a budget and a target' if stated else 'none'}"
-        )
+        got = "a budget and a target" if stated else "none"
+        expected = "one of --rho, --epsilon, --target-risk and --target-length must be given"
+        raise ValueError(f"{expected}, got {got}")
     if target:
-        found = planning.least_budget(
-            problems,
-            target_risk=options.target_risk,
-            target_length=options.target_length,
-            neighbours=options.neighbours,
-            methods=options.methods,
-        )
+        names = ("target_risk", "target_length", "neighbours", "methods")
+        given = {name: getattr(options, name) for name in names}
+        found = planning.least_budget(problems, **given)
     else:
         found = planning.plan_run(
             problems, budget_of(options), methods=options.methods, objective=options.objective
@@ -289,19 +276,11 @@ COMMANDS: dict[str, tuple[str, Options, Run]] = {
         tables.add_bounds,
         tables.bounds,
     ),
-    "fit": (
-        "fit a table in a file under a privacy budget, with intervals",
-        tables.add_fit,
-        tables.fit,
-    ),
+    "fit": ("fit a table in a file under a budget, with intervals", tables.add_fit, tables.fit),
     "score": (
         "score a fit on a table under a privacy budget: mean squared error and R²",
         tables.add_score,
         tables.score,
     ),
-    "odometer": (
-        "add up what several fits of one table cost",
-        tables.add_odometer,
-        tables.odometer,
-    ),
+    "odometer": ("add up several fits of one table", tables.add_odometer, tables.odometer),
 }

@@ -1,7 +1,4 @@
-"""Commands about tables in files: bounds, fit, score and odometer, with the options they share.
-
-A fit or a score creates its files, and writes its budget to them, before noise is drawn.
-"""
+"""Commands about tables in files: bounds, fit, score and odometer, with the options they share."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
@@ -24,8 +20,14 @@ from typing import Any, Self
 
 import yaml
 
-from privreg.checks import require_choice, require_number, require_scale
-from privreg.estimators.odometer import UNREADABLE, Odometer, PrivacyStatement, read_statement
+from privreg.checks import require_choice, require_number
+from privreg.estimators.odometer import (
+    Odometer,
+    PrivacyStatement,
+    as_json,
+    privacy_as_json,
+    read_statement,
+)
 from privreg.privacy.budget import Budget, Neighbours
 
 # Seconds before the first line of progress, and between two.
@@ -39,24 +41,10 @@ def shown(text: str, kept: str = "") -> str:
     )
 
 
-def as_json(value: Any, indent: int) -> str:
-    """Plain types as JSON, with null where a number is not finite."""
-    return json.dumps(_finite(value), indent=indent, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
-
-
 def adder(to: Any) -> Callable[..., None]:
-    """A function that adds options to a parser or a group.
+    """A function that adds options to a parser or a group: `--name METAVAR`, help and type.
 
-    It takes `--name METAVAR`, the help, whose "(default X)" at the end states the default, and the
-    type.
+    "(default X)" at the end of the help states the default.
     """
 
     def add(usage: str, help: str, kind: Callable[[str], Any] = str, **settings: Any) -> None:
@@ -76,12 +64,9 @@ def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     stated("--rho", "budget as rho of rho-zCDP", float)
     stated("--epsilon", "budget as epsilon of (epsilon, delta)-DP", float)
     add("--delta", "delta of --epsilon (default 1e-6)", float)
-    add(
-        "--neighbours",
-        "how neighbouring data sets differ: one record replaced by another, added or removed, "
-        "or blanked (default replace-one)",
-        choices=[each.value for each in Neighbours],
-    )
+    differ = "one record replaced by another, added or removed, or blanked (default replace-one)"
+    listed = [each.value for each in Neighbours]
+    add("--neighbours", f"how neighbouring data sets differ: {differ}", choices=listed)
 
 
 def budget_of(options: argparse.Namespace) -> Budget:
@@ -95,25 +80,18 @@ def budget_of(options: argparse.Namespace) -> Budget:
 def add_table(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
     add("table", "a .csv or .parquet file, or a folder of them", Path)
-    add(
-        "--separator CHARACTER",
-        r"character between the cells of a CSV file, \t for a tab (default ,)",
-        lambda text: text.replace("\\t", "\t"),
-    )
+    between = r"character between the cells of a CSV file, \t for a tab (default ,)"
+    add("--separator CHARACTER", between, lambda text: text.replace("\\t", "\t"))
 
 
 def open_stated(options: argparse.Namespace) -> Any:
-    """The table of `add_table`."""
     from privreg.estimators.tables import open_table
 
     return open_table(options.table, separator=options.separator)
 
 
 class Watched:
-    """A table that shows after some seconds, on a terminal, how far the pass over its rows is.
-
-    As a context it clears the line at its end. Of the rows nothing enters but their number.
-    """
+    """A table that shows after some seconds, on a terminal, how far the pass over its rows is."""
 
     def __init__(self, table: Any, what: str) -> None:
         self.table, self.what = table, what
@@ -147,11 +125,8 @@ class Watched:
             return
         self._shown = now
         passes, rest = divmod(self._read, max(1, self.row_count))
-        line = (
-            f"{self.what}: pass {passes + 1} over the table, "
-            f"{100 * rest // max(1, self.row_count)} %, {now - self._start:.0f} s"
-        )
-        # Nothing of a longer line before stays.
+        share = 100 * rest // max(1, self.row_count)
+        line = f"{self.what}: pass {passes + 1}, {share} %, {now - self._start:.0f} s"
         print("\r" + line.ljust(self._length), end="", file=sys.stderr, flush=True)
         self._length = max(self._length, len(line))
 
@@ -221,11 +196,7 @@ class _Number(str):
 
 
 def read_bounds(path: Path) -> dict[str, Any]:
-    """Bounds by column from a YAML or JSON file: [low, high] or {"categories": [...]}.
-
-    Each of the categories is the text that was written, `no`, `1.0` and `2020-01-01` as well;
-    {"bounds": [low, high], "missing": [...]} declares codes for missing numbers.
-    """
+    """Bounds by column from a YAML or JSON file; categories are the texts that were written."""
     kind, data = "JSON" if path.suffix == ".json" else "YAML", path.read_bytes()
     try:
         if kind == "JSON":
@@ -260,12 +231,10 @@ def _declaration(name: str, written: Any) -> Any:
         # JSON has truth values: as in a column, `true` and `false`.
         return {"categories": [str(e).lower() if isinstance(e, bool) else str(e) for e in texts]}
     found = f"a list of {len(written)}" if isinstance(written, list) else "another"
-    raise ValueError(
-        f"bounds of {name!r} must be [low, high], two plain numbers such as 2030 and 0.5, "
-        "{bounds: [low, high], missing: [9999]} with codes for missing, or "
-        "{categories: [first, second]} with the categories of the column, got "
-        f"{'those of a template' if listed == BLANK else found}"
-    )
+    numbers = "[low, high], two plain numbers such as 2030 and 0.5"
+    others = "{bounds: [low, high], missing: [9999]} or {categories: [first, second]}"
+    found = "those of a template" if listed == BLANK else found
+    raise ValueError(f"bounds of {name!r} must be {numbers}, {others}, got {found}")
 
 
 def _plain(node: yaml.Node | None) -> Any:
@@ -294,15 +263,13 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 
 # fit, and the files of a fit or a score
 
-
 NEW = "a new file that can be written"
 
 
 class Record(Odometer):
     """Writes what is spent to `--output` before noise is drawn, and the whole result after it.
 
-    Both files are created before noise is drawn, or nothing is spent: of two runs with one output
-    the second is refused. As a context, it says of a later error where the budget is recorded.
+    Of two runs with one output the second is refused. As a context it says where budgets are.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -381,52 +348,27 @@ def _write(path: Path, text: str) -> None:
             raise
 
 
-def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any]:
-    """Privacy statement in plain types, as `privreg odometer` reads it."""
-    return {
-        "seeded": privacy.seeded,
-        "epsilon": privacy.epsilon(delta),
-        "delta": delta,
-        "rho": privacy.rho,
-        "mu": privacy.mu,
-        "unit": privacy.unit,
-        "neighbours": privacy.with_secret_noise.neighbours.value,
-        "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
-        "assumptions": list(privacy.assumptions),
-    }
-
-
 def add_fit(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
     add_table(parser)
-    add("--label COLUMN", "column of the label", required=True)
+    add("--label COLUMN", "column of the label; a formula names it")
+    add("--formula FORMULA", "such as 'rent ~ size * C(city) + np.log(income)', of bounded columns")
     add(
         "--bounds FILE",
-        "YAML or JSON: for the label and each feature [low, high], or of a feature "
-        "{categories: [first, second]}, from public knowledge; {bounds: [low, high], missing: "
-        "[9999]} declares codes for missing. Numbers outside are clipped; a "
-        "record of an undeclared category counts as absent. `privreg bounds` writes a template",
+        "YAML or JSON: for label and features [low, high], or {categories: [first, second]}, from "
+        "public knowledge; {bounds: [low, high], missing: [9999]} declares codes for missing. "
+        "Numbers outside are clipped. `privreg bounds` writes a template",
         Path,
         required=True,
     )
-    add(
-        "--target",
-        "least_squares, or huber: shorter intervals, right where errors are symmetric given "
-        "the features or independent of them (default least_squares)",
-    )
+    right = "right where errors are symmetric given the features or independent of them"
+    add("--target", f"least_squares, or huber: shorter intervals, {right} (default least_squares)")
     add("--weight COLUMN", "column of the records' weights, such as a survey's")
-    add(
-        "--weight-bound W",
-        "largest weight, from public knowledge; needed with --weight. Larger weights are "
-        "clipped to it, negative ones to 0",
-        float,
-    )
+    clipped = "Larger weights are clipped to it, negative ones to 0"
+    add("--weight-bound W", f"largest weight, public; needed with --weight. {clipped}", float)
     add_budget(parser)
-    add(
-        "--quality-share SHARE",
-        "share of the budget that counts incomplete and clipped records (default 0.01)",
-        float,
-    )
+    counts = "share of the budget that counts incomplete and clipped records (default 0.01)"
+    add("--quality-share SHARE", counts, float)
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     add("--level", "coverage of the intervals (default 0.95)", float)
     written = "its budget is written before noise is drawn"
@@ -437,85 +379,42 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 def fit(options: argparse.Namespace) -> None:
     from privreg.estimators.linear_regression import PrivateLinearRegression
+    from privreg.estimators.report import fit_as_json
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
     if (options.weight is None) != (options.weight_bound is None):
-        raise ValueError(
-            "--weight must be given with --weight-bound, and neither without the other"
-        )
-    record = Record(options)
-    given = read_bounds(options.bounds)
-    require_choice("--label", options.label, given)
+        raise ValueError("--weight must be given with --weight-bound, and neither by itself")
+    record, given = Record(options), read_bounds(options.bounds)
+    if options.formula is None:
+        require_choice("--label", options.label, given)
     model = PrivateLinearRegression(
         budget_of(options),
-        feature_bounds={name: each for name, each in given.items() if name != options.label},
-        label_bounds=given[options.label],
+        feature_bounds=given,
+        formula=options.formula,
         weight_bound=options.weight_bound,
         fit_intercept=not options.no_intercept,
         target=options.target,
         odometer=record,
     )
-    declared: dict[str, Any] = {"label": options.label, "bounds": given}
-    if options.weight is not None:
-        declared["weight"] = {"column": options.weight, "bound": options.weight_bound}
     with record:
         with Watched(open_stated(options), "privreg fit") as table:
-            model.fit_table(
-                table,
-                label=options.label,
-                weight=options.weight,
-                quality_share=options.quality_share,
-                threads=options.threads,
-            )
+            names = ("label", "weight", "quality_share", "threads")
+            model.fit_table(table, **{name: getattr(options, name) for name in names})
 
-        def output() -> str:
-            found = fit_as_json(model, level=options.level, delta=options.delta)
-            return as_json(found | {"declared": declared}, indent=2) + "\n"
-
+        given = {"level": options.level, "delta": options.delta}
         record.finish(
             model.report(level=options.level).rstrip(),
-            output=output,
+            output=lambda: as_json(fit_as_json(model, **given), indent=2) + "\n",
             report=lambda: model.report("html", level=options.level),
         )
-
-
-def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
-    """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
-    found, quality, covariance = model.summary(level), model.quality_, model.covariance()
-    columns = found.columns
-    columns["reason"] = [reason or None for reason in columns["reason"]]
-    records = quality and {
-        "incomplete": quality.incomplete,
-        "clipped": quality.clipped,
-        "noise_standard_deviation": quality.noise_std,
-    }
-    return {
-        "coefficients": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
-        "covariance": {
-            part: getattr(covariance, part).tolist() for part in ("sampling", "privacy")
-        },
-        "estimates": model.target,
-        "warnings": model.warnings_,
-        "level": level,
-        "target": found.intervals.target,
-        "records": records,
-        "privacy": privacy_as_json(model.privacy_, delta=delta),
-    }
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
     add_table(parser)
-    add(
-        "--fit FILE",
-        "file that `privreg fit --output` wrote; the score of a weighted fit is weighted, by "
-        "the same column and bound",
-        Path,
-        required=True,
-    )
+    weighs = "the score of a weighted fit is weighted"
+    add("--fit FILE", f"file that `privreg fit --output` wrote; {weighs}", Path, required=True)
     add_budget(parser)
     written = "its budget is written before noise is drawn"
     add("--output FILE", f"new file for the score as JSON; {written}", Path)
@@ -523,94 +422,34 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    import numpy as np
+    from privreg.estimators.linear_regression import PrivateLinearRegression
+    from privreg.estimators.tables import score_statement
 
-    from privreg.estimators.columns import Frame, Numbers, number_column, table_columns
-    from privreg.estimators.tables import SHARES, TableSamples, private_score
-    from privreg.privacy.release import TIMES, TRUSTED
-
-    record = Record(options)
-    budget = budget_of(options).gaussian()
-    label, bounds, weight, fitted = _read_fit(options.fit)
-    spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
-    privacy = PrivacyStatement(budget, "row", spent, (TIMES, TRUSTED))
-
-    class Counted(TableSamples):
-        """Reserves the budget between what is refused and noise, and between rows and noise."""
-
-        def each_part(self, task: Any, *, threads: int = 1) -> Iterator[Any]:
-            yield from super().each_part(task, threads=threads)
-            record.add(privacy)
-
+    record, budget = Record(options), budget_of(options)
+    try:
+        model = PrivateLinearRegression.load(options.fit)
+    except ValueError as error:
+        raise ValueError(f"--{error}") from None
+    model.odometer = record
     with record:
         with Watched(open_stated(options), "privreg score") as table:
-            columns = table_columns(
-                {name: each for name, each in bounds.items() if name != label},
-                label,
-                tuple(table.schema.names),
-                None if weight is None else weight[0],
-            )
-            names = [name for column in columns for name in column.names]
-            # By their places: a column may be called "(intercept)", too.
-            listed, estimates = map(list, zip(*fitted, strict=True))
-            if listed not in (names, [*names, "(intercept)"]):
-                raise ValueError(f"--fit must have the coefficients {names}, got {listed}")
-            aim = number_column("label_bounds", label, bounds[label])
-            pairs = np.array([pair for column in columns for pair in column.bounds])
-            frame = Frame(pairs, np.array(aim.bounds[0]), True)
-            weighing = None if weight is None else Numbers(weight[0], 0.0, weight[1])
-            found = private_score(
-                Counted(table, columns, aim, frame, weight=weighing),
-                estimates if len(listed) > len(names) else [*estimates, 0.0],
-                budget=budget,
-                rng=None,
-                threads=options.threads,
-            )
-        privacy = replace(privacy, assumptions=found.assumptions)
-        plain = {
-            "score": vars(found.value),
-            "privacy": privacy_as_json(privacy, delta=options.delta),
-        }
-        record.finish(
-            _scored(found.value, weight, privacy), output=lambda: as_json(plain, indent=2) + "\n"
-        )
+            found = model.private_score(table, budget=budget, threads=options.threads)
+        privacy = score_statement(found.budget, *found.assumptions)
+        stated = privacy_as_json(privacy, delta=options.delta)
+        plain = as_json({"score": vars(found.value), "privacy": stated}, indent=2) + "\n"
+        said = _scored(found.value, model._source.weight, privacy)
+        record.finish(said, output=lambda: plain)
 
 
-def _read_fit(
-    path: Path,
-) -> tuple[str, dict[str, Any], tuple[str, float] | None, list[tuple[str, float]]]:
-    """Label, bounds and weight of a file of `privreg fit`, and its coefficients by name."""
-    found = None
-    try:
-        found = json.loads(path.read_bytes())
-        label, given = found["declared"]["label"], found["declared"]["bounds"]
-        estimates = [(each["name"], float(each["estimate"])) for each in found["coefficients"]]
-        if not isinstance(given, dict) or label not in given or not estimates:
-            raise KeyError("label")
-        weight = found["declared"].get("weight")
-        if weight is not None:
-            weight = str(weight["column"]), require_scale("bound", weight["bound"])
-    except UNREADABLE:
-        unfinished = isinstance(found, dict) and "unfinished" in found
-        raise ValueError(
-            f"--fit must be a file of `privreg fit --output` of this version, got {str(path)!r}"
-            f"{', whose fit did not finish' if unfinished else ''}"
-        ) from None
-    return label, given, weight, estimates
-
-
-def _scored(score: Any, weight: tuple[str, float] | None, privacy: PrivacyStatement) -> str:
+def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
     def line(what: str, value: float, noise: float) -> str:
         hidden = "hidden by the noise"
         return f"{what:20}{f'{value:.4g} ± {noise:.2g}' if isfinite(value) else hidden}"
 
     weighing = []
     if weight is not None:
-        column, bound = weight
-        weighing.append(
-            f"Records count by their weights in {column!r} as in the fit, clipped to "
-            f"[0, {bound:g}]; their sum is in units of {bound:g}."
-        )
+        bound = f"clipped to [0, {weight.high:g}]; their sum is in units of {weight.high:g}"
+        weighing = [f"Records count by their weights in {weight.name!r} as in the fit, {bound}."]
     return "\n".join(
         [
             line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
@@ -635,7 +474,6 @@ def add_odometer(parser: argparse.ArgumentParser) -> None:
 
 
 def odometer(options: argparse.Namespace) -> str:
-    """The cost of each fit and of all together."""
     counted, known, rows = Odometer(), dict[bytes, Path](), []
     for path in options.fits:
         cost = read_statement(path)
@@ -644,10 +482,8 @@ def odometer(options: argparse.Namespace) -> str:
         # Noise is never drawn twice alike: two files of the same bytes are copies, or linked.
         first = known.setdefault(path.read_bytes(), path)
         if first is not path:
-            raise ValueError(
-                f"fits must be different files, got {str(path)!r} twice"
-                f"{'' if first == path else f', as {str(first)!r} too'}"
-            )
+            other = "" if first == path else f", as {str(first)!r} too"
+            raise ValueError(f"fits must be different files, got {str(path)!r} twice{other}")
     total = counted.total
     rows.append(("together", total))
     width = max(len(name) for name, _ in rows)

@@ -1,8 +1,4 @@
-"""Columns of a table: declared bounds, the units that they make, cells of files, refused arrays.
-
-The features of a cell depend on it, on its column's type, which is the file's, and on what was
-declared. A cell that has none is missing: nothing is guessed for it.
-"""
+"""Columns of a table: declared bounds, the units that they make, cells of files, refused arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +24,6 @@ from privreg.checks import (
 )
 
 FloatArray = NDArray[np.float64]
-NUMBERS_AT_ONCE = 1 << 14
 
 
 class Frame:
@@ -39,7 +34,7 @@ class Frame:
         c = (a + b)/2,\ h = (b - a)/2 \text{ with an intercept, else } c = 0,\ h = \max(|a|, |b|)
 
     `features` (p, 2) and `label` (2,) are declared bounds; with an intercept a column of ones comes
-    first. Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped.
+    first. Rounding that leads out of [-1, 1] is clipped.
     """
 
     def __init__(self, features: FloatArray, label: FloatArray, intercept: bool) -> None:
@@ -50,34 +45,12 @@ class Frame:
         self._centre, self._half = _scale(features, intercept)
         self._label_centre, self._label_half = _scale(label, intercept)
 
-    def rows(self, features: NDArray[Any], beyond: NDArray[np.bool_] | None = None) -> NDArray[Any]:
-        """Mapped rows of features (n, p), none missing; `beyond` (n, p) tells which are clipped."""
-        # In the order of the features, whichever it is: a column at a time is contiguous in a file.
-        order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
-        n, p = features.shape
-        mapped = np.empty((n, self.dimension), order=order)
-        if self.intercept:
-            mapped[:, 0] = 1
-        # Some rows at a time stay in a cache, beside bounds that are repeated for each.
-        size = max(1, min(n, NUMBERS_AT_ONCE // p))
-        constants = (*self.features.T, self._centre, 1 / self._half)
-        repeated = [np.full((size, p), each, order=order) for each in constants]
-        for first in range(0, n, size):
-            block = slice(first, first + size)
-            low, high, centre, inverse = (each[: n - first] for each in repeated)
-            inside = np.minimum(np.maximum(features[block], low), high)
-            if beyond is not None:
-                np.not_equal(features[block], inside, out=beyond[block])
-            inside -= centre
-            inside *= inverse
-            np.clip(inside, -1, 1, out=mapped[block, int(self.intercept) :])
-        return mapped
+    def rows(self, features: NDArray[Any]) -> NDArray[Any]:
+        """Mapped rows of features (n, p), none missing."""
+        return self.rows_of([*features.T], np.zeros(len(features), dtype=np.bool_))
 
     def rows_of(self, columns: Sequence[NDArray[Any]], absent: NDArray[np.bool_]) -> NDArray[Any]:
-        """Rows of p columns, equal to those of `rows` to the bit; absent records are zeros.
-
-        Each column is mapped while it is in a cache.
-        """
+        """Rows of p columns, each mapped while it is in a cache; absent records are zeros."""
         some = bool(np.any(absent))
         mapped = np.empty((len(absent), self.dimension), order="F")
         if self.intercept:
@@ -126,11 +99,9 @@ def declared(
     """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
     if isinstance(bounds, Mapping) and bounds and (names is not None or not _is_coded(bounds)):
         if names is None:
-            raise ValueError(
-                f"{name} must be (low, high) for columns without names in text, got {short(bounds)}"
-            )
-        for column in bounds:
-            require_column(f"{name}: a name", column, names)
+            found = short(bounds)
+            raise ValueError(f"{name} must be (low, high) for columns without names, got {found}")
+        # Of a whole schema, a model may use some columns.
         missing = [column for column in names if column not in bounds]
         if missing:
             raise ValueError(f"{name} must name every column, got none for {missing[0]!r}")
@@ -152,6 +123,7 @@ def require_column(name: str, value: Any, available: Sequence[str]) -> str:
 
 
 def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
+    bounds = _transposed(name, bounds, columns)
     listed = isinstance(bounds, Sequence) and not isinstance(bounds, (str, bytes))
     if not (listed or (isinstance(bounds, np.ndarray) and bounds.ndim)) or len(bounds) != 2:
         why = "arrays hold no missing values: leave their rows out, or use fit_table"
@@ -169,6 +141,19 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
         found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
         raise ValueError(f"{name} must have low less than high, by {LEAST:g} or more, got {found}")
     return pairs
+
+
+def _transposed(name: str, bounds: Any, columns: int) -> Any:
+    """Lows and highs of a list of pairs; what could be either is refused, whatever its length."""
+    ends = bounds if isinstance(bounds, (list, tuple, np.ndarray)) else ()
+    pairs = sum(isinstance(each, tuple) and len(each) == 2 for each in ends)
+    nested = any(isinstance(each, (list, tuple)) or getattr(each, "ndim", 0) for each in ends)
+    if not nested or (isinstance(bounds, tuple) and not pairs):
+        return bounds
+    if isinstance(bounds, list) and pairs == len(bounds) == columns:
+        return tuple(zip(*bounds, strict=True))
+    expected = f"a list of {columns} pairs [(low, high), ...], or a tuple of lists"
+    raise ValueError(f"{name} must be {expected} ([low, ...], [high, ...]), got {short(bounds)}")
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:
@@ -204,10 +189,9 @@ class Cells(NamedTuple):
 class Numbers:
     """A column of numbers with its bounds.
 
-    Integers, decimals and floats are numbers, and so are texts such as `-1.5`, `2e3` and `inf`,
-    with blanks around them. Null, NaN, any other text and the `codes` are missing. `names` and
-    `bounds` are those of the features that a column makes; it `clips` if cells can lie outside its
-    bounds.
+    Texts such as `-1.5`, `2e3` and `inf`, with blanks around them, are numbers. Null, NaN, any
+    other text and the `codes` are missing. `names` and `bounds` are those of the features that a
+    column makes; it `clips` if cells can lie outside its bounds.
     """
 
     clips = True
@@ -216,6 +200,8 @@ class Numbers:
         self.name, self.low, self.high = name, low, high
         self.codes = require_real(f"missing of {name!r}", codes)
         self.names, self.bounds = [name], [(low, high)]
+        coded = {"bounds": [low, high], "missing": self.codes.tolist()}
+        self.declaration: Any = coded if self.codes.size else [low, high]
 
     def require_type(self, kind: Any) -> None:
         """An error unless cells of the Arrow type can be numbers."""
@@ -224,9 +210,8 @@ class Numbers:
         value = value_type(kind)
         number = types.is_integer(value) or types.is_floating(value) or types.is_decimal(value)
         if not number and not is_text(value):
-            raise ValueError(
-                f"column {self.name!r} must hold numbers, got {value}: {self._advice(value)}"
-            )
+            found = f"{value}: {self._advice(value)}"
+            raise ValueError(f"column {self.name!r} must hold numbers, got {found}")
 
     def encode(self, cells: Any) -> Cells:
         """The feature of an Arrow array of cells."""
@@ -265,13 +250,12 @@ class Categories:
 
     def __init__(self, name: str, categories: tuple[str, ...]) -> None:
         if len(set(categories)) < max(2, len(categories)):
-            raise ValueError(
-                f"categories of {name!r} must be two or more different texts, "
-                f"got {short(categories)}"
-            )
+            found = short(categories)
+            raise ValueError(f"categories of {name!r} must be two different texts or more: {found}")
         self.name, self.categories = name, categories
         self.names = [f"{name}={each}" for each in categories[1:]]
         self.bounds = [(0.0, 1.0)] * len(self.names)
+        self.declaration = {"categories": list(categories)}
 
     def require_type(self, kind: Any) -> None:
         """An error unless cells of the Arrow type can be the categories, each of them."""
@@ -289,9 +273,8 @@ class Categories:
             sound, advice = is_text(value), "declare (low, high), or write" if number else "write"
             advice += " the column as text or as integers"
         if not sound:
-            raise ValueError(
-                f"column {self.name!r} must hold the declared categories, got {value}: {advice}"
-            )
+            expected = f"column {self.name!r} must hold the declared categories"
+            raise ValueError(f"{expected}, got {value}: {advice}")
 
     def encode(self, cells: Any) -> Cells:
         """The features of an Arrow array of cells, each an array of zeros and ones."""
@@ -315,15 +298,10 @@ class Categories:
 def table_columns(
     feature_bounds: Any, label: str, available: Sequence[str], weight: str | None = None
 ) -> tuple[Numbers | Categories, ...]:
-    """Columns that a mapping of bounds declares, checked against the `available` of a table.
-
-    So are the label and the column of the weights, if there is one.
-    """
+    """Columns that a mapping of bounds declares; all are checked against those of a table."""
     if not isinstance(feature_bounds, Mapping) or not feature_bounds:
-        raise ValueError(
-            "feature_bounds must be a mapping from columns to (low, high) or to categories, "
-            f"got {short(feature_bounds)}"
-        )
+        expected = "a mapping from columns to (low, high) or to categories"
+        raise ValueError(f"feature_bounds must be {expected}, got {short(feature_bounds)}")
     wanted = [("label", label), *(("feature_bounds: a name", name) for name in feature_bounds)]
     for what, name in wanted + [("weight", weight)] * (weight is not None):
         require_column(what, name, available)
@@ -331,7 +309,7 @@ def table_columns(
         raise ValueError(f"label must be none of the features, got {label!r}")
     if weight in (label, *feature_bounds):
         raise ValueError(f"weight must be no feature and not the label, got {weight!r}")
-    columns = tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
+    columns = tuple(declared_column(name, each) for name, each in feature_bounds.items())
     names = [name for column in columns for name in column.names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -422,10 +400,13 @@ def _is_coded(declaration: Any) -> bool:
     return isinstance(declaration, Mapping) and set(declaration) == {"bounds", "missing"}
 
 
-def _column(name: str, declaration: Any) -> Numbers | Categories:
-    listed = None
-    if isinstance(declaration, Mapping) and set(declaration) == {"categories"}:
-        listed = declaration["categories"]
+def is_categories(declaration: Any) -> bool:
+    """Whether a declaration is of categories."""
+    return isinstance(declaration, Mapping) and set(declaration) == {"categories"}
+
+
+def declared_column(name: str, declaration: Any) -> Numbers | Categories:
+    listed = declaration["categories"] if is_categories(declaration) else None
     if isinstance(listed, (list, tuple)):
         return Categories(name, tuple(_category(name, each) for each in listed))
     plain = declaration["bounds"] if _is_coded(declaration) else declaration
@@ -433,10 +414,9 @@ def _column(name: str, declaration: Any) -> Numbers | Categories:
     pair = isinstance(plain, (list, tuple)) and len(plain) == 2
     if not pair or any(isinstance(end, bool) or not isinstance(end, Real) for end in plain):
         kinds = f": {type(plain[0]).__name__} and {type(plain[1]).__name__}" if pair else ""
-        raise ValueError(
-            f"feature_bounds[{name!r}] must be two numbers (low, high), or {{'categories': [...]}} "
-            f"with texts, integers or truth values, got {short(declaration)}{kinds}"
-        )
+        categories = "{'categories': [...]} with texts, integers or truth values"
+        expected = f"feature_bounds[{name!r}] must be two numbers (low, high), or {categories}"
+        raise ValueError(f"{expected}, got {short(declaration)}{kinds}")
     return number_column(f"feature_bounds[{name!r}]", name, declaration)
 
 
@@ -445,10 +425,8 @@ def _category(name: str, value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (str, int, np.integer)):
         return str(value)
-    raise ValueError(
-        f"categories of {name!r} must be texts, integers or truth values, got a "
-        f"{type(value).__name__}"
-    )
+    expected = "texts, integers or truth values"
+    raise ValueError(f"categories of {name!r} must be {expected}, got a {type(value).__name__}")
 
 
 T = TypeVar("T")
@@ -461,10 +439,9 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **data: Any) -> T:
     """Result of a call of scikit-learn; where it refuses the data, an error that quotes no cell.
 
-    Where all cells are finite numbers, what it says is of shapes and names alone. An index of the
-    data and of what is given `beside` them must be one.
+    An index of the data and of what is given `beside` them must be one.
     """
-    _require_aligned(**data, **(beside or {}))
+    require_aligned(**data, **(beside or {}))
     found: Any = None
     error: Exception | None = None
     try:
@@ -476,18 +453,16 @@ def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **d
     if error is None and not text:
         return found
     kind = TypeError if isinstance(error, TypeError) else ValueError
-    if text:
-        # Words that scikit-learn's checks of estimators look for.
-        argument = ": argument must be a string or a real number" if kind is TypeError else ""
-        numbers = ": Complex data not supported" if "complex" in text else ""
-        text = f"finite numbers without NaN{argument}, got {text}{numbers}"
-    else:
-        text = f"what scikit-learn takes: {error}"
+    # Words that scikit-learn's checks of estimators look for.
+    argument = ": argument must be a string or a real number" if kind is TypeError else ""
+    numbers = ": Complex data not supported" if "complex" in text else ""
+    whole = f"finite numbers without NaN{argument}, got {text}{numbers}"
+    text = whole if text else f"what scikit-learn takes: {error}"
     # Outside the handler, so that the error does not carry the one with the values.
     raise kind(f"{' and '.join(data)} must be {text}")
 
 
-def _require_aligned(**data: Any) -> None:
+def require_aligned(**data: Any) -> None:
     """Refuse masked or lazy data, and an index of rows that differs from the first one's."""
     first, rows = "", None
     for name, value in data.items():
@@ -500,10 +475,9 @@ def _require_aligned(**data: Any) -> None:
         if rows is None:
             first, rows = name, index
         elif len(index) == len(rows) and not rows.equals(index):
-            raise ValueError(
-                f"{name} must have the index of {first} in its order, got another: write "
-                f"{name}.loc[{first}.index], or {name}.to_numpy() where rows go by their places"
-            )
+            way = f"{name}.loc[{first}.index], or {name}.to_numpy() where rows go by their places"
+            expected = f"the index of {first} in its order"
+            raise ValueError(f"{name} must have {expected}, got another: write {way}")
 
 
 def _faults(name: str, value: Any, *, cells: bool) -> str:
@@ -529,6 +503,7 @@ def _faults(name: str, value: Any, *, cells: bool) -> str:
     if any(wrong.values()):
         words = sorted({re.sub(r"\W.*|\d+", "", text) for own in wrong.values() for text in own})
         where = _columns(value, [k for k, own in wrong.items() if own])
+        where += ": declare {'categories': [...]} in feature_bounds" * (framed and name == "X")
         found.append(f"{' and '.join(words)} in {name}{where}")
     if cells and name == "X" and table.ndim < 2:
         found.append(f"{table.ndim}-dimensional data: Reshape your data to rows and columns")
@@ -557,8 +532,8 @@ def _columns(value: Any, at: Sequence[int] | NDArray[np.intp]) -> str:
 
 
 def _is_real(kind: type) -> bool:
-    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
-    return numbers and not issubclass(kind, np.timedelta64)
+    numbers = (Real, Decimal, np.floating, np.integer, np.bool_)
+    return issubclass(kind, numbers) and not issubclass(kind, np.timedelta64)
 
 
 def _is_number(cell: Any) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privreg.checks import (
     MOST,
+    MOST_COLUMNS,
     require_answer,
     require_choice,
     require_count,
@@ -30,19 +33,25 @@ from privreg.checks import (
     require_real,
     require_scale,
 )
-from privreg.estimators.columns import Frame, declared, number_column, table_columns, unquoted
+from privreg.estimators.columns import Categories, Frame, Numbers, declared, number_column, unquoted
 from privreg.estimators.odometer import DELTA, Odometer, PrivacyStatement
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
 
 if TYPE_CHECKING:
-    # Numba and the methods are imported by the first fit, so that this module loads as quickly as
-    # scikit-learn.
+    # Numba and the methods are imported by the first fit.
     from privreg.algorithms.records import Persons
-    from privreg.algorithms.samples import ArraySamples, Samples
+    from privreg.algorithms.samples import Samples
+    from privreg.estimators.formulas import Design
     from privreg.estimators.outlook import FitTarget, Outlook
-    from privreg.estimators.report import Part, PredictionIntervals, Summary
-    from privreg.estimators.tables import Table, TableQuality
+    from privreg.estimators.report import (
+        NamedIntervals,
+        Part,
+        PredictionIntervals,
+        Summary,
+        WaldTest,
+    )
+    from privreg.estimators.tables import HeldTable, Table, TableQuality, TableSamples, TableScore
     from privreg.inference.population_intervals import (
         CoefficientCovariance,
         CoefficientIntervals,
@@ -51,30 +60,38 @@ if TYPE_CHECKING:
     from privreg.methods.method import Fitted, Method
 
 FloatArray = NDArray[np.float64]
-# Of the budget, for the number of records under add-remove.
-COUNT_SHARE = 0.01
-# The least that buys shares of incomplete and clipped records.
-LEAST_SHARE = 1e-10
+# Shares of the budget for the number of records under add-remove, and at least for quality.
+COUNT_SHARE, LEAST_SHARE = 0.01, 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
-INPUTS = (
-    "each row's values depend on that row and public information alone, unlike the output of a "
-    "scaler that was fitted to the table"
-)
+INPUTS = "each row's values depend on that row alone, unlike those of a scaler fitted to the table"
+EXACT = "Gaussian noise alone meets the stated epsilon and delta with more rho (Gaussian DP)"
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 CLONES = (
-    "clones of one estimator, or one object, are fitted repeatedly, as cross-validation, grids and "
-    "folds do: each fit spends the whole budget, and budgets of fits of one table add up; "
-    "`odometer=Odometer(limit=...)` counts them and keeps a limit"
+    "clones of one estimator, or one object, are fitted repeatedly, as cross-validation does: each "
+    "spends the whole budget, and they add up; `odometer=Odometer(limit=...)` keeps a limit"
 )
 ROWS_OF_CLONES = (
     "clones of one estimator, or one object, are fitted repeatedly without groups, and privacy is "
-    "that of rows: cross-validation hands groups to its splitter alone. Declare unit='row', or "
-    "unit='person' where persons have several rows"
+    "that of rows: cross-validation hands none on. Declare unit='row', or unit='person'"
 )
-# Number of clones of an estimator, and of its fits, beside it, so that neither changes an object.
-_clones: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
+# Number of clones of an estimator with what they warned of, and of its fits, beside the objects.
+_clones: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _fits: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
+
+
+class Source(NamedTuple):
+    """Columns that a fit read, from a table or from arrays."""
+
+    columns: tuple[Numbers | Categories, ...]
+    aim: Numbers
+    weight: Numbers | None
+    design: Design | None = None
+    by_name: bool = False
+
+
+def _column(name: str, doc: str) -> Any:
+    return property(lambda self: self.summary().to_frame()[name], doc=doc)
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
@@ -82,85 +99,72 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    fitted in units in which declared bounds are [-1, 1]; values outside are clipped to them. By
-    default β is that of least squares in the population, the best linear prediction of the mean,
-    whatever the errors are (`PrivateLeastSquares`).
+    fitted in units in which declared bounds are [-1, 1]; values outside are clipped to them. β is
+    that of least squares in the population, whatever the errors are (`PrivateLeastSquares`).
 
     Parameters
     ----------
     budget : Budget
-        What the fit may spend, with its neighbouring relation (replace-one by default):
-        `Budget.approximate(1.0, 1e-6)`.
+        Spending, with its neighbouring relation (replace-one): `Budget.approximate(1.0, 1e-6)`.
     epsilon, delta : float, optional
         In place of a budget: `Budget.approximate(epsilon, delta)`, δ = 1e-6 by default.
     unit : {"row", "person"}, optional
-        Unit of privacy: "person" refuses a fit without groups, "row" one with groups. By default
-        groups decide, which cross-validation does not hand over.
+        "person" refuses a fit without groups, "row" one with groups, which decide by default.
     feature_bounds : (low, high) or mapping
-        Bounds of the features from public knowledge, at most 1e12 in size and at least 1e-12 apart:
-        two numbers for all, two arrays, or {column: (low, high)} for a DataFrame or a file.
+        Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart: two numbers for
+        all, a tuple of two arrays, a list of pairs, or {column: (low, high) or {"categories":
+        [...]}} for a frame or a file.
     label_bounds : (low, high)
         Bounds of the label, likewise.
     weight_bound : float, optional
         W, public: the largest weight of a record, needed with weights, which are clipped to [0, W].
     fit_intercept : bool
-        Whether to fit β_0.
     target : {"least_squares", "huber"}
-        Method where `settings` names none. "huber" is private Huber regression
-        (`PrivateHuber`): shorter intervals, and the slopes of least squares only if errors are
-        symmetric given the features, or independent of them.
+        "huber" is private Huber regression (`PrivateHuber`): shorter intervals, and the slopes of
+        least squares only if errors are symmetric given the features, or independent of them.
     settings : Method, optional
-        The method with its settings, chosen without looking at the data, in place of `target`: such
-        as `plan_run(problem, budget).best.method` for a problem in the units of the bounds
-        (`estimators.outlook.problem_in_bounds`). By default planned from the budget and the numbers
-        of records and features.
+        Method in place of `target`, chosen without the data, such as `plan_run(problem,
+        budget).best.method` for a problem in the units of the bounds
+        (`estimators.outlook.problem_in_bounds`). By default planned from what is public.
     release : {"last", "all"}
-        Whether the fitted object keeps the last iterate or all of them; both cost the same.
+        Iterates that the fitted object keeps, at the same cost.
     random_state : int, optional
-        Seed of the noise, at least 0, for tests: such a fit is not private, and says so, since one
-        who knows the seed can subtract the noise. By default the operating system's noise.
+        Seed of the noise, for tests: such a fit is not private, and says so.
     odometer : Odometer, optional
         Counts the fit before noise is drawn, and refuses it beyond its limit.
+    formula : str, optional
+        Features and label as functions of columns that `feature_bounds` declares (`from_formula`).
 
     Attributes
     ----------
-    coef_ : ndarray, shape (p,)
-        β.
-    intercept_ : float
-        β_0; 0 without intercept.
+    coef_, intercept_ : ndarray, shape (p,), and float
+        β and β_0, which is 0 without intercept.
     privacy_ : PrivacyStatement
-        Spending, ε at δ, ρ, μ, and what the guarantee assumes; infinite with a seed.
+        Spending, ε at δ, ρ, μ, and assumptions; infinite with a seed.
     settings_ : Method
     outlook_ : Outlook
         Settings that were planned before the fit, from what is public, and their predicted error.
-    feature_bounds_, label_bounds_ : ndarray, shapes (p, 2) and (2,)
-    weight_bound_ : float or None
-        W, where weights were given.
+    feature_bounds_, label_bounds_, weight_bound_ : ndarray, shapes (p, 2) and (2,), and W or None
     quality_ : TableQuality or None
         Shares of clipped records and, of a table in a file, incomplete ones, with noise.
     warnings_ : list of str
         Doubts that show in what is released or public; also raised.
     iterates_ : ndarray, shape (T, p)
         Coefficients after each step that the method releases, if all are kept.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Notes
     -----
     **Guarantee.** The fitted object, all of its attributes together, keeps the budget under its
     relation, of rows, or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ
-    of `privacy_`, and √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its
-    shares fixed beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
-    (`Budget.gaussian`). Under replace-one and zero-out neighbours the number of records is public;
-    the blank record of zero-out is a row of zeros in the units of the bounds, its entry for the
-    intercept included, and no row of zeros of the table. Under add-remove the number of rows is
-    private, from none on. An exception depends on the data where they hold what is no finite
-    number; one that comes after noise was drawn says that its budget is spent. None with a seed in
-    `random_state`.
+    of `privacy_`, and √(2ρ)-Gaussian DP where its μ is finite, which meets a stated (ε, δ) exactly,
+    by more ρ than zCDP alone would allow (`Budget.gaussian`). The number of records is public but
+    under add-remove. The blank record of zero-out is a row of zeros in the units of the bounds, its
+    entry for the intercept included. An exception depends on the data where they hold what is no
+    finite number; one that comes after noise was drawn says that its budget is spent. None with a
+    seed in `random_state`.
 
     A record of weight w enters as its row in the units of the bounds times √(w/W), which is no
-    longer than the row itself: no bound on what a record adds grows. The weight is one of the
-    record's values and as private as they are, and must depend on no other record.
+    longer than the row itself. The weight is as private as the record's other values.
 
     Examples
     --------
@@ -190,6 +194,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     settings_: Method
     warnings_: list[str]
     _fitted: Fitted
+    _source: Source
 
     def __init__(
         self,
@@ -207,6 +212,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         release: Literal["last", "all"] = "last",
         random_state: int | None = None,
         odometer: Odometer | None = None,
+        formula: str | None = None,
     ) -> None:
         self.budget = budget
         self.epsilon = epsilon
@@ -221,11 +227,24 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.release = release
         self.random_state = random_state
         self.odometer = odometer
+        self.formula = formula
+
+    @classmethod
+    def from_formula(
+        cls, formula: str, bounds: Any, budget: Budget | None = None, **options: Any
+    ) -> Self:
+        """Estimator of a formula as in R and patsy: `"rent ~ size * C(city) + np.log(income)"`.
+
+        Terms are sums and products (`:`, `*`) of columns, powers, `np.log`, `np.exp`, `np.sqrt`,
+        `I(...)`, and categories, also `C(column, Treatment("reference"))`; `- 1` leaves the
+        intercept out. `bounds` are of columns, the label's too; those of the terms follow.
+        """
+        return cls(budget, feature_bounds=bounds, formula=formula, **options)
 
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -233,74 +252,77 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
-        A row with a missing value is refused. With an intercept no row counts as absent, and
-        zero-out's blank cannot be given here; `fit_table` takes an incomplete record for it.
-        Without an intercept a row of zeros is one if all bounds hold 0.
+        A row with a missing value is refused. Zero-out's blank is an incomplete record of
+        `fit_table`; without an intercept also a row of zeros if all bounds hold 0.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
+            With a formula or declared categories a frame, which is read as by `fit_table`.
         y : array_like, shape (n,)
+            Of a formula the column on its left, by default the frame's.
         sample_weight : array_like, shape (n,), optional
-            Finite weights, clipped to [0, `weight_bound`]. Each may depend on its own record and on
-            what is public, not on other records, as weights that are scaled to a sum do. The number
-            of records counts those of weight 0, too.
+            Finite weights, clipped to [0, `weight_bound`]. Each may depend on its own record alone,
+            unlike weights that are scaled to a sum. Records of weight 0 count, too.
         groups : array_like, shape (n,), optional
             The person whose row it is. Privacy then covers all rows of a person together.
         quality_share : float
             As for `fit_table`, of clipped records alone; a person is one where any row is clipped.
         """
+        import pyarrow as pa
+
         from privreg.algorithms.records import require_groups
-        from privreg.algorithms.samples import ArraySamples, WeightedSamples, weight_roots
-        from privreg.estimators.tables import private_quality
+        from privreg.estimators.tables import HeldTable, TableSamples, private_quality
 
         found, share = self._unfitted(quality_share, groups=groups, weights=sample_weight)
         # Under add-remove the number of rows is private: no table is refused for it.
         least = 0 if found._budget().neighbours is Neighbours.ADD_REMOVE else 1
         options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
         beside = {"sample_weight": sample_weight, "groups": groups}
-        features, labels = unquoted(lambda: validate_data(found, X, y, **options), beside, X=X, y=y)
-        labels = np.asarray(labels, dtype=np.float64)
-        persons = None if groups is None else require_groups(groups, len(labels))
-        names = getattr(found, "feature_names_in_", None)
-        p = features.shape[1]
+        if (names := found._frame_names(X)) is not None:
+            if groups is not None:
+                raise ValueError("groups must be None with a formula or categories, got some")
+            if y is None and self.formula is None:
+                raise ValueError("y must be given without a formula, got None")
+            weight = None if sample_weight is None else "(weight)"
+            table = _held(X, [*names, weight], y, sample_weight)
+            given: Any = {"weight": weight, "quality_share": quality_share}
+            return self.fit_table(table, label=names[-1], **given)
+        features, y = unquoted(lambda: validate_data(found, X, y, **options), beside, X=X, y=y)
+        persons = None if groups is None else require_groups(groups, len(y))
+        names, p = getattr(found, "feature_names_in_", None), features.shape[1]
         found.feature_bounds_ = declared("feature_bounds", found.feature_bounds, p, names)
         found.label_bounds_ = declared("label_bounds", found.label_bounds, 1)[0]
-        frame = found._frame()
-        samples: ArraySamples
-        cells = np.empty_like(features, dtype=bool) if share > 0 else None
-        bounded: list[Any] = [(labels, found.label_bounds_)]
-        # Without a name for the mapped rows, which nobody else has.
-        if found.weight_bound_ is None:
-            samples = ArraySamples._of_own(frame.rows(features, cells), frame.labels(labels))
-        else:
-            weights = _finite_weights(sample_weight, len(labels))
-            bounded.append((weights, (0.0, found.weight_bound_)))
-            roots = weight_roots(weights, found.weight_bound_)
-            rows = frame.rows(features, cells) * roots[:, None]
-            samples = WeightedSamples(rows, frame.labels(labels) * roots, roots)
-        quality = None
-        if cells is not None:
-            names = [*found._names()[:p], "(label)", "(weight)"][: p + len(bounded)]
-            if len(set(names)) < len(names):
-                raise ValueError(
-                    "X must have columns of different names, none of them '(label)' or '(weight)'"
-                )
-            beyond = [(own < low) | (own > high) for own, (low, high) in bounded]
-            outside: Any = [*cells.T, *beyond]
-            if persons is not None:
-                # A person is clipped where any row is.
-                outside = [np.bincount(persons.codes, each) for each in outside]
-            counts = np.array([[np.count_nonzero(each)] for each in outside])
-            quality = partial(private_quality, counts, dict.fromkeys(names, True))
-        records = len(labels) if persons is None else persons.count
-        return self._take(found._run(samples, frame, records, quality, share, persons=persons))
+        names = [f"x{k}" for k in range(p)] if names is None else names
+        pairs = zip(names, found.feature_bounds_.tolist(), strict=True)
+        columns, clip = tuple(Numbers(name, *pair) for name, pair in pairs), found.weight_bound_
+        aim = Numbers("(label)", *found.label_bounds_.tolist())
+        weighing = None if clip is None else Numbers("(weight)", 0.0, clip)
+        found._source = Source(columns, aim, weighing)
+        names = [each.name for each in (*columns, aim, weighing) if each is not None]
+        if len(set(names)) < len(names):
+            apart = "none of them '(label)' or '(weight)'"
+            raise ValueError(f"X must have columns of different names, {apart}")
+        table = HeldTable(pa.table(list(features.T), names[:p]))
+        table = _held(table, [*names, None][: p + 2], y, sample_weight)
+        samples = TableSamples(table, columns, aim, found._frame(), None, weighing)
+        rows, counted = samples.hold(most=inf)
+        counts = np.asarray(counted)[:, 1:]
+        if persons is not None:
+            # A person is clipped where any row is.
+            pairs = zip(samples.columns, table.values(samples.columns), strict=True)
+            beyond = ((values < each.low) | (values > each.high) for each, values in pairs)
+            counts = np.array([[np.count_nonzero(np.bincount(persons.codes, e))] for e in beyond])
+        named = dict.fromkeys(names, True)
+        quality = partial(private_quality, counts, named) if share > 0 else None
+        size = len(y) if persons is None else persons.count
+        return self._take(found._run(rows, samples.frame, size, quality, share, persons=persons))
 
     def fit_table(
         self,
-        table: str | Path | Table,
+        table: str | Path | Table | Any,
         *,
-        label: str,
+        label: str | None = None,
         weight: str | None = None,
         quality_share: float = 0.01,
         threads: int = 2,
@@ -310,82 +332,120 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         The features are the columns that `feature_bounds` names, a mapping from each to (low, high)
         or to {"categories": [...]}: one feature for each but the first. A record with a missing,
-        unreadable or undeclared value in one of them or in the label counts as absent; `inf` and
-        numbers outside their bounds are clipped to them. Of a feature or the label, {"bounds":
-        (low, high), "missing": [-999, 9999]} declares numbers that are codes for missing.
+        unreadable or undeclared value in a used column counts as absent; `inf` is clipped. Of a
+        feature or the label, {"bounds": (low, high), "missing": [-999]} declares codes for missing.
 
         Parameters
         ----------
-        table : path or Table
-            A `.parquet` or `.csv` file, or a folder of either.
+        table : path, data frame or Table
+            A `.parquet` or `.csv` file, a folder of either, or a frame that narwhals reads.
         label : str
-            Column of the label.
+            Column of the label; a formula names it. Its bounds may be among `feature_bounds`.
         weight : str, optional
-            Column of the weights, none of the others, clipped to [0, `weight_bound`], `inf` as
-            well. A record whose weight is missing or unreadable counts as absent.
+            Column of the weights, none of the others, clipped to [0, `weight_bound`].
         quality_share : float
-            Share of the budget, at least 0 and less than 1, that buys the shares of incomplete and
-            clipped records of each column; 0 buys none.
+            Share of the budget in [0, 1) for the columns' shares of incomplete and clipped records.
         threads : int
             Threads that read row groups of Parquet files, or the files of a folder.
         executor : concurrent.futures.Executor, optional
-            Its workers read and sum the parts of the table in place of threads, such as the
-            `get_executor()` of a Dask client; a part is a row group or a CSV file. They must find
-            the files under the same paths and have this version of the library. Sums are added in
-            the order of the parts.
+            Its workers read and sum the parts of the table, row groups or CSV files, in place of
+            threads, as the `get_executor()` of a Dask client. They must find the files under the
+            same paths and have this version of the library.
 
         Guarantee
         ---------
-        That of the class. All noise is drawn in this process, once, and none of it is sent. What
-        workers send are exact sums over records, which are not private: the guarantee is for what
-        this process releases, and workers, their logs and the network are trusted as it is.
+        That of the class. All noise is drawn in this process, and none of it is sent. Workers send
+        exact sums, which are not private: they, their logs and the network are trusted.
         """
-        from privreg.estimators.tables import (
-            Table,
-            TableQuality,
-            TableSamples,
-            open_table,
-            private_quality,
-        )
+        from privreg.estimators.tables import TableQuality, private_quality
 
         found, share = self._unfitted(quality_share, weights=weight)
         require_count("threads", threads)
-        source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(found.feature_bounds, label, tuple(source.schema.names), weight)
-        names = [name for column in columns for name in column.names]
-        found.n_features_in_, found.feature_names_in_ = len(names), np.array(names, dtype=object)
-        found.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
-        aim = number_column("label_bounds", label, found.label_bounds)
-        found.label_bounds_ = np.array(aim.bounds[0])
-        frame = found._frame()
-        clip = (0.0, found.weight_bound_)
-        weighing = None if weight is None else number_column("weight_bound", weight, clip)
-        samples = TableSamples(source, columns, aim, frame, executor, weighing)
-        if not source.row_count and found._budget().neighbours is not Neighbours.ADD_REMOVE:
+        samples = found._opened(table, label, weight, executor)
+        if (
+            not (size := samples.sample_size)
+            and found._budget().neighbours is not Neighbours.ADD_REMOVE
+        ):
             raise ValueError("table must have rows, got none")
-        here = executor is None
-        rows, counts = samples.hold(most=HELD_NUMBERS) if here else (samples, None)
-        quality = None
+        held: Any = (samples, None) if executor else samples.hold(most=HELD_NUMBERS)
+        (rows, counts), quality = held, None
         if share > 0:
             counts = samples.counts(threads=threads) if counts is None else counts
             bounded = {column.name: column.clips for column in samples.columns}
             quality = partial(private_quality, counts, bounded)
-        found._run(rows, frame, source.row_count, quality, share, threads=threads)
+        found._run(rows, samples.frame, size, quality, share, threads=threads)
         if quality is None:
             found.quality_ = TableQuality({}, {}, 0.0)
         return self._take(found)
 
-    def _take(self, found: Self) -> Self:
-        """Take a fit's attributes over and warn.
+    def _frame_names(self, X: Any) -> list[str] | None:
+        """Columns of features and label that a formula, or a frame with categories, is read by."""
+        from privreg.estimators.columns import is_categories
+        from privreg.estimators.tables import frame_columns
 
-        In one assignment: not even an interrupt mixes old attributes and new.
-        """
+        bounds: Any = self.feature_bounds
+        if (design := self._designed()) is not None:
+            return [each.name for each in (*design.columns, design.aim)]
+        categories = isinstance(bounds, Mapping) and any(map(is_categories, bounds.values()))
+        names = frame_columns(X) if categories else []
+        if missing := [name for name in names if name not in bounds]:
+            raise ValueError(f"feature_bounds must name every column, got none for {missing[0]!r}")
+        return [*names, "(label)"] if any(is_categories(bounds[name]) for name in names) else None
+
+    def _designed(self) -> Design | None:
+        from privreg.estimators.formulas import read_formula
+
+        return None if self.formula is None else read_formula(self.formula, self.feature_bounds)
+
+    def _opened(
+        self, table: Any, label: Any, weight: str | None, executor: Executor | None
+    ) -> TableSamples:
+        """Rows of a table in the declared bounds; sets attributes that tell of its columns."""
+        from privreg.estimators.columns import table_columns
+        from privreg.estimators.tables import HeldTable, TableSamples, open_rows
+
+        design, used, aim = self._designed(), self.feature_bounds, None
+        if design is not None:
+            aim, used = design.aim, {each.name: used[each.name] for each in design.columns}
+            label = require_choice("label", label or aim.name, [aim.name])
+        elif label is None:
+            raise ValueError("label must name a column of the table, got none")
+        elif self.label_bounds is None and isinstance(used, Mapping) and label in used:
+            aim, used = number_column("label_bounds", label, used[label]), {**used}
+            del used[label]
+        if isinstance(table, HeldTable):
+            # Of a whole schema, the columns of the frame.
+            used = {name: used[name] for name in table.schema.names if name in used}
+        wanted = [*(used if isinstance(used, Mapping) else ()), label]
+        source = open_rows(table, wanted if weight is None else [*wanted, weight])
+        columns = table_columns(used, label, tuple(source.schema.names), weight)
+        aim = aim or number_column("label_bounds", label, self.label_bounds)
+        clip = (0.0, self.weight_bound_)
+        weighing = None if weight is None else number_column("weight_bound", weight, clip)
+        parts: Any = columns if design is None else (design,)
+        names = [name for each in parts for name in each.names]
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        self.feature_bounds_ = np.array([pair for each in parts for pair in each.bounds])
+        self.label_bounds_ = np.array(aim.bounds[0] if design is None else design.label_bounds)
+        self._source = Source(columns, aim, weighing, design, by_name=True)
+        return TableSamples(source, columns, aim, self._frame(), executor, weighing, design)
+
+    def _take(self, found: Self) -> Self:
+        """Take a fit's attributes over and warn."""
+        # In one assignment: not even an interrupt mixes old attributes and new.
         self.__dict__ = found.__dict__
         # A filter that makes errors of warnings finds the object fitted.
         with _counted(self.privacy_.with_secret_noise, seeded=self.privacy_.seeded):
-            for text in self.warnings_:
-                warnings.warn(text, UserWarning, stacklevel=3)
+            self._warn(self.warnings_)
         return self
+
+    def _warn(self, texts: list[str]) -> None:
+        """Warn, once for all clones of an estimator, whatever the numbers in a text are."""
+        said: list[Any] = vars(self).get("_siblings", [0])
+        for text in texts:
+            if (key := re.sub(r"[\d.,e+-]+", "", text)) not in said:
+                said.append(key)
+                warnings.warn(text, UserWarning, stacklevel=4)
 
     def _run(
         self,
@@ -407,10 +467,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         fits = self.__dict__.pop("_own")
         fits[0] += self.random_state is None
-        if self.random_state is None and max(*fits, *vars(self).get("_siblings", [0])) > 1:
+        if self.random_state is None and max(fits[0], vars(self).get("_siblings", [0])[0]) > 1:
             ungrouped = self.unit is None and persons is None
-            for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
-                warnings.warn(text, UserWarning, stacklevel=3)
+            self._warn([CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped)
         budget, seed = self._budget(), self.random_state
         source = SECRET if seed is None else Seeded(int(seed))
         gaussian = self.settings is None or self.settings.gaussian_dp
@@ -425,20 +484,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         def prepare(count: float) -> tuple[Outlook, list[str], Callable[..., Release[Any]]]:
             outlook, doubts = forecast(round(count), frame, left, self.target, self.settings)
-            known = Declared(
-                Bounds(frame.feature_norm, 1.0),
-                sample_size=count,
-                groups=persons,
-                intercept=frame.intercept,
-                threads=threads,
-            )
+            given: Any = {"groups": persons, "intercept": frame.intercept, "threads": threads}
+            known = Declared(Bounds(frame.feature_norm, 1.0), sample_size=count, **given)
             return outlook, doubts, outlook.settings.prepare(samples, left, known)
 
         # What public numbers decide may be refused before anything is spent.
         prepared = None if private_size else prepare(float(records))
         if self.odometer is not None:
-            spending = (("fit", budget),)
-            self.odometer.add(PrivacyStatement(budget, unit, spending, (), seeded, gaussian))
+            cost = PrivacyStatement(budget, unit, (("fit", budget),), (), seeded, gaussian)
+            self.odometer.add(cost)
         rng, count = None if source.is_secret else source.generator(), float(records)
         spent: dict[str, Release[Any]] = {}
         self.quality_ = None
@@ -473,13 +527,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if seeded:
             why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
-        every = self.release == "all"
+        every, p = self.release == "all", len(frame.features)
         self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
         matrix, offset = frame.functionals()
         iterates = fit.iterates @ matrix.T + offset
-        p = len(frame.features)
-        self.coef_ = iterates[-1, :p]
-        self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
+        self.coef_, self.intercept_ = iterates[-1, :p], float(np.sum(iterates[-1, p:]))
         if every:
             self.iterates_ = iterates
         return self
@@ -496,10 +548,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         weights: ArrayLike | str | None = None,
     ) -> tuple[Self, float]:
-        """A copy without fitted attributes, on which a fit may fail, and the share for quality.
-
-        All settings are looked at before a row is or noise drawn.
-        """
+        """A copy without fitted attributes, on which a fit may fail, and the share for quality."""
         from privreg.estimators.outlook import FIT_TARGETS
         from privreg.methods.method import Method
 
@@ -511,18 +560,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # Of every share of which noise can be drawn.
         require_scale("budget: rho", require_instance("budget", self._budget(), Budget).rho)
         require_flag("fit_intercept", self.fit_intercept)
-        for name, value, choices in (
-            ("release", self.release, ("last", "all")),
-            ("target", self.target, FIT_TARGETS),
-            ("unit", "row" if self.unit is None else self.unit, ("row", "person")),
-        ):
-            require_choice(name, value, choices)
+        require_choice("release", self.release, ("last", "all"))
+        require_choice("target", self.target, FIT_TARGETS)
+        require_choice("unit", self.unit or "row", ("row", "person"))
         if self.unit == "person" and groups is None:
+            routed = "set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
             raise ValueError(
                 "groups must be given with unit='person', got none: files have none, and "
-                "cross-validation hands them over after sklearn.set_config("
-                "enable_metadata_routing=True) and then set_fit_request(groups=True)"
+                f"cross-validation hands them over after {routed}"
             )
+        if self.formula is not None and not (self.label_bounds is None and self.fit_intercept):
+            why = "with a formula: bounds name the label, and '- 1' leaves the intercept out"
+            raise ValueError(f"label_bounds and fit_intercept must not be set {why}")
         if self.unit == "row" and groups is not None:
             raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
@@ -538,22 +587,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         bound = self.weight_bound
         bound = None if bound is None else require_scale("weight_bound", bound)
         if weights is not None and bound is None:
-            raise ValueError(
-                "weight_bound must be declared with weights, a public largest weight, got None: "
-                "without one a doubled weight, as bagging's counts, doubles what a record may "
-                "change"
-            )
+            raise ValueError("weight_bound must be declared with weights: a public largest weight")
         if weights is not None and self.settings is not None and not self.settings.takes_weights:
-            raise ValueError(
-                "settings must be a method that takes weights, such as least_squares, huber, "
-                f"adassp or full_batch, got {self.settings.name}"
-            )
-        found = object.__new__(type(self))
-        found.__dict__ = {
-            name: value
-            for name, value in vars(self).items()
-            if name != "_fitted" and not name.endswith("_")
-        }
+            name = self.settings.name
+            raise ValueError(f"settings must be a method that takes weights, got {name}")
+        found, fitted = object.__new__(type(self)), ("_fitted", "_source")
+        kept = (name for name in vars(self) if name not in fitted and not name.endswith("_"))
+        found.__dict__ = {name: vars(self)[name] for name in kept}
         found.weight_bound_ = None if weights is None else bound
         found._own = _fits.setdefault(self, [0])
         return found, share
@@ -582,36 +622,146 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
 
-    def score(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> float:
-        """R² of the predictions of these rows, as in scikit-learn. Not private.
+    def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predictions of these rows, as in scikit-learn: exact and not private.
 
-        An error for one row, whose R² is no number, or for labels beyond double precision.
+        An error for one row, whose R² is no number, or for labels beyond double precision. Of a
+        formula y is the column on its left, by default that of X. `private_score` is private.
         """
+        from privreg.estimators.tables import open_frame
+
+        check_is_fitted(self)
+        columns, aim, _, design, _ = self._source
+        if design is not None:
+            if y is None:
+                X = open_frame(X, [each.name for each in (*columns, aim)])
+                (y,) = X.values([Numbers(aim.name, -inf, inf, aim.codes)])
+            y = design.labels(_finite_numbers("y", y, len(y)))
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         predicted = self.predict(X)
         with np.errstate(over="ignore", invalid="ignore"):
             found = unquoted(lambda: r2_score(y, predicted, **weights), {"X": X}, y=y, **weights)
         return float(require_answer("y", np.asarray(found)))
 
+    def private_score(
+        self, X: Any, y: Any = None, *, budget: Budget, sample_weight: Any = None, threads: int = 2
+    ) -> Release[TableScore]:
+        """Mean squared error and R² with the noise of a budget of rows, which the odometer counts.
+
+        Predictions and labels are clipped to their bounds, incomplete records ignored, and records
+        weighted as in the fit. X is an array, a frame, a path or a `Table`; y and `sample_weight`
+        (n,) are label and weights where X has no columns of them.
+        """
+        import pyarrow as pa
+
+        from privreg.estimators import tables
+
+        check_is_fitted(self)
+        columns, aim, weight, design, _ = self._source
+        budget = require_instance("budget", budget, Budget).gaussian()
+        names = [each.name for each in (*columns, aim, weight) if each is not None]
+        if not isinstance(X, str | Path | tables.Table):
+            if not tables.frame_columns(X):
+                X = tables.HeldTable(pa.table(list(self._rows(X).T), names[: len(columns)]))
+            X = _held(X, [*names, None][: len(columns) + 2], y, sample_weight)
+        frame = Frame(self.feature_bounds_, self.label_bounds_, True)
+        source = tables.open_rows(X, names)
+        samples = tables.TableSamples(source, columns, aim, frame, None, weight, design)
+
+        def reserve() -> None:
+            if self.odometer is not None:
+                self.odometer.add(tables.score_statement(budget))
+
+        given: Any = {"budget": budget, "rng": None, "threads": threads, "reserve": reserve}
+        return tables.private_score(samples, [*self.coef_, self.intercept_], **given)
+
+    def save(self, path: str | Path, *, level: float = 0.95) -> None:
+        """Write the fit to a new file, as `privreg fit --output` does."""
+        from privreg.estimators.odometer import as_json
+        from privreg.estimators.report import fit_as_json
+
+        check_is_fitted(self)
+        text = as_json(fit_as_json(self, level=level, delta=DELTA), indent=2)
+        with Path(path).open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Fit of a file that `save` or `privreg fit --output` wrote."""
+        from privreg.estimators.columns import declared_column
+        from privreg.estimators.formulas import read_formula
+        from privreg.estimators.odometer import UNREADABLE, decoded, read_statement
+
+        model, found = cls(), None
+        try:
+            found = json.loads(Path(path).read_bytes())
+            own, bounds = found["declared"], found["declared"]["bounds"]
+            model.__dict__.update(decoded(found["state"]))
+            readers: Any = (declared_column(name, each) for name, each in bounds.items())
+            (*columns, aim), given = readers, own.get("weight")
+            weight = given and Numbers(str(given["column"]), 0.0, float(given["bound"]))
+            design = None if model.formula is None else read_formula(model.formula, bounds)
+            by_name = model.__dict__.pop("by_name")
+            model._source = Source(tuple(columns), aim, weight, design, by_name)
+            pairs = ((each["name"], each["estimate"]) for each in found["coefficients"])
+            names, values = map(list, zip(*pairs, strict=True))
+            same = np.allclose(values, [*model.coef_, model.intercept_][: len(names)])
+            if names != model._names() or not same or own["label"] != aim.name:
+                raise ValueError
+        except (OSError, *UNREADABLE):
+            ended = not (isinstance(found, dict) and "unfinished" in found)
+            name = f"{str(path)!r}{'' if ended else ', whose fit did not finish'}"
+            expected = "a file of `privreg fit --output` of this version"
+            raise ValueError(f"fit must be {expected}, got {name}") from None
+        read_statement(path)
+        return model
+
+    params = _column("estimate", "Coefficients by name, a pandas Series, the intercept last.")
+    bse = _column("standard_error", "Standard errors by name, with sampling and privacy noise.")
+    pvalues = _column("p_value", "P-values by name, of coefficients of 0.")
+
+    def conf_int(self, alpha: float = 0.05) -> Any:
+        """Intervals of level 1 - α by name, a pandas DataFrame with columns 0 and 1."""
+        require_number("alpha", alpha, above=0, below=1)
+        return self.summary(1 - alpha).to_frame()[["lower", "upper"]].set_axis([0, 1], axis=1)
+
+    nobs = property(
+        lambda self: float(getattr(self._fitted, "sample_size", np.nan)),
+        doc="Number of records, or of persons, as the fit knows it.",
+    )
+
+    @property
+    def rsquared(self) -> float:
+        """R² from what was released, at no further cost; absent where nothing released gives it."""
+        from privreg.estimators.report import explained
+
+        check_is_fitted(self)
+        if self.weight_bound_ is None and (found := explained(self._fitted)[1]) >= 0:
+            return found
+        why = "without weights and with visible features; private_score buys one"
+        raise AttributeError(f"rsquared is released by least squares {why}")
+
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"
-    ) -> CoefficientIntervals:
+    ) -> NamedIntervals:
         """Intervals for the coefficients, and after them for the intercept if there is one.
 
-        At no further cost. Infinite where none are known for the method, or for a reason that
-        `reasons` gives.
+        At no further cost. `reasons` says why an interval is infinite.
 
         Parameters
         ----------
         level : float
             Nominal coverage in (0, 1).
         target : {"population", "empirical"}
-            Coefficients in the population that the records come from, or those of the same loss on
-            these records without noise; `least_squares_intervals` and, for a robust fit,
-            `population_intervals` say what is assumed.
+            Coefficients in the population that the records come from, or those on these records
+            without noise (`least_squares_intervals` and `population_intervals`: assumptions).
         """
+        from privreg.estimators.report import NamedIntervals
+
         check_is_fitted(self)
-        return self._intervals(np.eye(self.n_features_in_ + self.fit_intercept), level, target)
+        names = tuple(self._names())
+        found = self._intervals(np.eye(len(names)), level, target)
+        return NamedIntervals(**vars(found), names=names)
 
     def intervals_at(
         self, X: Any = None, level: float = 0.95, target: Target = "population"
@@ -621,60 +771,90 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Public rows, of up to 1e12 widths of the bounds; by default the private mean of the
-            features, by weight where records had weights, if the fit has an intercept and
-            releases it.
+            Public rows; by default the private, weighted mean of the features, if released.
         level, target
             As for `confidence_intervals`.
         """
         check_is_fitted(self)
         if X is None:
-            centre = getattr(self._fitted, "centre", None)
-            if centre is None:
-                raise ValueError(
-                    "X must be given for a fit without intercept or private mean, got None"
-                )
+            if (centre := getattr(self._fitted, "centre", None)) is None:
+                raise ValueError("X must be given for a fit without private mean, got None")
             rows = self._frame().features_of(centre.value[None, 1:])
         else:
             rows = self._rows(X)
             scale = np.ptp(self.feature_bounds_, axis=1) / 2 + np.ptp(self.label_bounds_)
             require_real("X", rows / scale, least=-MOST, most=MOST)
-        if self.fit_intercept:
+        if self._frame().intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
         return self._intervals(rows, level, target)
 
     def _intervals(self, rows: FloatArray, level: float, target: Target) -> CoefficientIntervals:
         """For linear functionals of the coefficients and, after them, the intercept."""
         matrix, offset = self._frame().functionals()
-        return self.settings_.intervals(
-            self._fitted,
-            level=level,
-            target=target,
-            functionals=rows @ matrix,
-            offset=rows @ offset,
-        )
+        given: Any = {"functionals": rows @ matrix, "offset": rows @ offset}
+        return self.settings_.intervals(self._fitted, level=level, target=target, **given)
 
     def covariance(self, target: Target = "population") -> CoefficientCovariance:
         """Covariance of the coefficients, and after them of the intercept if there is one.
 
-        `total`, and its parts `sampling` and `privacy`, in the units of the coefficients, at no
-        further cost. The roots of its diagonal are the standard errors of `confidence_intervals`,
-        whose `target` it takes. Of a linear functional ask `intervals_at`, which looks at that one
-        alone.
+        `total`, and its parts `sampling` and `privacy`, at no further cost. The roots of its
+        diagonal are the standard errors of `confidence_intervals`, whose `target` it takes.
         """
         check_is_fitted(self)
         matrix, _ = self._frame().functionals()
         return self.settings_.covariance(self._fitted, target=target, functionals=matrix)
 
+    def t_test(
+        self, hypotheses: Any, level: float = 0.95, target: Target = "population"
+    ) -> Summary:
+        """Tests and intervals of linear combinations, minus their right sides, as in statsmodels.
+
+        At no further cost, each by itself as for `intervals_at`. `hypotheses` are such as "size =
+        0, year - 2 * x0 = 1", or rows R of R β = 0, the intercept last.
+        """
+        from privreg.estimators.formulas import read_hypotheses
+        from privreg.estimators.report import READING, Summary
+
+        check_is_fitted(self)
+        rows, values = read_hypotheses(hypotheses, self._names())
+        found = self._intervals(rows, level, target)
+        parts = hypotheses.split(",") if isinstance(hypotheses, str) else []
+        parts = parts if len(parts) == len(rows) else [f"c{k}" for k in range(len(rows))]
+        names = tuple(each.strip() for each in parts)
+        return Summary(names, replace(found, centre=found.centre - values), (), READING)
+
+    def wald_test(self, hypotheses: Any, target: Target = "population") -> WaldTest:
+        """Joint test of `hypotheses` as of `t_test`, with privacy noise and allowance for bias.
+
+        At no further cost. Its p-value is that of the interval for one hypothesis, twice the lesser
+        of F's and Bonferroni's for several, and 1 where an interval is infinite.
+        """
+        from privreg.estimators.formulas import read_hypotheses
+        from privreg.estimators.report import joint_test
+
+        check_is_fitted(self)
+        rows, values = read_hypotheses(hypotheses, self._names())
+        own = self._intervals(rows, 0.95, target)
+        # In standard errors, so that units do not matter.
+        error = np.where(own.standard_error > 0, own.standard_error, 1.0)
+        scaled, away = rows / error[:, None], (own.centre - values) / error
+        if len(rows) == 1 or not np.all(np.isfinite(own.half_width)):
+            return joint_test(away, own, float(np.max(own.p_values(values))))
+        if np.linalg.matrix_rank(scaled) < len(rows):
+            raise ValueError("hypotheses must be linearly independent, got dependent ones")
+        squares, vectors = np.linalg.eigh(scaled @ self.covariance(target).total @ scaled.T)
+        axes = (vectors / np.sqrt(np.maximum(squares, 1e-12))).T
+        found = joint_test(axes @ away, self._intervals(axes @ scaled, 0.95, target))
+        each = len(rows) * float(np.min(own.p_values(values)))
+        return found._replace(p_value=min(1.0, 2 * min(found.p_value, each)))
+
     def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
-        To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. At no further cost. A
-        p-value inverts the intervals: it is below α where the interval of level 1 - α leaves 0 out,
-        and 1 where the interval is infinite. `level` and `target` are as for
-        `confidence_intervals`.
+        To print, at no further cost; `columns` has the numbers, `to_frame()` a DataFrame. A p-value
+        is below α where the interval of level 1 - α leaves 0 out, and 1 where it is infinite.
         """
-        from privreg.estimators.report import READING, Summary, target_sentences, weight_sentences
+        from privreg.estimators import report
 
         check_is_fitted(self)
         fit, bound, privacy = self._fitted, self.weight_bound_, self.privacy_
@@ -682,10 +862,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         records = getattr(fit, "sample_size", None)
         relation = privacy.budget.neighbours
         counted = "about " if relation is Neighbours.ADD_REMOVE else ""
-        weighted = "" if bound is None else "weighted "
         size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
+        weighs = bound is not None
+        variance, share = (np.nan, np.nan) if weighs else report.explained(fit)
+        deviation = float(np.ptp(self.label_bounds_)) / 2 * variance**0.5
+        known = [("Residual std", f"{deviation:.4g}"), ("R-squared", f"{share:.3f}")]
         facts = (
-            ("Method", weighted + self.settings_.name.replace("_", " ")),
+            ("Method", "weighted " * weighs + self.settings_.name.replace("_", " ")),
             ("Target", target),
             *size,
             ("Coefficients", str(len(names))),
@@ -693,15 +876,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ("Rho (zCDP)", f"{privacy.rho:.4g}"),
             ("Neighbours", relation.value),
             ("Unit", privacy.unit),
+            *([] if np.isnan(variance) else known),
             *([("Noise", "seeded: not private")] if privacy.seeded else []),
         )
-        notes = (
-            *(f"Warning: {each}." for each in self.warnings_),
-            *([] if bound is None else weight_sentences(fit, bound)),
-            *target_sentences(self.settings_, fit, intervals, names, weighted=bound is not None),
-            *READING,
-        )
-        return Summary(tuple(names), intervals, facts, notes)
+        notes = [f"Warning: {each}." for each in self.warnings_]
+        notes += [] if bound is None else report.weight_sentences(fit, bound)
+        notes += report.target_sentences(self.settings_, fit, intervals, names, weighted=weighs)
+        if self.settings_.has_intervals:
+            test = self.wald_test(np.eye(len(names))[: self.n_features_in_], target)
+            notes.append(f"Joint test that all slopes are 0: {test}.")
+        if privacy.rho > (stated := self._budget().rho):
+            notes.append(f"Rho exceeds the {stated:.4g} of the budget: {EXACT}.")
+        return report.Summary(tuple(names), intervals, facts, (*notes, *report.READING))
 
     def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
         """Mean prediction and interval for a new observation, at public rows as of `intervals_at`.
@@ -714,22 +900,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         -----
         No law of the errors is assumed: half-widths come from the private histogram of the fit
         (`inference.least_squares_intervals`). A new record of the same population, clipped to the
-        bounds as in the fit, lies inside with probability `level` or more. That is an average over
-        records: where the errors' size depends on the features, rows of large errors are covered
-        less, others more.
+        bounds, lies inside with probability `level` or more, on average over records.
         """
         from privreg.estimators.report import PredictionIntervals
 
         means = self.intervals_at(X, level)
         if self.privacy_.unit == "person" or self.weight_bound_ is not None:
-            raise ValueError(
-                "prediction_intervals is unavailable for fits with groups or sample_weight: no "
-                "row-level residual distribution was released"
-            )
+            why = "groups or sample_weight: no row-level residual distribution was released"
+            raise ValueError(f"prediction_intervals is unavailable for fits with {why}")
         frame = self._frame()
-        found = self.settings_.new_observations(
-            self._fitted, frame.rows(self._rows(X)), level=level
-        )
+        rows = frame.rows(self._rows(X))
+        found = self.settings_.new_observations(self._fitted, rows, level=level)
         ends = (found.centre - found.half_width, found.centre + found.half_width)
         # Without an intercept the frame's labels go beyond their bounds, at either end.
         lower, upper = (
@@ -738,17 +919,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return PredictionIntervals(means, lower, upper, found.reason)
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
-        """Slopes with intervals of a level, and where the budget went, on two Matplotlib axes.
-
-        They are those of a new figure of pyplot by default, and returned.
-        """
+        """Slopes with intervals, and the budget's shares, on two axes of Matplotlib."""
         from privreg.estimators.report import draw, new_axes, slope_bars
 
         check_is_fitted(self)
         bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
-        spending = self.privacy_.spending
-        axes = new_axes(len(bars), len(spending)) if axes is None else axes
-        draw(bars, spending, axes)
+        axes = new_axes(len(bars), len(self.privacy_.spending)) if axes is None else axes
+        draw(bars, self.privacy_.spending, axes)
         return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
@@ -770,13 +947,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
             f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
         ]
-        bounds = zip(
-            ("label", *found.names), (self.label_bounds_, *self.feature_bounds_), strict=False
-        )
-        chosen = [
-            f"{settings.name.replace('_', ' ')}: {settings}",
-            *(f"{name} within [{low:g}, {high:g}]" for name, (low, high) in bounds),
-        ]
+        bounds = (self.label_bounds_, *self.feature_bounds_)
+        pairs = zip(("label", *found.names), bounds, strict=False)
+        chosen = [f"{settings.name.replace('_', ' ')}: {settings}"]
+        chosen += [f"{name} within [{low:g}, {high:g}]" for name, (low, high) in pairs]
         parts: list[Part] = [
             ("Coefficients", *found.table, list(found.notes)),
             ("Prediction before the fit", None, [], self.outlook_.sentences),
@@ -792,25 +966,46 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return report.as_html(parts, report.drawn(bars, privacy.spending), found.facts)
 
     def _rows(self, X: Any) -> FloatArray:
-        options: Any = {"dtype": np.float64, "reset": False}
-        return np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
+        """Finite features of arrays, or of frames with the columns that were declared."""
+        from privreg.estimators.tables import HeldTable, frame_columns, open_frame
+
+        columns, _, _, design, by_name = self._source
+        names = frame_columns(X) if by_name else []
+        if design is not None or (names and names != self.feature_names_in_.tolist()):
+            held = X if isinstance(X, HeldTable) else open_frame(X, [e.name for e in columns])
+            values = held.values(columns)
+            values = values if design is None else design.features(values, clip=False)
+            features = require_real("X", np.column_stack(values))
+        else:
+            options: Any = {"dtype": np.float64, "reset": False}
+            features = np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
+        low, high = self.feature_bounds_.T
+        with np.errstate(over="ignore"):
+            far = np.any(np.abs(features - (low + high) / 2) > 1.5 * (high - low), axis=0)
+        if np.any(far):
+            where = ", ".join(repr(self._names()[k]) for k in np.flatnonzero(far)[:MOST_COLUMNS])
+            self._warn(
+                [f"rows of X lie far outside the declared bounds of {where}: they extrapolate"]
+            )
+        return features
 
     def _frame(self) -> Frame:
-        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
+        design = self._source.design
+        intercept = bool(self.fit_intercept) if design is None else design.intercept
+        return Frame(self.feature_bounds_, self.label_bounds_, intercept)
 
     def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        listed = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
-        return [*map(str, listed), *(["(intercept)"] if self.fit_intercept else [])]
+        columns, _, _, design, _ = self._source
+        names = (
+            [name for each in columns for name in each.names] if design is None else design.names
+        )
+        intercept = "(intercept)" if design is None else "Intercept"
+        return [*names, *([intercept] if self._frame().intercept else [])]
 
 
 @contextmanager
 def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
-    """Add to any error from here on that the budget counts as spent.
-
-    That a fit failed depends on its data and its noise as its result does, and is paid for by the
-    same budget.
-    """
+    """Add to any error from here on that the budget counts as spent: it depends on the data."""
     try:
         yield
     except BaseException as error:
@@ -819,11 +1014,27 @@ def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
         raise
 
 
-def _finite_weights(sample_weight: Any, rows: int) -> FloatArray:
-    """A finite weight of each row, whatever its sign; an error quotes none of them."""
+def _held(X: Any, names: Sequence[Any], y: Any, sample_weight: Any) -> HeldTable:
+    """Columns of a frame, the last two the label and the weights, if they are given here."""
+    from privreg.estimators.columns import require_aligned
+    from privreg.estimators.tables import HeldTable, open_frame
+
+    if y is not None or sample_weight is not None:
+        require_aligned(X=X, y=y, sample_weight=sample_weight)
+    beside = {names[-2]: ("y", y), names[-1]: ("sample_weight", sample_weight)}
+    beside = {name: each for name, each in beside.items() if each[1] is not None}
+    columns = [name for name in names if name and name not in beside]
+    table = X if isinstance(X, HeldTable) else open_frame(X, columns)
+    for name, each in beside.items():
+        table = table.beside(name, _finite_numbers(*each, table.row_count))
+    return table
+
+
+def _finite_numbers(name: str, value: Any, rows: int) -> FloatArray:
+    """A finite number for each row, whatever its sign; an error quotes none of them."""
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
-    check = partial(check_array, sample_weight, input_name="sample_weight", **options)
-    found = np.asarray(unquoted(check, sample_weight=sample_weight))
+    check = partial(check_array, value, input_name=name, **options)
+    found = np.asarray(unquoted(check, **{name: value}))
     if found.shape != (rows,):
-        raise ValueError(f"sample_weight must have shape ({rows},), got {found.shape}")
+        raise ValueError(f"{name} must have shape ({rows},), got {found.shape}")
     return found

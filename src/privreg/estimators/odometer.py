@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from math import fsum, inf, isclose
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from importlib import import_module
+from math import fsum, inf, isclose, isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+import numpy as np
 
 from privreg.checks import OneProcess, require_choice, require_instance, require_scale, short
 from privreg.privacy.budget import Budget
@@ -27,15 +31,13 @@ class PrivacyStatement:
     Attributes
     ----------
     with_secret_noise : Budget
-        What the fit costs, with its neighbouring relation, if its noise is secret.
-    unit : str
-        "row" or "person": whose data one neighbour may change.
+        Cost of the fit, with its neighbouring relation, if its noise is secret.
+    unit : {"row", "person"}
     spending : tuple of (str, Budget)
-        What was spent on what, with secret noise; the budgets add up to the whole.
+        Parts of the cost, which add up to the whole.
     assumptions : tuple of str
-        What must hold besides the code.
     seeded : bool
-        Whether the noise comes from a seed: then nothing is promised, and every ε is infinite.
+        Whether the noise comes from a seed: then every ε is infinite.
     gaussian_dp : bool
         Whether a fit of budget ρ is known to be √(2ρ)-Gaussian-DP.
     """
@@ -84,22 +86,20 @@ class Odometer(OneProcess):
 
     .. math:: \rho = \sum_i \rho_i, \qquad \mu^2 = \sum_i \mu_i^2
 
-    Given to an estimator, as `PrivateLinearRegression(..., odometer=odometer)`, it counts every fit
-    of it and of its clones before noise is drawn, in cross-validation and in grids too. It belongs
-    to one process: a copy is the odometer itself, and one out of a pickle refuses every fit.
+    `PrivateLinearRegression(..., odometer=odometer)` counts its fits and those of its clones before
+    noise is drawn. A copy is the odometer itself, and one out of a pickle refuses every fit.
 
     Parameters
     ----------
     limit : Budget, optional
-        What all fits together may spend, set before the first; it also fixes the relation.
+        Budget of all fits together, set before the first; it also fixes the relation.
 
     Guarantee
     ---------
-    The fits that a limit lets through are together as private as the limit says, under its
-    relation, however each was chosen from the results of the earlier ones: ρ-zCDP, and where the
-    limit was stated as (ε, δ) also that. All must be of one table, which is not looked at, and of
-    one unit, row or person. Without a limit the total holds for fits whose number and budgets were
-    fixed beforehand. Seeded fits are refused: they have no finite cost.
+    The fits of one table that a limit lets through are together as private as the limit says,
+    however each was chosen from earlier results: ρ-zCDP, and (ε, δ) where it was stated so. Without
+    a limit the total holds for fits whose number and budgets were fixed beforehand. Seeded fits are
+    refused: they have no finite cost.
 
     Source
     ------
@@ -131,8 +131,7 @@ class Odometer(OneProcess):
     @property
     def total(self) -> PrivacyStatement:
         """Cost of all fits together; an error before the first."""
-        costs = tuple(self._costs)
-        if not costs:
+        if not (costs := tuple(self._costs)):
             raise ValueError("odometer must have counted a fit, got none")
         known = costs[0].with_secret_noise.neighbours
         return PrivacyStatement(
@@ -152,15 +151,10 @@ class Odometer(OneProcess):
         return Budget(rho, self.limit.neighbours) if rho > ROUNDING * self.limit.rho else None
 
     def add(self, fit: Any) -> None:
-        """Count a fit that was made without this odometer, or another release.
+        """Count a fitted estimator, PrivacyStatement, Release, or a file of `privreg fit --output`.
 
         Refused if it is seeded, of another relation or unit than those before, or beyond the limit.
         Where the limit was stated as (ε, δ), all must be Gaussian DP or none.
-
-        Parameters
-        ----------
-        fit : fitted estimator, PrivacyStatement, Release or path
-            A path is that of a file that `privreg fit --output` wrote.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):
@@ -199,9 +193,8 @@ class Odometer(OneProcess):
         found = cost.with_secret_noise.neighbours
         for each in (self.limit, *(first.with_secret_noise for first in self._costs[:1])):
             if each is not None and each.neighbours is not found:
-                raise ValueError(
-                    f"neighbours must be {each.neighbours.value!r} in all fits, got {found.value!r}"
-                )
+                wanted = each.neighbours.value
+                raise ValueError(f"neighbours must be {wanted!r} in all fits, got {found.value!r}")
         for first in self._costs[:1]:
             if cost.unit != first.unit:
                 raise ValueError(f"unit must be {first.unit!r} in all fits, got {cost.unit!r}")
@@ -209,10 +202,8 @@ class Odometer(OneProcess):
             stated = self.limit is not None and self.limit.gaussian().rho > self.limit.rho
             if stated and cost.gaussian_dp != first.gaussian_dp:
                 kinds = ("no known Gaussian DP", "Gaussian DP")
-                raise ValueError(
-                    f"fit must be of {kinds[first.gaussian_dp]} as those before under this limit, "
-                    f"got {kinds[cost.gaussian_dp]}"
-                )
+                wanted, got = kinds[first.gaussian_dp], kinds[cost.gaussian_dp]
+                raise ValueError(f"fit must be of {wanted} as those before, got {got}")
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
         """Limit of such fits in ρ: more where they only add Gaussian noise."""
@@ -251,15 +242,82 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         # Another release may convert a little better.
         follows &= isclose(epsilon, statement.epsilon(found["delta"]), rel_tol=1e-6)
     except (OSError, *UNREADABLE):
-        raise ValueError(
-            f"fit must be a file of `privreg fit --output`, got {short(str(fit))}"
-        ) from None
+        found = short(str(fit))
+        raise ValueError(f"fit must be a file of `privreg fit --output`, got {found}") from None
     if not follows:
-        raise ValueError(
-            "fit must be a file in which rho is the sum of what was spent and gives mu and "
-            f"epsilon, got {short(str(fit))}"
-        )
+        expected = "a file in which rho is the sum of what was spent and gives mu and epsilon"
+        raise ValueError(f"fit must be {expected}, got {short(str(fit))}")
     return statement
+
+
+def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any]:
+    """Privacy statement in plain types, as `read_statement` takes it."""
+    return {
+        "seeded": privacy.seeded,
+        "epsilon": privacy.epsilon(delta),
+        "delta": delta,
+        "rho": privacy.rho,
+        "mu": privacy.mu,
+        "unit": privacy.unit,
+        "neighbours": privacy.with_secret_noise.neighbours.value,
+        "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
+        "assumptions": list(privacy.assumptions),
+    }
+
+
+def encoded(value: Any) -> Any:
+    """What a fit holds in types that JSON has, with the names of its classes."""
+    kind = f"{type(value).__module__}:{type(value).__qualname__}"
+    if is_dataclass(value):
+        own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        return {"class": kind, "fields": encoded(own)["dict"]}
+    if isinstance(value, Enum):
+        return {"class": kind, "fields": {"value": value.value}}
+    if isinstance(value, np.ndarray):
+        cells = list(map(str, value.ravel().tolist()))
+        return {"array": cells, "shape": value.shape, "type": value.dtype.str}
+    if isinstance(value, dict):
+        return {"dict": {str(name): encoded(part) for name, part in value.items()}}
+    if isinstance(value, (list, tuple)):
+        parts = [encoded(part) for part in value]
+        return {"tuple": parts} if isinstance(value, tuple) else parts
+    value = value.item() if isinstance(value, np.generic) else value
+    return {"float": str(value)} if isinstance(value, float) and not isfinite(value) else value
+
+
+def decoded(value: Any) -> Any:
+    """The value that was `encoded`; an error for classes of other packages."""
+    match value:
+        case {"class": name, "fields": own}:
+            module, _, kind = name.partition(":")
+            found: Any = module.startswith("privreg.") and getattr(import_module(module), kind)
+            if not (is_dataclass(found) or issubclass(found, Enum)):
+                raise ValueError
+            return found(**{part: decoded(each) for part, each in own.items()})
+        case {"array": cells, "shape": shape, "type": kind}:
+            return np.array(cells, dtype=kind).reshape(shape)
+        case {"dict": parts}:
+            return {name: decoded(part) for name, part in parts.items()}
+        case {"tuple": parts}:
+            return tuple(map(decoded, parts))
+        case {"float": text}:
+            return float(text)
+        case list():
+            return [decoded(part) for part in value]
+    return value
+
+
+def as_json(value: Any, indent: int) -> str:
+    """Plain types as JSON, with null where a number is not finite."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:

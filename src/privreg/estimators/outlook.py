@@ -1,9 +1,7 @@
 r"""Settings of the estimator and the error that they will have, from what is public alone.
 
-What is public before a fit is the number n of records, the number p of coefficients and the budget.
-The rest is stated by convention, as one declares bounds: they hold four standard deviations of the
-labels and of each feature, and the features explain between 40 and 90 % of the labels' variance.
-Private Huber regression whitens its features and finds its own scale, so that little depends on it.
+That is the number of records and coefficients, and the budget. By convention bounds hold four
+standard deviations of the labels and of each feature, which explain 40 to 90 % of their variance.
 """
 
 from __future__ import annotations
@@ -117,8 +115,7 @@ def outlook(
     """Settings for a fit, unless they are given, with their prediction.
 
     `PrivateHuber.default` is kept unless a short search finds settings whose theory holds, and
-    which are predicted to be more than 10 % better if that of the default holds as well. The share
-    of what intervals need is no part of the search. `dimension` counts the intercept.
+    which are predicted to be more than 10 % better. `dimension` counts the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)
@@ -217,8 +214,7 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
         a = M^{-1} f
 
     θ solves Σ x r = 0 over all records and θ′ over all but those of T, a share s. M is the second
-    moment of the rows, W Wᵀ its inverse; rows lie in [-1, 1], and residuals within the label's
-    width of 2 where predictions are in bounds. A person is one row. Infinite without intervals.
+    moment of the rows, W Wᵀ its inverse; rows lie in [-1, 1], residuals in the label's width of 2.
     """
     if not hasattr(fit, "whitening"):
         return inf
@@ -292,16 +288,8 @@ def problem_in_bounds(
 ) -> Problem:
     """Problem that is stated by convention of a table, in the units of its declared bounds.
 
-    A plan for it has settings for the rows that `PrivateLinearRegression` fits.
-
-    Parameters
-    ----------
-    sample_size, dimension : int
-        Numbers of records and of coefficients, the intercept among them.
-    share : float
-        Share of the labels' variance that the features explain, evenly, in (0, 1).
-    intercept : bool
-        Whether the first column is one of ones.
+    A plan for it has settings for the rows that `PrivateLinearRegression` fits. The features
+    explain a `share` of the labels' variance, evenly; `dimension` counts the intercept.
 
     Examples
     --------

@@ -14,12 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import fdtrc, ncfdtr, ndtri
 
 from privreg.algorithms.huber_descent import HuberFit
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
+from privreg.estimators.odometer import encoded, privacy_as_json
 from privreg.estimators.tables import TableQuality
-from privreg.inference.least_squares_intervals import robust_difference, robust_gain
+from privreg.inference.least_squares_intervals import (
+    least_squares_law,
+    robust_difference,
+    robust_gain,
+)
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.methods.method import Fitted, Method
 from privreg.privacy.budget import Budget
@@ -60,10 +65,8 @@ tbody th{{min-width:0}}}}
 $parts
 </main></body></html>""")
 READING = (
-    'Standard errors include sampling and privacy noise; "by noise" is the share of the variance '
-    "that privacy noise adds.",
-    "P-values match the intervals, which also allow for bias and for noise in the standard errors. "
-    "They can exceed the p-value of z alone.",
+    'Standard errors include sampling and privacy noise; "by noise" is its share of the variance.',
+    "P-values match the intervals, which also allow for bias and for noise in the standard errors.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
 LEGEND = ("sampling alone", "whole interval", "zero, if inside")
@@ -79,17 +82,9 @@ GIVEN_WEIGHTS = "Conditions on errors given the features must also hold given th
 class Summary:
     """Coefficients of a private fit with their standard errors, tests and intervals.
 
-    Printed it is a table as statsmodels' `summary()`; a notebook shows it as HTML.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the coefficients, the intercept last.
-    intervals : CoefficientIntervals
-    facts : tuple of (str, str)
-        Records, budget and the like.
-    notes : tuple of str
-        Meaning of the coefficients, and assumptions of the intervals.
+    Printed it is a table as statsmodels' `summary()`; a notebook shows it as HTML. `names` are of
+    coefficients, the intercept last, `facts` records, budget and the like, and `notes` meaning and
+    assumptions.
     """
 
     names: tuple[str, ...]
@@ -101,9 +96,8 @@ class Summary:
     def columns(self) -> dict[str, list[Any]]:
         """Estimates, errors, tests and intervals by coefficient, in full precision.
 
-        "standard_error" is that of the private fit, the root of the sum of the squares of
-        "sampling_error" and "privacy_error"; "p_value", of a coefficient of 0, inverts the
-        interval; "z" is NaN and "reason" says why where the interval is infinite.
+        "standard_error" is the root of the sum of the squares of "sampling_error" and
+        "privacy_error"; "z" is NaN and "reason" says why where the interval is infinite.
         """
         found = self.intervals
         unknown = np.full(found.centre.size, np.nan)
@@ -132,21 +126,13 @@ class Summary:
         head = ("", "estimate", "std. error", "by noise", "z", "P>|z|")
         columns["share"] = self.intervals.privacy_share.tolist()
         names = ("name", "estimate", "standard_error", "share", "z", "p_value", "lower", "upper")
-        rows: list[tuple[str, ...]] = [
-            (
-                name,
-                f"{estimate:.5g}",
-                f"{error:.3g}",
-                "" if np.isnan(share) else f"{100 * share:.0f} %",
-                "" if np.isnan(z) else f"{z:.2f}",
-                "<0.001" if p < 0.0005 else f"{p:.3f}",
-                f"{lower:.5g}",
-                f"{upper:.5g}",
-            )
-            for name, estimate, error, share, z, p, lower, upper in zip(
-                *(columns[each] for each in names), strict=True
-            )
-        ]
+        rows: list[tuple[str, ...]] = []
+        for row in zip(*(columns[each] for each in names), strict=True):
+            name, estimate, error, share, z, p, lower, upper = row
+            noise = "" if np.isnan(share) else f"{100 * share:.0f} %"
+            tests = "" if np.isnan(z) else f"{z:.2f}", "<0.001" if p < 0.0005 else f"{p:.3f}"
+            ends = f"{lower:.5g}", f"{upper:.5g}"
+            rows.append((name, f"{estimate:.5g}", f"{error:.3g}", noise, *tests, *ends))
         return (*head, f"[{(1 - level) / 2:.4g}", f"{(1 + level) / 2:.4g}]"), rows
 
     def to_frame(self) -> Any:
@@ -171,18 +157,62 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class PredictionIntervals:
-    """Mean predictions and intervals for new observations, at rows.
+class NamedIntervals(CoefficientIntervals):
+    """Intervals for coefficients with their names."""
 
-    Attributes
-    ----------
-    mean : CoefficientIntervals
-        For β_0 + xᵀβ.
-    lower, upper : ndarray, shape (n,)
-        Ends for a new observation, within the label's declared bounds. Their middle is the robust
-        fit about which the histogram of residuals was taken, not the mean.
-    reason : str
-        Why they are the label's bounds themselves; empty where they are not.
+    names: tuple[str, ...] = ()
+
+    def to_frame(self) -> Any:
+        """Estimates and ends as a pandas DataFrame with the names as its index."""
+        columns = {"estimate": self.centre, "lower": self.lower, "upper": self.upper}
+        return data_frame(columns, index=self.names)
+
+
+class WaldTest(NamedTuple):
+    """Joint test of q hypotheses; `statistic` is a squared distance in standard errors, over q."""
+
+    statistic: float
+    degrees_of_freedom: tuple[int, float]
+    p_value: float
+    reason: str = ""  # why nothing can be tested
+
+    def __str__(self) -> str:
+        p = "p < 0.001" if self.p_value < 0.0005 else f"p = {self.p_value:.3f}"
+        freedom = "{} and {:.4g} degrees of freedom".format(*self.degrees_of_freedom)
+        return f"{self.reason or f'F = {self.statistic:.4g} with {freedom}'}, {p}"
+
+
+def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = None) -> WaldTest:
+    r"""Test of q hypotheses from distances along the axes of the estimates' covariance.
+
+    .. math::
+        T^2 = \sum_i \frac{d_i^2}{\max(s_i, 1)^2}, \quad K^2 = \sum_i \frac{b_i^2}{s_i^2}, \qquad
+        p = P\Big(F'_{q,\,\nu - q + 1}(K^2) \ge \frac{\nu - q + 1}{\nu q}\,T^2\Big)
+
+    with distances d along axes of variance 1, and of the intervals there the standard errors s,
+    largest biases b and least degrees of freedom ν, which count as in Hotelling's test. A bias of
+    which each part is at most b is no longer than K. With one hypothesis p is the interval's.
+    """
+    q, nu = len(away), float(np.min(own.degrees_of_freedom))
+    if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:
+        hidden = "noise hides the covariance of the estimates"
+        return WaldTest(0.0, (q, 0.0), 1.0, next(filter(None, own.reasons), hidden))
+    error, rest = own.standard_error, nu - q + 1
+    squared = float(np.sum((away / np.maximum(error, 1.0)) ** 2)) if q > 1 else float(away[0] ** 2)
+    if p is None:
+        shift = 0.0 if own.bias is None else float(np.sum((own.bias / error) ** 2))
+        point = squared * rest / (nu * q)
+        tail = 1 - ncfdtr(q, rest, shift, point) if shift > 1e-6 else fdtrc(q, rest, point)
+        p = float(np.clip(tail, 0.0, 1.0))
+    return WaldTest(squared / q, (q, rest), p)
+
+
+@dataclass(frozen=True)
+class PredictionIntervals:
+    """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
+
+    `lower` and `upper` (n,) lie within the label's declared bounds, about the robust fit of which
+    the histogram of residuals was taken; `reason` says why they are the bounds themselves.
     """
 
     mean: CoefficientIntervals
@@ -231,12 +261,9 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table, the first column to the left and all others to the right."""
     table = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[k]) for row in table) for k in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(widths[k]) if k else cell.ljust(widths[0]) for k, cell in enumerate(row)
-        )
-        for row in table
-    ]
+    sides = [str.ljust, *[str.rjust] * (len(head) - 1)]
+    lines = (zip(sides, row, widths, strict=True) for row in table)
+    return ["  ".join(side(cell, width) for side, cell, width in line) for line in lines]
 
 
 def html_list(sentences: Sequence[str]) -> str:
@@ -284,10 +311,8 @@ def quality_part(quality: TableQuality) -> Part:
     """Shares of incomplete and clipped records as a part of a report."""
     sentences = []
     if quality.incomplete or not quality.clipped:
-        sentences.append(
-            "Records with a missing, unreadable or undeclared value in a used column are "
-            "incomplete and ignored."
-        )
+        what = "a missing, unreadable or undeclared value in a used column"
+        sentences.append(f"Records with {what} are incomplete and ignored.")
     bought = {kind: own for kind in ("incomplete", "clipped") if (own := getattr(quality, kind))}
     if not bought:
         return "Records", None, [], sentences
@@ -295,18 +320,14 @@ def quality_part(quality: TableQuality) -> Part:
         "Numbers outside their bounds are clipped to the nearer bound.",
         "Shares of all records, ± one standard deviation of privacy noise.",
     ]
-    rows = [
-        (name, *(_share(each.get(name), quality.noise_std) for each in bought.values()))
-        for name in quality.incomplete or quality.clipped
-    ]
+    listed, std = quality.incomplete or quality.clipped, quality.noise_std
+    rows = [(name, *(_share(own.get(name), std) for own in bought.values())) for name in listed]
     return "Records", ("", *bought), rows, sentences
 
 
 def _share(share: float | None, noise_std: float) -> str:
-    if share is None:
-        return ""
-    if noise_std > 0.5:
-        return "hidden by the noise"
+    if share is None or noise_std > 0.5:
+        return "" if share is None else "hidden by the noise"
     return f"{100 * min(max(share, 0.0), 1.0):.2f} ± {100 * noise_std:.2g} %"
 
 
@@ -339,18 +360,13 @@ def target_sentences(
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:
-        test = robust_difference(fit)
+        test, gain = robust_difference(fit), robust_gain(fit)
         differs = "differs" if test.p_value < ALARM else "agrees"
-        found.append(
-            f"A robust fit {differs} (distance {test.statistic:.3g}; about "
-            f"{test.degrees_of_freedom} expected by chance, p = {test.p_value:.2g})."
-        )
-        gain = robust_gain(fit)
+        chance = f"about {test.degrees_of_freedom} expected by chance, p = {test.p_value:.2g}"
+        found.append(f"A robust fit {differs} (distance {test.statistic:.3g}; {chance}).")
         if gain >= LEAST_GAIN:
-            found.append(
-                f'target="huber" would have standard errors about {gain**0.5:.2g} times smaller, '
-                f"and the same slopes only {same}."
-            )
+            smaller = f"would have standard errors about {gain**0.5:.2g} times smaller"
+            found.append(f'target="huber" {smaller}, and the same slopes only {same}.')
     for reason in dict.fromkeys(filter(None, intervals.reasons)):
         whose = [name for name, own in zip(names, intervals.reasons, strict=True) if own == reason]
         found.append(f"No interval for {', '.join(whose)}: {reason}.")
@@ -364,19 +380,72 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
     if centre is not None and 5 * centre.noise_std < 1:
         share = min(max(float(centre.value[0]), 0.0), 1.0)
         mean = f"; their mean is about {bound * share:.3g}"
+    clipped = f"Weights are clipped to [0, {bound:g}]{mean}."
     return [
-        f"Weighted {noun}: a record counts in proportion to its weight. Weights are clipped to "
-        f"[0, {bound:g}]{mean}.",
+        f"Weighted {noun}: a record counts in proportion to its weight. {clipped}",
         *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
         "The prediction before the fit assumes the largest weight for every record.",
     ]
 
 
-class Bar(NamedTuple):
-    """A slope as a change of the label over the feature's declared bounds, with its interval.
+def explained(fit: Fitted) -> tuple[float, float]:
+    r"""Variance tr B / tr A of residuals in the frame, and R², from what least squares releases.
 
-    `inner` is the interval that sampling alone gives; `noise` is the share of the variance that
-    private noise adds, NaN where it is not known.
+    R² compares it with φᵀAφ - tr(AV), for φ the coefficients without the mean and V their noise.
+    NaN for another method, and where noise hides A.
+    """
+    if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
+        return np.nan, np.nan
+    if np.linalg.matrix_rank(fit.whitening) < fit.parameters.size:
+        return np.nan, np.nan
+    law = least_squares_law(fit)
+    kept, last = law.curvature, law.last_iterate(fit.sample_size)
+    slopes = np.linalg.solve(fit.whitening, fit.parameters)
+    if np.any(law.constant):
+        along = kept @ law.constant
+        slopes = slopes - law.constant * (along @ slopes) / (along @ law.constant)
+    noise = float(np.sum(kept * (last.sampling + last.privacy)))
+    variance = float(np.trace(law.second_moment) / np.trace(kept))
+    signal = max(float(slopes @ kept @ slopes) - noise, 0.0)
+    return variance, signal / (signal + variance)
+
+
+def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
+    """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
+    found, quality, covariance = model.summary(level), model.quality_, model.covariance()
+    columns, source = found.columns, model._source
+    columns["reason"] = [reason or None for reason in columns["reason"]]
+    used = (*source.columns, source.aim)
+    declared = {"label": source.aim.name, "bounds": {each.name: each.declaration for each in used}}
+    kept = {**vars(model), "odometer": None, "_source": None, "by_name": source.by_name}
+    kept.pop("_siblings", None)
+    if source.weight is not None:
+        declared["weight"] = {"column": source.weight.name, "bound": source.weight.high}
+    rows = zip(*columns.values(), strict=True)
+    parts = {"sampling": covariance.sampling.tolist(), "privacy": covariance.privacy.tolist()}
+    return {
+        "coefficients": [dict(zip(columns, row, strict=True)) for row in rows],
+        "covariance": parts,
+        "estimates": model.target,
+        "warnings": model.warnings_,
+        "level": level,
+        "target": found.intervals.target,
+        "records": quality
+        and {
+            "incomplete": quality.incomplete,
+            "clipped": quality.clipped,
+            "noise_standard_deviation": quality.noise_std,
+        },
+        "privacy": privacy_as_json(model.privacy_, delta=delta),
+        "declared": declared | ({"formula": model.formula} if model.formula else {}),
+        "state": encoded(kept),
+    }
+
+
+class Bar(NamedTuple):
+    """A slope as a change of the label over the feature's bounds, with its interval.
+
+    `inner` is that of sampling alone, and `noise` the noise's share of the variance, if known.
     """
 
     name: str

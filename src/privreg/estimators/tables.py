@@ -1,8 +1,6 @@
-"""Tables in files, read in parts as often as needed: a Parquet or CSV file, or a folder of them.
+"""Tables in files, folders and frames, read in parts as often as needed, and their private scores.
 
-A part is read at each pass, mapped into the declared bounds, and forgotten: memory does not grow
-with the number of rows. Each record is mapped by itself. Noisy numbers of a table are its shares of
-incomplete and clipped records, and the score of a fit.
+A part is read at each pass, mapped into the declared bounds record by record, and forgotten.
 """
 
 from __future__ import annotations
@@ -40,10 +38,20 @@ from privreg.algorithms.samples import (
 )
 from privreg.algorithms.whitened_descent import SplitBudget
 from privreg.checks import MOST, require_array, require_choice, require_instance, sort
-from privreg.estimators.columns import Categories, Cells, Frame, Numbers, is_text, value_type
+from privreg.estimators.columns import (
+    Categories,
+    Cells,
+    Frame,
+    Numbers,
+    is_text,
+    require_column,
+    value_type,
+)
+from privreg.estimators.formulas import Design
+from privreg.estimators.odometer import PrivacyStatement
 from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
-from privreg.privacy.release import Release
+from privreg.privacy.release import TIMES, TRUSTED, Release
 
 # Bytes that are read at once, and those of the longest line.
 BLOCK = 4 * 2**20
@@ -92,9 +100,8 @@ def _stamp(path: Path) -> tuple[int, ...]:
 class CSVTable(_File):
     r"""A CSV file in UTF-8 with a header line; it is one part.
 
-    Every line after the header is a record, a blank one too, and ends in `\n` or `\r\n`, so that no
-    cell holds a line break. A cell that begins with `"` is quoted up to the next single `"`, and
-    nothing may follow that; elsewhere `"` is a character like others.
+    Every line after the header is a record and ends in `\n` or `\r\n`. A cell that begins with `"`
+    is quoted up to the next single `"`; elsewhere `"` is a character like others.
     """
 
     def __init__(self, path: Path, separator: str = ",") -> None:
@@ -220,8 +227,7 @@ def _keep_whole(
 ) -> int:
     """Copy whole lines of `data` to `kept`, say which they are, and return their bytes.
 
-    By hand, since Arrow reads on where a line's quote stays open, whatever it does with invalid
-    rows, so that one record would take others with it.
+    Arrow reads on where a line's quote stays open, so that one record would take others with it.
     """
     size = line = begin = 0
     found, place, sound = 1, START, True
@@ -284,9 +290,8 @@ MOST_BYTES, MOST_TIMES = 2**28, 20
 class ParquetTable(_File):
     """A Parquet file; its row groups are the parts, read in parallel.
 
-    Memory is bounded by what a row group's used columns take in the file, uncompressed: texts are
-    read as dictionaries, so that a cell which is there many times is held once. A row group of more
-    than 256 MiB that is twenty times what it takes in the file is refused.
+    Texts are read as dictionaries, so that a row group takes what it takes uncompressed in the
+    file; one of more than 256 MiB that is twenty times what it takes compressed is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -323,11 +328,9 @@ class ParquetTable(_File):
                     raise ValueError(f"column {name!r} must not be encoded as DELTA_BYTE_ARRAY")
             size = sum(each.total_uncompressed_size for each in used)
             if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
-                raise ValueError(
-                    f"table must have row groups of at most {MOST_BYTES >> 20} MiB in the used "
-                    f"columns, or {MOST_TIMES} times what they take in the file, got "
-                    f"{size >> 20} MiB in {self.path.name!r}"
-                )
+                most = f"{MOST_BYTES >> 20} MiB in used columns, or {MOST_TIMES} times the file's"
+                found = f"{size >> 20} MiB in {self.path.name!r}"
+                raise ValueError(f"table must have row groups of at most {most}, got {found}")
         if len(set(begins)) < len(begins):
             raise ValueError(f"table must have each row group once, got {self.path.name!r}")
 
@@ -357,11 +360,7 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
 
 
 class FolderTable:
-    """Tables one after the other, such as the files of a folder; their parts are the parts.
-
-    The columns that are used have one type in all of them; the others may differ. No file is there
-    twice, as by a link.
-    """
+    """Tables one after the other; used columns have one type, and no file is there twice."""
 
     def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         self.names, self.tables, self.schema = names, tables, tables[0].schema
@@ -402,16 +401,73 @@ class Unread(NamedTuple):
         return []
 
 
-def open_table(table: str | Path, *, separator: str = ",") -> Table:
-    """A Parquet or CSV file, or a folder of files of one kind, as a table.
+class HeldTable:
+    """An Arrow table in memory, which is one part."""
 
-    Parameters
-    ----------
-    table : str or Path
-        Ending in `.parquet`, `.csv` or `.csv.gz`. Files of a folder are taken in the order of their
-        names. Others are refused, but for markers such as `_SUCCESS` and hidden files.
-    separator : {",", ";", tab, "|"}
-        Between the cells of a CSV file.
+    def __init__(self, table: Any) -> None:
+        self.table, self.schema, self.row_count = table, table.schema, int(table.num_rows)
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        return [self.table.select(list(names)).to_batches]
+
+    def beside(self, name: str, values: NDArray[Any]) -> HeldTable:
+        """The table with a column more."""
+        return HeldTable(self.table.append_column(name, [values]))
+
+    def values(self, columns: Sequence[Numbers | Categories]) -> list[NDArray[Any]]:
+        """What the columns encode, of which no cell may be missing."""
+        for column in columns:
+            column.require_type(self.schema.field(column.name).type)
+        cells = [each.encode(self.table.column(each.name).combine_chunks()) for each in columns]
+        pairs = zip(columns, cells, strict=True)
+        if named := ", ".join(repr(each.name) for each, own in pairs if np.any(own.missing)):
+            raise ValueError(f"X must hold no missing or undeclared values, got some in {named}")
+        return [values for each in cells for values in each.features]
+
+
+def frame_columns(data: Any) -> list[str]:
+    """Names of a frame's columns, lazy or in memory, if they are texts; none for other data."""
+    lazy = hasattr(data, "collect_schema")
+    names = data.collect_schema().names() if lazy else getattr(data, "column_names", None)
+    listed = list(getattr(data, "columns", ()) if names is None else names)
+    return listed if all(isinstance(each, str) for each in listed) else []
+
+
+def open_frame(frame: Any, names: Sequence[str]) -> HeldTable:
+    """Named columns of a data frame, lazy or in memory, of any library that narwhals reads."""
+    from pyarrow import ArrowException
+
+    try:
+        import narwhals.stable.v2 as nw
+    except ImportError:
+        raise ImportError("frames need narwhals: pip install 'privreg[frames]'") from None
+    read: Any = nw.from_native(frame, pass_through=True)
+    if not isinstance(read, (nw.DataFrame, nw.LazyFrame)):
+        wanted = f"a data frame with the columns {', '.join(names)}"
+        raise TypeError(f"X must be {wanted}, got {sort(frame)}")
+    for name in names:
+        require_column("columns: a name", name, read.collect_schema().names())
+    try:
+        read = read.select(*names)
+        found = read.collect(backend="pyarrow") if isinstance(read, nw.LazyFrame) else read
+        return HeldTable(found.to_arrow())
+    except (ArrowException, TypeError, ValueError, OverflowError):
+        # What Arrow says may quote a cell.
+        raise ValueError("X must have columns of one type each, got others") from None
+
+
+def open_rows(table: Any, names: Sequence[str]) -> Table:
+    """A path, a data frame with these columns, or a table as it is."""
+    if not isinstance(table, Table):
+        table = open_frame(table, names) if frame_columns(table) else open_table(table)
+    return table
+
+
+def open_table(table: str | Path, *, separator: str = ",") -> Table:
+    """A `.parquet`, `.csv` or `.csv.gz` file, or a folder of one kind by name, as a table.
+
+    `separator` stands between the cells of a CSV file: a comma, semicolon, tab or bar. A folder may
+    hold markers such as `_SUCCESS` and hidden files, and no others.
     """
     if "\n" in str(table) or not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path in one line or a Table, got {sort(table)}")
@@ -421,14 +477,12 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     if path.is_dir():
         found = [e for e in sorted(path.iterdir()) if e.is_dir() or not MARKER.fullmatch(e.name)]
         kinds = {_ending(each) == ".parquet" for each in found}
-        bad = [
-            e.name for e in found if e.is_dir() or e.name[0] in "._" or _ending(e) not in ENDINGS
-        ]
+        odd = (e for e in found if e.is_dir() or e.name[0] in "._" or _ending(e) not in ENDINGS)
+        bad = [each.name for each in odd]
         if not found or bad or len(kinds) > 1:
-            raise ValueError(
-                "table must be a folder of .parquet or of .csv files, not both and nothing else, "
-                f"got {str(path)!r}{f': move or rename {bad[0]!r}' if bad else ''}"
-            )
+            got = f"{str(path)!r}{f': move or rename {bad[0]!r}' if bad else ''}"
+            wanted = "a folder of .parquet or of .csv files, not both and nothing else"
+            raise ValueError(f"table must be {wanted}, got {got}")
         stems = [each.name.lower().removesuffix(_ending(each)) for each in found]
         for stem in (each for each, count in Counter(stems).items() if count > 1):
             raise ValueError(f"table must have each file once, got two of the name {stem!r}")
@@ -484,17 +538,14 @@ class _ParsedTable:
 class TableSamples:
     """Rows of a table in a frame, as `Samples` that are read at each pass.
 
-    A record with a missing value in a used column is incomplete. It is mapped to a row of zeros
-    with label 0, in the column of the intercept as well, and so counts as absent.
-
-    An executor's workers, in place of threads, are sent a pickle beside each part, with no other
-    part and no executor. With `weight`, a column of weights from 0 to their bound, a mapped row and
-    its label are multiplied by the root of the weight over the bound.
+    An incomplete record is mapped to a row of zeros with label 0, in the column of the intercept as
+    well, and so counts as absent. With `weight`, a column of weights from 0 to their bound, a row
+    and its label are multiplied by the root of the weight over the bound. With a `design` the
+    features are its terms of the columns. An executor's workers replace threads.
 
     Guarantee
     ---------
-    Each mapped row is a function of its own record, of the schema and of what is declared here;
-    batches, parts, files, threads and workers do not enter.
+    Each mapped row is a function of its own record, of the schema and of what is declared here.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -507,27 +558,30 @@ class TableSamples:
         frame: Frame,
         executor: Executor | None = None,
         weight: Numbers | None = None,
+        design: Design | None = None,
     ) -> None:
         if executor is not None:
             require_instance("executor", executor, Executor)
         self.table, self.features, self.label, self.frame = table, features, label, frame
         self.executor, self.weight, self.weighted = executor, weight, weight is not None
+        self.design = design
         self.sample_size, self.dimension = table.row_count, frame.dimension
         # The columns that are used.
         if isinstance(label, str):
             label = Numbers(label, *map(float, frame.label))
         self.columns = [*features, label]
         self.columns += [] if weight is None else [weight]
+        for column in self.columns:
+            require_column("columns: a name", column.name, table.schema.names)
         # The readers look at the columns before any is read.
         self._encoders()
         for column in self.columns:
             column.require_type(table.schema.field(column.name).type)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        table = self.table
-        if self.executor is not None:
-            table = Unread(table.schema, table.row_count)
-        return TableSamples, (table, self.features, self.label, self.frame, None, self.weight)
+        own = (self.features, self.label, self.frame, None, self.weight, self.design)
+        unread = Unread(self.table.schema, self.table.row_count)
+        return TableSamples, (self.table if self.executor is None else unread, *own)
 
     def chunks(self) -> Iterator[Chunk]:
         for part in self._encoders():
@@ -549,7 +603,7 @@ class TableSamples:
 
         return self._whole(sum(self._each(total, self._encoders(), threads), self._no_counts()))
 
-    def hold(self, *, most: int) -> tuple[ArraySamples | TableSamples, Counts | None]:
+    def hold(self, *, most: float) -> tuple[ArraySamples | TableSamples, Counts | None]:
         """Rows that later passes need not parse, and their `counts`; neither is private.
 
         Beyond `most` numbers a table of texts is parsed into a temporary file, and another stays as
@@ -566,7 +620,9 @@ class TableSamples:
             for whole, some in zip(held, (features, labels, *roots), strict=False):
                 whole[begin:end] = some
             begin = end
-        return (WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])), counts[:-1]
+        # Without a name for the mapped rows, which nobody else has.
+        samples = WeightedSamples(*held) if self.weighted else ArraySamples._of_own(*held[:2])
+        return samples, counts[:-1]
 
     def _parsed(self, counts: Counts) -> tuple[TableSamples, Counts]:
         pairs = [pair for column in self.columns for pair in column.bounds]
@@ -575,9 +631,9 @@ class TableSamples:
             [np.where(each.missing, np.nan, values) for each in cells for values in each.features]
             for cells in self._counted(counts)
         )
-        table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
-        weight = columns[-1] if self.weighted else None
-        return TableSamples(table, columns[:p], str(p), self.frame, weight=weight), counts[:-1]
+        table, p = _ParsedTable(len(columns), parsed), len(columns) - 1 - self.weighted
+        weight, own = columns[-1] if self.weighted else None, (columns[:p], columns[p])
+        return TableSamples(table, *own, self.frame, None, weight, self.design), counts[:-1]
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
         """Cells of all rows, of which there must be as many as the table says."""
@@ -642,6 +698,11 @@ class TableSamples:
         absent = np.zeros(len(label), dtype=np.bool_)
         for each in columns:
             absent |= each.missing
+        if self.design is not None:
+            features = self.design.features(features)
+            label = self.design.labels(np.clip(label, *self.columns[-1 - self.weighted].bounds[0]))
+            # Where a function is no number within its bounds, for a rounding.
+            absent |= np.isnan(np.sum(features, axis=0) + label)
         if some := bool(np.any(absent)):
             label = np.where(absent, 0.0, label)
         rows, labels = self.frame.rows_of(features, absent), self.frame.labels(label)
@@ -672,14 +733,8 @@ SHARES = {"records": 0.1, "labels": 0.2, "squared labels": 0.2, "squared errors"
 CLIPPED = "features, labels and predictions are clipped to the declared bounds, row by row"
 # Standard deviations of noise from which a divisor is told from 0.
 VISIBLE = 4.0
-ABSENT = (
-    "a record with a missing, unreadable or undeclared value in a used column is ignored, record "
-    "by record"
-)
-WEIGHTS = (
-    "a record's weight depends on that record and public values alone, and is clipped to "
-    "[0, weight_bound]"
-)
+ABSENT = "a record with a missing, unreadable or undeclared value in a used column is ignored"
+WEIGHTS = "a record's weight depends on that record alone, and is clipped to [0, weight_bound]"
 # Shares that a warning is worth, by convention, and by how many deviations of noise beyond them.
 WORTH_A_WARNING, MANY, SURE = 0.05, 0.5, 4.0
 
@@ -690,12 +745,9 @@ class TableQuality:
 
     Attributes
     ----------
-    incomplete : dict from str to float
-        Records that are incomplete because of the column; empty where nothing was spent on the
-        shares, and for arrays, which have no missing values. Noise can take a share below 0 or
-        above 1.
-    clipped : dict from str to float
-        Those that the column's bounds clip, for columns that have some; a person in any row.
+    incomplete, clipped : dict from str to float
+        Records that are incomplete because of the column, and those (or persons) that its bounds
+        clip. Empty where nothing was spent; arrays have no incomplete ones.
     noise_std : float
         Standard deviation of the noise of each.
     harmful : float
@@ -726,11 +778,9 @@ class TableQuality:
 
     def _beyond(self, shares: dict[str, float], least: float) -> str:
         """Columns whose share is beyond doubt more, with their shares; an empty text for none."""
-        return ", ".join(
-            f"{name!r} ({float(f'{100 * min(share, 1.0):.2g}'):g} %)"
-            for name, share in shares.items()
-            if share - SURE * self.noise_std > least
-        )
+        least += SURE * self.noise_std
+        sure = {name: min(own, 1.0) for name, own in shares.items() if own > least}
+        return ", ".join(f"{n!r} ({float(f'{100 * own:.2g}'):g} %)" for n, own in sure.items())
 
 
 def private_quality(
@@ -748,14 +798,12 @@ def private_quality(
     Guarantee
     ---------
     The shares are ρ-zCDP under the budget's relation. The counts c are each column's missing and
-    clipped cells, or of arrays, which have no missing cells, the clipped ones alone; a record adds
-    1 to at most one of a column's two. `columns` says which have bounds. `sample_size` is public or
-    was released before. Of m columns with bounds and k without, a record's counts have norm at most
-    √(m + k), which is Δ under add-remove. Two records differ most where one is incomplete in every
-    column and the other is clipped in all that have bounds: Δ = √(2m + k) under replace-one. So it
-    is under zero-out, where the blank record of a file is one that is incomplete in every column.
-    Without missing cells a record's counts are m zeros and ones, whether it is a row or a person,
-    so that two records, or one and none, differ by at most Δ = √m under every relation.
+    clipped cells, or of arrays the clipped ones alone; a record adds 1 to at most one of a column's
+    two. `columns` says which have bounds. `sample_size` is public or was released before. Of m
+    columns with bounds and k without, a record's counts have norm at most √(m + k), which is Δ
+    under add-remove. Two records differ most where one is incomplete in every column, as the blank
+    record of zero-out is, and the other is clipped in all that have bounds: Δ = √(2m + k) under the
+    other relations. Without missing cells a record's counts are m zeros and ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
     square = int(np.sum(1 + np.array(list(columns.values())) * twice))
@@ -769,10 +817,9 @@ def private_quality(
 
 @dataclass(frozen=True)
 class TableScore:
-    """Error of a prediction on a table; the noise is private noise alone, not that of sampling.
+    """Error of a prediction on a table, with private noise alone; NaN where it hides a divisor.
 
-    The mean squared error, in squared units of the label, and R² are NaN where noise hides their
-    divisors. `records` counts complete records, or sums their weights over the bound.
+    `records` counts complete records, or sums their weights over the bound.
     """
 
     mean_squared_error: float
@@ -790,6 +837,7 @@ def private_score(
     budget: Budget,
     rng: np.random.Generator | None,
     threads: int = 2,
+    reserve: Callable[[], object] = lambda: None,
 ) -> Release[TableScore]:
     r"""Mean squared error and R² of a linear prediction, by four Gaussian mechanisms.
 
@@ -804,24 +852,19 @@ def private_score(
     Guarantee
     ---------
     √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
-    [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record.
-    Weights are clipped to their bound. The shares of ρ are fixed and add up to it (Dong, Roth and
-    Su 2022, Corollary 3.3); the result is a function of the four noisy sums and of what is
-    declared. The coefficients of the features and, after them, the intercept must be public or
-    released before.
+    [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
+    fixed shares of ρ add up to it (Dong, Roth and Su 2022, Corollary 3.3). The coefficients and,
+    after them, the intercept must be public or released before. `reserve` is called before noise.
     """
     frame = samples.frame
     matrix, offset = frame.functionals()
-    parameters = require_array(
-        "coefficients in units of the bounds",
-        np.linalg.solve(matrix, np.subtract(coefficients, offset)),
-        shape=(frame.dimension,),
-        least=-MOST,
-        most=MOST,
-    )
+    within: Any = {"shape": (frame.dimension,), "least": -MOST, "most": MOST}
+    found: Any = np.linalg.solve(matrix, np.subtract(coefficients, offset))
+    parameters = require_array("coefficients in units of the bounds", found, **within)
     shares = SplitBudget(budget, rng)
     found = samples.each_part(partial(record_sums, exact_factor(parameters)), threads=threads)
     total = sum(found, start=np.zeros(len(SHARES), dtype=np.int64))
+    reserve()
     noisy = [
         shares.number(what, share, part, 1.0, 1.0)
         for (what, share), part in zip(SHARES.items(), total, strict=True)
@@ -831,6 +874,12 @@ def private_score(
     score = score_of(sums, [each.noise_std for each in noisy], width=width)
     weights = (WEIGHTS,) if samples.weighted else ()
     return Release(score, budget, (CLIPPED, *weights, ABSENT, *shares.assumptions))
+
+
+def score_statement(budget: Budget, *assumptions: str) -> PrivacyStatement:
+    """Privacy statement of a score."""
+    spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
+    return PrivacyStatement(budget, "row", spent, assumptions or (TIMES, TRUSTED))
 
 
 def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> TableScore:
@@ -852,8 +901,7 @@ def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
     """Sums N, S_1, S_2, E over the complete records of some chunks, in 2⁻²⁰, without noise; (4,).
 
-    The first feature is the root of a record's weight over the bound, 1 without weights and 0 for
-    an incomplete record; it multiplies the other features and the label, in [-1, 1] up to rounding.
+    The first feature is the root of a record's weight over the bound, 0 for an incomplete record.
     """
     total = np.zeros(len(SHARES), dtype=np.int64)
     for rows, labels, *_ in chunks:

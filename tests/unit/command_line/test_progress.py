@@ -53,8 +53,8 @@ def shown(monkeypatch, *, terminal, step=1.0):
 def test_a_terminal_sees_pass_and_share_after_some_seconds(monkeypatch):
     lines = shown(monkeypatch, terminal=True).split("\r")
     # Four batches a pass, one second each: the first lines would be those of the first seconds.
-    assert lines[1] == "privreg fit: pass 1 over the table, 75 %, 3 s"
-    assert lines[2].rstrip() == "privreg fit: pass 2 over the table, 0 %, 4 s"
+    assert lines[1] == "privreg fit: pass 1, 75 %, 3 s"
+    assert lines[2].rstrip() == "privreg fit: pass 2, 0 %, 4 s"
     # The last is taken away.
     assert lines[-2].strip() == lines[-1] == ""
     assert len(lines[-2]) >= max(map(len, lines))

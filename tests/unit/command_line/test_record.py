@@ -160,6 +160,15 @@ def test_a_label_has_codes_for_missing_in_fit_and_score(words, capsys):
     assert json.loads(Path("scored").read_text())["score"]["records"] == pytest.approx(1601, abs=5)
 
 
+def test_a_formula_is_fitted_and_scored(words, capsys):
+    fit = [*words["fit"][:2], "--bounds=b.yaml", "--rho=500", "--formula=y ~ np.exp(x)"]
+    assert main([*fit, "--output=out"]) == 0
+    assert "np.exp(x) within [0.367879, 2.71828]" in capsys.readouterr().out
+    assert main(["score", "t.csv", "--fit=out", "--rho=1"]) == 0
+    assert main([*fit[:-1], "--formula=y ~ scale(x)"]) == 1
+    assert "'scale', which learns from the table" in capsys.readouterr().err
+
+
 def test_names_command_no_terminal(words, capsys):
     table = Path("t.csv")
     table.write_text(table.read_text().replace("x,", "\x1b[2J\u202e,", 1))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privreg.estimators.columns import Categories, Numbers, table_columns
+from privreg.estimators.columns import Categories, Numbers, declared, table_columns
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ NAMES = ("x", "x=b", "y", "size")
         ({"x": [False, True]}, "got a list of 2: bool and bool"),
         ({"x": ([0, 1], [2, 3])}, "must"),
         ({"x": np.array(["10", "300"])}, r"got a ndarray of shape \(2,\)"),
-        ({"x": {"categories": ["town"]}}, "categories of 'x' must be two or more"),
-        ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be two or more"),
+        ({"x": {"categories": ["town"]}}, "categories of 'x' must be two different"),
+        ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be two different"),
         (
             {"size": (0, 1), "x": {"categories": ["a", "b"]}, "x=b": (0, 1)},
             "features must have different names, got 'x=b' twice",
@@ -103,3 +103,25 @@ def test_integers_are_categories_where_they_are_called_so():
     for cells, texts in (([0, 1], ("0", "1")), ([False, True], ("false", "true"))):
         (column,) = table_columns({"x": {"categories": cells}}, "y", NAMES)
         assert column.categories == texts
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_pairs_and_ends_are_told_apart_whatever_their_number(p):
+    lows, highs = np.arange(p) - 1.0, np.arange(p) + 2.0
+    wanted = np.column_stack([lows, highs])
+    pairs = list(zip(lows.tolist(), highs.tolist(), strict=True))
+    assert np.array_equal(declared("bounds", pairs, p), wanted)
+    assert np.array_equal(declared("bounds", (lows.tolist(), highs.tolist()), p), wanted)
+    assert np.array_equal(declared("bounds", (lows, highs), p), wanted)
+    for either in (wanted.tolist(), tuple(pairs), wanted, [lows, highs]):
+        with pytest.raises(ValueError, match=rf"a list of {p} pairs .*, or a tuple of lists"):
+            declared("bounds", either, p)
+    with pytest.raises(ValueError, match=rf"a list of {p} pairs"):
+        declared("bounds", [*pairs, (0.0, 1.0)], p)
+
+
+def test_a_mapping_of_a_whole_schema_names_columns_that_are_not_used():
+    schema = {"x": (0, 1), "y": (0, 2), "other": {"categories": ["a", "b"]}}
+    assert declared("bounds", schema, 2, ["y", "x"]).tolist() == [[0, 2], [0, 1]]
+    with pytest.raises(ValueError, match="must name every column, got none for 'z'"):
+        declared("bounds", schema, 1, ["z"])

@@ -28,7 +28,8 @@ from privreg import (
     compose,
 )
 from privreg.command_line.main import main
-from privreg.command_line.tables import as_json, fit_as_json
+from privreg.estimators.odometer import as_json
+from privreg.estimators.report import fit_as_json
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.privacy.budget import gaussian_epsilon
 
@@ -223,9 +224,19 @@ def test_cross_validation_and_grids_warn():
     with pytest.warns(UserWarning, match=CLONED):
         grid.fit(X, Y)
     # A process of its own gets a pickle, which knows how many clones there are.
-    sent = pickle.loads(pickle.dumps(clone(model)))
+    fresh = regression(unit="row")
+    sent = pickle.loads(pickle.dumps([clone(fresh), clone(fresh)][1]))
     with pytest.warns(UserWarning, match=CLONED):
         sent.fit(X, Y)
+
+
+@pytest.mark.filterwarnings("always")
+def test_clones_warn_of_each_thing_once():
+    narrow = regression().set_params(feature_bounds=(-0.1, 0.1))
+    with warnings.catch_warnings(record=True) as said:
+        cross_val_score(narrow, X, Y, cv=4)
+    starts = [str(each.message)[:70] for each in said]
+    assert len(starts) == len(set(starts)) > 1
 
 
 @pytest.mark.filterwarnings("error:clones of one")

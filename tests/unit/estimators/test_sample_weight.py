@@ -236,7 +236,7 @@ def test_reports_say_that_weights_were_used(rng):
     found = model.report()
     said = re.search(r"clipped to \[0, 4\]; their mean is about ([\d.]+)\.", found)
     assert float(said[1]) == pytest.approx(np.mean(weights), abs=0.1)
-    assert "weight depends on that record and public values alone" in found
+    assert "weight depends on that record alone" in found
     # Its start clips weighted residuals, which no robust fit does.
     assert "A robust fit" not in found
     robust = regression(Budget.zcdp(1.0), target="huber").fit(
@@ -299,6 +299,6 @@ def test_bagging_is_refused_until_its_counts_have_a_bound(rng):
     """Bootstrap counts are weights: a doubled row is one record that counts twice."""
     features, labels, _ = population(rng, 400)
     undeclared = BaggingRegressor(regression(weight_bound=None), n_estimators=2, random_state=0)
-    with pytest.raises(ValueError, match="as bagging's counts"):
+    with pytest.raises(ValueError, match="a public largest weight"):
         undeclared.fit(features, labels)
     BaggingRegressor(regression(), n_estimators=2, random_state=0).fit(features, labels)

@@ -15,7 +15,8 @@ from sklearn.ensemble import BaggingRegressor
 from privreg import AdaSSP, Bounds, Budget, OnePassDPGD, PrivateLinearRegression
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.whitened_descent import private_count
-from privreg.command_line.tables import as_json, fit_as_json
+from privreg.estimators.odometer import as_json
+from privreg.estimators.report import fit_as_json
 from privreg.methods.method import Declared
 from privreg.privacy.release import SECRET_STREAM, USUAL, Secret, Seeded
 from privreg.schedules import Polynomial

@@ -5,15 +5,18 @@ from __future__ import annotations
 import builtins
 import pickle
 import re
+from dataclasses import replace
 from datetime import date
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scipy.special import chdtrc
 from sklearn.exceptions import NotFittedError
 
-from privreg import Budget, PrivateLinearRegression
-from privreg.estimators.report import slope_bars
+from privreg import AdaSSP, Budget, PrivateLinearRegression
+from privreg.estimators.report import joint_test, slope_bars
+from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.version import __version__
 
 BUDGET = Budget.approximate(1.0, 1e-6)
@@ -158,3 +161,122 @@ def test_plots_are_drawn_on_given_axes(model):
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def wald_model(rng, **options):
+    features = rng.uniform(-1, 1, (4000, 3))
+    labels = features @ [1.0, 0.0, 0.0] + rng.normal(0, 0.5, 4000)
+    options = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4), "random_state": 1} | options
+    return PrivateLinearRegression(Budget.zcdp(0.2), **options).fit(features, labels)
+
+
+def test_a_wald_test_of_one_hypothesis_is_the_intervals_p_value(rng):
+    model = wald_model(rng)
+    found = model.wald_test("x1 - 2*x2 = 0.1")
+    interval = model.t_test("x1 - 2 * x2 = 0.1").intervals
+    assert found.p_value == interval.p_values()[0]
+    assert model.wald_test("x0").p_value == model.summary().columns["p_value"][0]
+    assert np.isclose(
+        model.t_test("2*x0 + 1 = x1").intervals.centre[0], 2 * model.coef_[0] + 1 - model.coef_[1]
+    )
+
+
+def test_a_joint_test_does_not_depend_on_how_hypotheses_are_written(rng):
+    model = wald_model(rng)
+    first = model.wald_test("x1 = 0.05, x2 = -0.1")
+    for other in ("x2 = -0.1, x1 = 0.05", "1000*x1 = 50, x2 / 7 = -0.1 / 7"):
+        again = model.wald_test(other)
+        assert np.isclose(again.p_value, first.p_value)
+    # Close to the same test by other axes, each of which has an allowance of its own.
+    assert np.isclose(
+        model.wald_test("x1 + x2 = -0.05, x1 - x2 = 0.15").p_value, first.p_value, rtol=0.1
+    )
+    assert model.wald_test("x0 = 0, x1 = 0").p_value < 1e-6
+    assert "Joint test that all slopes are 0: F = " in str(model.summary())
+
+
+def test_a_joint_test_allows_for_bias_and_noise(rng):
+    """As the sum of squares does where there is neither, and never less."""
+    exact = CoefficientIntervals(
+        np.zeros(3), np.ones(3), np.ones(3), np.full(3, 1e12), 0.95, "population"
+    )
+    away = rng.standard_normal(3) * 1.5
+    plain = joint_test(away, exact).p_value
+    assert np.isclose(plain, chdtrc(3, away @ away), rtol=1e-6)
+    for change in (
+        {"bias": np.array([0.0, 1.0, 0.0])},
+        {"degrees_of_freedom": np.array([1e9, 20.0, 1e9])},
+        {"standard_error": np.array([1.0, 1.0, 2.0])},
+    ):
+        assert joint_test(away, replace(exact, **change)).p_value > 1.05 * plain
+    hidden = replace(exact, half_width=np.array([1, np.inf, 1]), reasons=("", "hidden", ""))
+    assert joint_test(away, hidden).p_value == 1
+    assert joint_test(away, hidden).reason == "hidden"
+
+
+@pytest.mark.parametrize(
+    "hypotheses",
+    ["x9 = 0", "x0 * x1", "3 = 3", "x0 / 0 = 1", "x0 = = 1", "x0 ** 2", "", [], np.eye(2)],
+)
+def test_hypotheses_that_are_not_linear_are_refused(hypotheses, rng):
+    with pytest.raises(ValueError, match="hypotheses must"):
+        wald_model(rng).wald_test(hypotheses)
+
+
+def test_dependent_hypotheses_are_refused_and_unknown_intervals_test_nothing(rng):
+    with pytest.raises(ValueError, match="linearly independent"):
+        wald_model(rng).wald_test("x0 = 0, 2 * x0 = 0")
+    adassp = wald_model(rng, settings=AdaSSP())
+    assert adassp.wald_test("x0 = 0, x1 = 0").p_value == adassp.wald_test("x0 = 0").p_value == 1
+
+
+def test_words_of_statsmodels_are_those_of_the_summary(rng):
+    pytest.importorskip("pandas")
+    model = wald_model(rng)
+    columns, intervals = model.summary().columns, model.confidence_intervals()
+    for found, name in ((model.params, "estimate"), (model.bse, "standard_error")):
+        assert found.to_dict() == dict(zip(columns["name"], columns[name], strict=True))
+    assert model.pvalues["x0"] < 0.01 < model.pvalues["x1"]
+    ends = model.confidence_intervals(0.9)
+    np.testing.assert_array_equal(model.conf_int(0.1), np.column_stack([ends.lower, ends.upper]))
+    assert list(intervals.to_frame().index) == list(intervals.names) == columns["name"]
+    assert model.nobs == 4000
+    with pytest.raises(AttributeError, match="rsquared is released by least squares"):
+        _ = wald_model(rng, target="huber").rsquared
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_r_squared_and_the_residuals_deviation_are_those_without_privacy(rng, intercept):
+    features = rng.uniform(-1, 1, (20_000, 3))
+    labels = features @ [1.0, 0.5, 0.0] + intercept * 3 + rng.normal(0, 0.5, 20_000)
+    options = {"feature_bounds": (-1, 1), "label_bounds": (-6, 6), "fit_intercept": intercept}
+    model = PrivateLinearRegression(Budget.zcdp(50.0), **options).fit(features, labels)
+    left, centre = labels - model.predict(features), labels.mean() * intercept
+    assert model.rsquared == pytest.approx(
+        1 - np.mean(left**2) / np.mean((labels - centre) ** 2), abs=0.02
+    )
+    facts = dict(model.summary().facts)
+    assert float(facts["Residual std"]) == pytest.approx(left.std(), rel=0.05)
+
+
+def test_a_file_holds_the_whole_fit(rng, tmp_path):
+    weights = rng.uniform(0, 2, 500)
+    features = rng.uniform(-1, 1, (500, 2))
+    options = {"feature_bounds": [(-1, 1), (-2, 2)], "label_bounds": (-4, 4), "weight_bound": 2}
+    model = PrivateLinearRegression(BUDGET, release="all", **options)
+    model.fit(features, features[:, 0], sample_weight=weights).save(tmp_path / "fit.json")
+    found = PrivateLinearRegression.load(tmp_path / "fit.json")
+    assert found.report() == model.report()
+    np.testing.assert_array_equal(found.predict(features), model.predict(features))
+    np.testing.assert_array_equal(found.iterates_, model.iterates_)
+    given = {"sample_weight": weights, "budget": Budget.zcdp(1e9)}
+    first, again = (
+        each.private_score(features, features[:, 0], **given) for each in (model, found)
+    )
+    assert first.value.r2 == pytest.approx(again.value.r2, abs=1e-3)
+    text = (
+        (tmp_path / "fit.json").read_text().replace("privreg.estimators.odometer:Priv", "os:Priv")
+    )
+    (tmp_path / "fit.json").write_text(text)
+    with pytest.raises(ValueError, match="fit must be a file of"):
+        PrivateLinearRegression.load(tmp_path / "fit.json")

@@ -235,7 +235,7 @@ def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, mo
     options = {"use_dictionary": False}
     table = pa.table({"y": pa.array([0.5] * 1000), "x": texts, "z": np.arange(1000.0)})
     for encoding, message in (
-        ("PLAIN", r"at most 0 MiB in the used columns, .* got 0 MiB in 'table.parquet'"),
+        ("PLAIN", r"at most 0 MiB in used columns, .* got 0 MiB in 'table.parquet'"),
         ("DELTA_BYTE_ARRAY", "column 'x' must not be encoded as DELTA_BYTE_ARRAY"),
     ):
         parquet.write_table(

@@ -13,10 +13,10 @@ import pytest
 from relations import EVERY, REPLACE
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.command_line.tables import fit_as_json as as_json
 from privreg.estimators import tables
 from privreg.estimators.columns import Categories, Frame, Numbers
 from privreg.estimators.outlook import harmful_share
+from privreg.estimators.report import fit_as_json as as_json
 from privreg.estimators.tables import (
     ABSENT,
     TableQuality,
