@@ -37,7 +37,7 @@ class Parameters(regression.Covariance):
 AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
 SPECTRA = "eigenvalues 1, k^(-1/2), 1/k, k^-2 and (1, 1/d, ..., 1/d), d = 64"
 SHARES = "nine step sizes from 1e-4 to 0.9 over R^2"
-NOISES = f"eigenvalues 1/k, d = 128; {regression.THREE}, nu = eta mu"
+NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
 
 
 @per(
