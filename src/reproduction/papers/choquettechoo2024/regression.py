@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ALGORITHMS = {"noisy_sgd": "independent", "noisy_ftrl": "damped_square_root"}
 ALGORITHM = Axis("algorithm", tuple(ALGORITHMS))
 FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
+FAMILY_NAMES = "independent noise, nu-DP-FTRL and damped anti-PGD"
 FAMILY = Axis("how the noise is correlated", FAMILIES)
 
 

@@ -56,7 +56,7 @@ AXES = {
         "the tree's noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
-        ours=["N = 45", "d = 12", "three covariances", "steps counted from 1"],
+        ours=["N = 45, d = 12", "I, H + I / (N eta), 7 public rows", "steps counted from 1"],
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:

@@ -53,6 +53,7 @@ AT_SMALL_RIDGES: dict[str, Any] = {
     ],
     "finding": "public-rows-without-a-cutoff",
 }
+STEPS = "r = 1.5, 2 and 3, d = 1024, N eta = 1 to 1e5, eta tr(H) = 1/2"
 SAMPLED = ("decay", "public_ratio", "sampled_horizon")
 
 
@@ -88,7 +89,7 @@ def traces(parameters: Parameters) -> dict:
         "sigma^2 (k* + N^2 eta^2 sum lambda^2) / N.",
         check=every(below(1.0)),
         id="nonprivate-variance-b7",
-        ours=["the constant 2"],
+        ours=["the constant 2", STEPS],
     ),
     bias_step=stated(
         "terms of the printed bias (B.5) for the worst start over 1 and 4 times those of (B.8)",
@@ -98,7 +99,7 @@ def traces(parameters: Parameters) -> dict:
         "B^2 (k* + N eta sum lambda) / (N^2 eta).",
         check=every(below(1.0000001)),
         id="bias-of-bounded-starts-b8",
-        ours=["beta = 1", "term by term, the constants 1 and 4"],
+        ours=["beta = 1", "each of the two terms apart, with the constants 1 and 4", STEPS],
     ),
     private_step=stated(
         "terms of the first line of (B.11) over those of its second",
@@ -108,7 +109,7 @@ def traces(parameters: Parameters) -> dict:
         "second.",
         check=every(below(1.0000001)),
         id="private-variance-b11",
-        ours=["term by term"],
+        ours=["the two terms of each line in turn", STEPS],
     ),
     designed_first_step=stated(
         "I_1 over 2 N eta^2 times the effective dimension",
@@ -116,7 +117,7 @@ def traces(parameters: Parameters) -> dict:
         statement="I_1 is at most of order N eta^2 times the effective dimension.",
         check=every(below(1.0)),
         id="first-part-of-b33",
-        ours=["the constant 2"],
+        ours=["the constant 2", STEPS],
     ),
     designed_second_step=stated(
         "terms of I_2 with the population's design over 1 and 2 times the effective dimension",
@@ -125,7 +126,11 @@ def traces(parameters: Parameters) -> dict:
         statement="I_2 is at most of the order of the effective dimension.",
         check=every(below(1.0)),
         id="second-part-of-b33",
-        ours=["H in place of public features", "term by term, the constants 1 and 2"],
+        ours=[
+            "Sigma = H + I / (N eta), H in place of public features",
+            "the two terms of I_2 apart, with the constants 1 and 2",
+            STEPS,
+        ],
     ),
 )
 def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dict[str, Any]:

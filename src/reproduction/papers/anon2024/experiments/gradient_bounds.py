@@ -225,7 +225,7 @@ def one_step_ratio() -> float:
         check=close(1.0, absolute=1e-10),
         wrong={"With the forms of A in place of A_{-i}.": "with_own_direction"},
         id="trace-by-leave-one-out-b21",
-        ours=["20 drawn designs of 8 public rows in 12 dimensions, lambda = 0.5"],
+        ours=["20 drawn designs of 8 public rows, eigenvalues i^-1.5, d = 12, lambda = 0.5"],
     ),
     with_own_direction="that sum with z_i' A^-1 z_i over the trace",
 )

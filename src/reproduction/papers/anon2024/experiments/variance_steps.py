@@ -30,7 +30,7 @@ AXES = {
         check=every(below(1.0)),
         wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
         id="rough-bound-b7",
-        ours=["three random sources"],
+        ours=["three random diagonal matrices for G", setting.CAPPED],
         note="A hundredth of the first term, whose constant 16 sigma_z^4 is large, would do.",
     ),
     rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "
@@ -80,7 +80,7 @@ def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
             "evidence": {"variable": "denominator_at_the_cap"},
         },
         id="step-size-of-b9",
-        ours=["as printed the smaller beta of Lemma B.8, 16 sigma_z^2, then 16 sigma_z^4; N = 64"],
+        ours=["as printed beta = 16 sigma_z^2, as in Lemma B.8, then 16 sigma_z^4; N = 64, r = 2"],
         finding="step-size-without-beta",
     ),
     denominator_at_the_cap="1 - beta eta tr(H) at the largest step size of Theorem 4.2, the larger "
@@ -108,7 +108,8 @@ def cap_over_lemma(parameters: Parameters, beta: str) -> float:
     where="Lemma B.7, Section B.5.4",
     statement="The variance's second moments C_0, C_1, ..., C_N never fall in any direction.",
     ours=[
-        "the exact moments that label noise and the tree's noise make, N = 64",
+        "the exact moments that label noise and the tree's noise make",
+        setting.CAPPED,
         "corrected: the source H, as any constant one",
     ],
     check=every(above(1.0)),
@@ -152,7 +153,7 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
         "holds_with": "twice that product, which beta = 16 sigma_z^4 allows for",
         "check": every(below(2.0)),
     },
-    ours=["G = I"],
+    ours=["G = I", setting.CAPPED],
     finding="operator-from-both-sides",
     note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 squared second moments, so that "
     "M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 stands with twice that, for it has 16.",

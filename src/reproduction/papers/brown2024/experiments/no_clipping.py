@@ -116,7 +116,7 @@ def constants_of_part_four(dimension: int) -> dict[str, float]:
     where="Lemma C.7, part (ii) of its proof",
     statement="c_1 = 1 + sqrt(2 / p) ln(5 n / beta) is at most 3 sqrt(ln(5 n / beta)).",
     ours=[
-        "n = 1000 and beta = 0.05, where the lemma is for all; p from 2, the least that it admits",
+        "n = 1000, beta = 0.05; p = 2, the least that the lemma admits, 10, 100 and 10,000",
         "the logarithm outside of the root, as the statement has it",
     ],
     select={"logarithm": "outside"},

@@ -35,6 +35,9 @@ class Parameters(regression.Covariance):
 
 
 AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
+SPECTRA = "eigenvalues 1, k^(-1/2), 1/k, k^-2 and (1, 1/d, ..., 1/d), d = 64"
+SHARES = "nine step sizes from 1e-4 to 0.9 over R^2"
+NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
 
 
 @per(
@@ -66,6 +69,7 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
         check=every(above(1.0)),
         id="lower-bound-c18",
         kind="theorem",
+        ours=[NOISES, SHARES, "label noise 0.3, rho = 1"],
     ),
 )
 def limits(parameters: Parameters, family: str, step_share: float) -> dict:
@@ -86,10 +90,6 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
         "over_upper": exact / bounds.stationary_upper_bound(eigenvalues, **settings),
         "doubled_over_printed_lower": 2 * over_lower,
     }
-
-
-SPECTRA = "eigenvalues 1, k^(-1/2), 1/k, k^-2 and (1, 1/d, ..., 1/d), d = 64"
-SHARES = "step sizes from 1e-4 to 0.9 over R^2"
 
 
 @per(
@@ -135,7 +135,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     where="Theorem 2.2",
     statement="Whatever the coefficients, the part of the label noise is of order eta sigma_sgd^2 "
     "tr H.",
-    ours=["three families of coefficients", "constants from 1/4 to 1/2", SHARES],
+    ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )
 def label_part_constant(parameters: Parameters, family: str, step_share: float) -> float:
@@ -185,7 +185,8 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
         kind="theorem",
         ours=[
             "20000 steps at 0.9 / R^2 from a distance of 1 along the last eigenvector",
-            "the identity in eight dimensions, where L / mu is 1, beside eigenvalues 1/k",
+            NOISES,
+            "the identity in eight dimensions, too, where L / mu is 1",
             "rho = 1, and 1e12, where the noise is negligible at first",
         ],
         note="The text at hand has lost both roots. The bound is reached in the limit. In place of "

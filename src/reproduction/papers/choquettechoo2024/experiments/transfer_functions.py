@@ -21,6 +21,7 @@ from reproduction.engine.recipe import (
 )
 from reproduction.papers.choquettechoo2024.regression import (
     FAMILY,
+    FAMILY_NAMES,
     Covariance,
     coefficients,
     family_noise,
@@ -77,7 +78,7 @@ AXES = {
     where="Equation (5), equation (28)",
     statement="Property C.1 for the paper's coefficients with a finite limit: the squared limiting "
     "sensitivity is the mean of 1/|B|^2 over frequencies.",
-    ours=[SPECTRUM, "eta = 0.5 / R^2", "three families, which all have a bounded causal inverse"],
+    ours=[SPECTRUM, f"eta = 0.5 / R^2; {FAMILY_NAMES}, with bounded causal inverses"],
     check=every(below(1e-9)),
     note="In time it is the squared norm of the first column of the inverse, over 20 / nu steps.",
 )
@@ -188,7 +189,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     statement="The private part of the asymptotic suboptimality is of order eta^2 G^2 / rho times "
     "gamma_infinity^2 and the integral of |B|^2 h, from both sides.",
     kind="theorem",
-    ours=[SPECTRUM, "three families, step sizes of 1e-4 to 0.9 over R^2", "constants 0.039, 0.07"],
+    ours=[SPECTRUM, FAMILY_NAMES, "step sizes of 1e-4 to 0.9 over R^2", "constants 0.039, 0.07"],
     check=every(between(0.039, 0.07)),
 )
 def frequency_order(parameters: Parameters, family: str, step_share: float) -> float:

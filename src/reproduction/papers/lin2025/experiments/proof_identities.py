@@ -251,6 +251,7 @@ def exponent_threshold() -> float:
     where="Section 3, text after Theorem 3.1",
     kind="prose",
     statement="The terms with sigma are negligible provided sigma = o(d^(9 c_* / 2)).",
+    ours=["c_* = 0.02"],
     check=close(4.5, absolute=1e-9),
     wrong={"Provided sigma = o(d^(7 c_*)).": close(7.0, absolute=1e-9)},
     note="Its square decides; the linear term alone would allow d^(7 c_*).",

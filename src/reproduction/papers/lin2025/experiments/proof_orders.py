@@ -16,7 +16,7 @@ from reproduction.papers.lin2025.setting import Scaled
 PLACE = "Conjecture 3.1, Theorem 4.1, Lemmas A.4, B.1 and B.2"
 # Where the squared distance to the ground truth is a geometric Brownian motion.
 BROWNIAN = (
-    "c_1 = 1 and the rate 1",
+    "c_1 = 1, the rate 1, d = 1e4 and 1e8",
     "identity as Sigma, no noise, no penalty",
     "the time 1/2 alone, which bounds the supremum from below",
 )
@@ -53,7 +53,7 @@ def start_growth() -> dict:
     "4.1 stay below d^(-1/2 + c_* + epsilon) for every epsilon above 0.",
     ours=[
         "c_* = 1/25 and epsilon = 1/100",
-        "identity as Sigma, the rate 1, no noise, a start at zero, t = 1",
+        "identity as Sigma, the rate 1, no noise, a start at zero, t = 1, d = 1e4 and 1e8",
         "the first martingale alone, by its root mean quadratic variation",
     ],
     check=below(-0.45),
@@ -183,7 +183,7 @@ def fluctuations() -> float:
     where="Lemma A.4, proof of part (i)",
     statement="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
     "sigma d^(-2 + c_*).",
-    ours=["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
+    ours=["H = Sigma = I, d = 100 and 1600", "an iterate of norm 1, so that c_* = 0"],
     check=below(-1.75),
     finding="sampling-term-is-of-order-one-half",
     corrected={"holds_with": "sigma d^(-3/2 + c_*)", "check": close(-1.5, absolute=0.02)},
@@ -212,7 +212,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
     "d^(-1/2 + c_* + o(1)).",
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
-        "t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
+        "d = 100 and 1600, t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
         "the root mean square for high probability, half of the power for o(1)",
     ],
     check=below(-0.25),
