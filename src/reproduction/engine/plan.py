@@ -30,26 +30,8 @@ STAGES = ("theory", "simulate", "summarise", "intervals")
 class Plan:
     """Checked configuration, with inputs, parameters and resources of the rules.
 
-    Parameters
-    ----------
-    folder : Path
-        Configuration, with the ledgers below `claims`.
-    overlay : mapping
-        What the run changes in it.
-
-    Attributes
-    ----------
-    experiments : dict
-        Experiments at the run's scale, by paper and name.
-    parameters : dict
-        Their validated parameters.
-    ledgers : dict
-        Ledgers of the papers and of the studies.
-
-    Raises
-    ------
-    ConfigError
-        One line for the first thing that is wrong, before any job runs.
+    The folder holds the configuration, with the ledgers below `claims`; the overlay is what a run
+    changes. A ConfigError is one line for the first error, before any job runs.
     """
 
     def __init__(self, folder: Path, overlay: Mapping[str, Any] | None = None) -> None:

@@ -71,18 +71,9 @@ def error_of_mean(samples: ArrayLike) -> np.ndarray:
 
 
 def loglog_slope(abscissa: ArrayLike, samples: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Slope of the log of the mean over trials, and its standard error by propagation.
+    """Slope (...) of the log of the mean over trials, and its standard error by propagation.
 
-    Parameters
-    ----------
-    abscissa : array_like, shape (points,)
-        More than 0.
-    samples : array_like, shape (..., points, trials)
-        More than 0 in the mean.
-
-    Returns
-    -------
-    slope, standard_error : ndarray, shape (...)
+    The abscissa (points,) is positive, and samples (..., points, trials) are in the mean.
     """
     values = np.asarray(samples, dtype=float)
     mean = values.mean(axis=-1)
@@ -99,23 +90,9 @@ def loglog_slope(abscissa: ArrayLike, samples: ArrayLike) -> tuple[np.ndarray, n
 def jackknife(
     statistic: Callable[[np.ndarray], ArrayLike], trials: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A statistic of the trials and its standard error, leaving out one trial at a time.
+    """Statistic and its standard error by leaving out one trial at a time, `inf` below three.
 
-    Parameters
-    ----------
-    statistic : callable
-        Takes the places of the trials to use, shape (kept,), and returns an array of any shape.
-    trials : int
-        Number of trials; with fewer than three the error is infinite.
-
-    Returns
-    -------
-    value, standard_error : ndarray
-        Of the statistic's shape.
-
-    Source
-    ------
-    Efron and Stein (1981).
+    The statistic takes the places of the trials to use, (kept,). Efron and Stein (1981).
     """
     places = np.arange(trials)
     value = np.asarray(statistic(places), dtype=float)
