@@ -176,7 +176,7 @@ def test_settings_follow_a_planned_start():
     few = default_least_squares_settings(sample_size=500, dimension=20, budget=Budget.zcdp(0.01))
     assert sum(few.wide_shares) == pytest.approx(few.final_share)
     assert few.wide_sizes == pytest.approx((1, 2 / 3, 0.7))
-    with pytest.raises(ValueError, match="shares must leave something"):
+    with pytest.raises(ValueError, match="shares must leave a part"):
         replace(few, tail_share=0.9)
 
 
