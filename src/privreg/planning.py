@@ -211,7 +211,7 @@ def plan_run(
     """
     given: Any = (problems,) if isinstance(problems, Problem) else problems
     if not isinstance(given, Sequence) or not given:
-        raise ValueError(f"problems must have at least one entry of a list, got {short(problems)}")
+        raise ValueError(f"problems must be one, or a list of one or more, got {short(problems)}")
     stated = tuple(require_instance("problems", each, Problem) for each in given)
     require_instance("budget", budget, Budget)
     require_choice("objective", objective, OBJECTIVES)

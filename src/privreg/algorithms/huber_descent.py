@@ -169,7 +169,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 
 def best_clip_width(privacy_price: float) -> float:
-    """Minimiser in [0.25, 2.5] of `default_settings`' criterion at price κ, widened as it says."""
+    """Clip width w of `default_settings` at price κ: its minimiser in [0.25, 2.5], then widened."""
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)

@@ -301,7 +301,7 @@ def step_sizes(shares: Sequence[float]) -> FloatArray:
 
 
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
-    """Settings whose start follows that of a robust fit, with the rest in proportion."""
+    """Settings with the start of a robust fit; the other shares keep their proportions."""
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())
     rest = {name: getattr(LeastSquaresSettings, name) for name in REST}

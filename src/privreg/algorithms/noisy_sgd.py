@@ -206,7 +206,7 @@ def run_noisy_sgd(
     ridge: float = 0.0,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    """One-pass noisy SGD on given records in their order, else as :func:`simulate_noisy_sgd`.
+    """One-pass noisy SGD, as :func:`simulate_noisy_sgd`, on given records in their order.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class NoisySGDRuns(Rebuilt):
 
 
 def clipped_normal_variance(clip_norm: float) -> float:
-    r"""Variance of a standard normal that is set to ±c beyond ±c.
+    r"""Variance of a standard normal that is clipped to ±c.
 
     .. math:: 1 - 2\bar\Phi(c) - 2c\varphi(c) + 2c^2\bar\Phi(c)
     """

@@ -195,7 +195,7 @@ def _squared_norms(rows, labels, in_range):  # type: ignore[no-untyped-def]
 def step_rows(  # type: ignore[no-untyped-def]
     rows, labels, directions, step_shape, noise_shape, amplitude, clip_norm, in_range, parameters
 ):
-    """One setting, sample by sample; `parameters` (d,) are moved in place.
+    """Run one setting, sample by sample, and update `parameters` (d,) in place.
 
     `directions` (sample_size, d) are those of the private noise, of no row if there is none.
 

@@ -293,7 +293,7 @@ class Records(Rebuilt):
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Whose row each is, looked at once: numbers (rows,) of persons from 0 on."""
+    """Number of each row's person, from 0 on, shape (rows,); computed once."""
 
     codes: NDArray[np.intp]
 
@@ -332,7 +332,7 @@ class WhiteRows(NamedTuple):
 
 
 def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
-    """Rows Wᵀx, in `out` where its shape is theirs.
+    """Rows Wᵀx, written to `out` if it has their shape.
 
     A pass over a file whose every block asked for memory of its own would wait for the system.
     At an identity, with which every whitening starts, they are the features themselves.

@@ -299,7 +299,7 @@ class WeightedSamples(ArraySamples):
 
 
 def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
-    r"""Roots of weights relative to their bound W, each of its own record alone.
+    r"""Square roots of weights relative to their bound W; each depends on its own record alone.
 
     .. math:: \sqrt{\mathrm{clip}(w, 0, W)/W}
 
@@ -451,8 +451,8 @@ def require_places(neighbours: Neighbours | str) -> Neighbours:
     relation = Neighbours(neighbours)
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
-            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
-            "move the later ones to other steps"
+            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': one more record "
+            "would move the later ones to other steps"
         )
     return relation
 
@@ -464,10 +464,10 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clipping norm and noise of the one released setting of several that share noise."""
+    """Index, clipping norm and noise of the released setting, one of several that share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
-        raise ValueError("setting must be of a run with only finite clip norms, got infinite ones")
+        raise ValueError("setting must be of a run whose clip norms are finite, got infinite ones")
     index = settings.take(setting)
     if not noise[index] > 0:
         raise ValueError(f"setting must have noise for a release, got {noise[index]:g}")

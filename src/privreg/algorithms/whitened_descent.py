@@ -376,8 +376,8 @@ class StartSettings:
             require_fields(self, **{name: check})
         if not self.final_share > 0:
             raise ValueError(
-                f"norm_share and the other shares must leave something for the {self.end} steps, "
-                f"got {1 - self.final_share:g} of the budget before them"
+                f"norm_share and the other shares must leave a part of the budget for the "
+                f"{self.end} steps, got shares that add up to {1 - self.final_share:g}"
             )
 
     @property
@@ -570,7 +570,7 @@ def moderate(released: FloatArray) -> FloatArray:
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(
-            "budget must leave iterates and their scales below 1e+90 between these bounds, "
+            "budget must keep iterates and their scales below 1e+90 at these bounds, "
             f"got {largest:g}"
         )
     return released

@@ -246,7 +246,7 @@ def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
     try:
         raw = np.loadtxt(io.BytesIO(contents[file.path]), delimiter=",", ndmin=2)
     except ValueError as error:
-        raise DataError(f"{file.name}: {error}, expected numbers with commas") from error
+        raise DataError(f"{file.name}: {error}, expected numbers separated by commas") from error
     if raw.shape[1] != HOUSING_COLUMNS:
         raise DataError(f"{file.name}: {raw.shape[1]} columns, expected {HOUSING_COLUMNS}")
     longitude, latitude, age, rooms, bedrooms, population, households, income, value = raw.T

@@ -503,7 +503,7 @@ def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
 
 
 def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
-    """The matrix with its form along a unit vector multiplied by the ratio."""
+    """Matrix with its quadratic form along a unit vector multiplied by the ratio."""
     scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
     scaled: FloatArray = scaling @ matrix @ scaling
     return scaled

@@ -373,7 +373,7 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """Prediction with its regime and the reason: the theorem, or the expansion."""
+        """Prediction with its regime and the reason for it: a theorem or an expansion."""
         return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:

@@ -239,7 +239,7 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
 
 
 def square_root(steps: int) -> FloatArray:
-    """Decoder with generating function √(1-x), with the least largest prefix error of all Toeplitz.
+    """Decoder of generating function √(1-x): least maximal prefix error of all Toeplitz decoders.
 
     Encoder and decoded prefix sums are one and the same matrix.
 

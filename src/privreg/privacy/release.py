@@ -251,7 +251,7 @@ class Release(Generic[T]):
             raise ValueError(f"value must be private throughout, got {hidden!r}")
 
     def then(self, function: Callable[[T], U]) -> Release[U]:
-        """The function's value at the released one, at no further cost.
+        """Function of the released value, as a release at no further cost.
 
         Guarantee
         ---------

@@ -102,4 +102,4 @@ def _counts_by(what: str, found: Mapping[str, Sequence[Statement]]) -> str:
 
 def _plain(text: str) -> str:
     """Text in which nothing is markup: powers, products and names with underscores stay."""
-    return re.sub(r"([\\*_<>\[\]|`])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\*_>\[\]|`])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")

@@ -45,7 +45,7 @@ def test_the_clip_is_narrow_where_privacy_decides():
         *(({share: 1.0}, f"{share} must be .*less than 1") for share in SHARES),
         ({"moment_share": -1e-9}, "moment_share must be at least 0"),
         ({"moment_share": 1.0}, "moment_share must be .*less than 1"),
-        ({"gram_share": 0.8}, "shares must leave something for the final steps"),
+        ({"gram_share": 0.8}, "shares must leave a part of the budget for the final steps"),
     ],
 )
 def test_settings_are_refused_by_name(change, message):
@@ -56,7 +56,7 @@ def test_settings_are_refused_by_name(change, message):
 def test_nothing_may_be_left_over_but_not_nothing_for_the_final_steps():
     quarters = dict.fromkeys(("norm_share", "gram_share", "scale_share"), 0.25)
     eighths = dict.fromkeys(("warm_up_share", "mean_share"), 0.125)
-    with pytest.raises(ValueError, match="got 1 of the budget before them"):
+    with pytest.raises(ValueError, match="got shares that add up to 1"):
         HuberSettings(**quarters, **eighths, moment_share=0.0)
     left = HuberSettings(**(quarters | {"gram_share": 0.125}), **eighths, moment_share=0.0)
     assert left.final_share == 0.125

@@ -203,7 +203,7 @@ def test_settings_follow_a_planned_start():
     few = default_least_squares_settings(sample_size=500, dimension=20, budget=Budget.zcdp(0.01))
     assert sum(home.WIDE_SHARES) == pytest.approx(1)
     assert_allclose(home.step_sizes(home.WIDE_SHARES), (1, 2 / 3, 0.7))
-    with pytest.raises(ValueError, match="shares must leave something"):
+    with pytest.raises(ValueError, match="shares must leave a part"):
         replace(few, tail_share=0.9)
 
 

@@ -298,7 +298,7 @@ def test_the_ends_of_ranges_are_taken():
             lambda: shaped_budget(
                 1.0, correlation=TreeCorrelation(), steps=8, neighbours="add-remove"
             ),
-            "got 'add-remove': a record more",
+            "got 'add-remove': one more record",
         ),
     ],
 )

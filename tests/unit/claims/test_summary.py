@@ -36,7 +36,7 @@ def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
     slip = topics()["findings"][0] | {"printed": "a_b * c <d> | e^2.", "changes": "guarantee"}
     ledger = small_ledger(findings=[slip])
     text = paper_page(ledger, DRAWINGS["bombari2025"])
-    assert r"a\_b \* c \<d\> \| e^2." in text
+    assert r"a\_b \* c &lt;d\> \| e^2." in text
     assert "Equation (1)" in text
     assert "![" not in text
     assert "*guarantee*" in overview([ledger])

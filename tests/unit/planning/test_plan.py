@@ -147,7 +147,7 @@ def test_the_least_budget_meets_its_target_and_less_does_not(target):
     [
         (plan_run, {"methods": ["full_bach"]}, "did you mean 'full_batch'"),
         (plan_run, {"objective": "risk"}, "objective must be"),
-        (plan_run, {"problems": []}, "problems must have at least one"),
+        (plan_run, {"problems": []}, "problems must be one, or a list of one or more"),
         (plan_run, {"budget": 1.0}, "budget must be a Budget"),
         (
             plan_run,
