@@ -233,7 +233,7 @@ def _declaration(name: str, written: Any) -> Any:
     found = f"a list of {len(written)}" if isinstance(written, list) else "another"
     numbers = "[low, high], two plain numbers such as 2030 and 0.5"
     others = "{bounds: [low, high], missing: [9999]} or {categories: [first, second]}"
-    found = "those of a template" if listed == BLANK else found
+    found = "an unfilled template" if listed == BLANK else found
     raise ValueError(f"bounds of {name!r} must be {numbers}, {others}, got {found}")
 
 

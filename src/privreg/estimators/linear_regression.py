@@ -566,8 +566,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if self.unit == "person" and groups is None:
             routed = "set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
             raise ValueError(
-                "groups must be given with unit='person', got none: files have none, and "
-                f"cross-validation hands them over after {routed}"
+                "groups must be given with unit='person', got none: a file cannot have "
+                f"groups, and cross-validation passes them after {routed}"
             )
         if self.formula is not None and not (self.label_bounds is None and self.fit_intercept):
             why = "with a formula: bounds name the label, and '- 1' leaves the intercept out"

@@ -77,7 +77,7 @@ class Outlook:
 
     @property
     def doubt(self) -> str:
-        """Why the fit may be worth nothing; empty where it is predicted to be worth something."""
+        """Reason why the fit may not beat predicting the mean; empty otherwise."""
         if self.worthwhile:
             return ""
         reasons = sorted({each.reason for each in self.predictions if not each.holds})

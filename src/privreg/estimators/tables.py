@@ -604,7 +604,7 @@ class TableSamples:
         return self._whole(sum(self._each(total, self._encoders(), threads), self._no_counts()))
 
     def hold(self, *, most: float) -> tuple[ArraySamples | TableSamples, Counts | None]:
-        """Rows that later passes need not parse, and their `counts`; neither is private.
+        """Parsed rows kept for later passes, and their `counts`; both are exact, not private.
 
         Beyond `most` numbers a table of texts is parsed into a temporary file, and another stays as
         it is, uncounted.
@@ -899,7 +899,7 @@ def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> 
 
 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
-    """Sums N, S_1, S_2, E over the complete records of some chunks, in 2⁻²⁰, without noise; (4,).
+    """Sums N, S_1, S_2, E over the complete records of some chunks, in units of 2⁻²⁰, exact; (4,).
 
     The first feature is the root of a record's weight over the bound, 0 for an incomplete record.
     """
