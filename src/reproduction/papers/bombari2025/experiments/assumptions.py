@@ -130,7 +130,7 @@ def curvature_growth(exponent: float) -> float:
         check=every(above(0.95)),
         id="gradient-norm-as-printed",
         kind="prose",
-        ours=["isotropic data, R = 1/2, zeta = 0.3", "within a tenth, for a share of 0.95"],
+        ours=["isotropic data, R = 1/2, zeta = 0.3", "tolerance: a tenth, for a share of 0.95"],
         corrected={
             "holds_with": "the root mean square of the norm",
             "evidence": {"variable": "root_mean_square"},

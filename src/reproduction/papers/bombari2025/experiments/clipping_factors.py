@@ -49,7 +49,7 @@ def factors(parameters: Parameters) -> dict:
     statement="The descent and variance factors have the closed forms of Lemma B.1.",
     ours=RANGE,
     check=below(1e-10),
-    note="They are compared with quadrature of the definition (4.6).",
+    note="The closed forms are compared with quadrature of the definition (4.6).",
 )
 def quadrature_error() -> float:
     """Largest distance of the factors to a quadrature."""
@@ -175,7 +175,7 @@ def bounds() -> dict:
         "check": below(0.0),
     },
     finding="variance-ratio-needs-the-square",
-    note="As printed it rises to a peak at 1.247 and only then falls.",
+    note="The quotient rises to a peak at 1.247 and only then falls.",
 )
 def variance_over_ratio_peak(parameters: Parameters) -> float:
     """Constant at which the variance factor over the constant is largest."""

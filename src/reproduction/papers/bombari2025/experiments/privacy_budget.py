@@ -73,14 +73,14 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         ours=["n = 1000", "all steps but the last"],
         select={"schedule": "polynomial 0.5"},
         check=below(1e-10),
-        note="At the last step there is none, since the rate is 0 there. The text's eta_1 / "
-        "(sqrt(n) rho) is its size up to a factor 1 + O(1/n).",
+        note="At the last step there is no noise, since the rate is 0 there. The text's eta_1 / "
+        "(sqrt(n) rho) equals the multiplier up to a factor 1 + O(1/n).",
     ),
     last_step_share=stated(
         "share of the last step in the squared noise multipliers",
         id="output-perturbation-is-noise-at-the-end",
         where="Section 5.1, text after equation (5.1)",
-        compares="At alpha = 0 the last step has all of the squared noise.",
+        compares="At alpha = 0 the last step carries all of the squared noise.",
         select={"schedule": "polynomial 0"},
         check=close(1.0, absolute=1e-12),
     ),
@@ -131,7 +131,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         compares="The divergence between runs on random neighbouring data sets of four samples "
         "stays below its bound.",
         check=every(below(1.000001)),
-        note="It is at most 0.6 of the bound, since other samples contract.",
+        note="The divergence is at most 0.6 of the bound, since other samples contract.",
     ),
 )
 def divergences(parameters: Parameters, schedule: str) -> dict:

@@ -112,12 +112,13 @@ def cubature_error(parameters: Parameters) -> float:
         ours=["the example N(0, 1) and N(0.5, 1.5) at order 2"],
         finding="divergence-direction",
         corrected={
-            "holds_with": "the laws exchanged: it is the divergence of the second from the first",
+            "holds_with": "the laws exchanged: the divergence of the second from the first",
             "check": close(
                 {"artifact": "theory/divergence_checks", "variable": "lemma_reverse"}, absolute=1e-9
             ),
         },
-        note="It is 0.6438 where the divergence is 0.1839, by quadrature in both directions.",
+        note="Quadrature gives 0.1839 in this direction and 0.6438, the formula's value, in the "
+        "other.",
     ),
     lemma_reverse="the divergence by quadrature, reverse direction",
     lemma_function=stated(
@@ -127,8 +128,8 @@ def cubature_error(parameters: Parameters) -> float:
         "1/8 - ln(8/9) / 2.",
         check=close(0.18389151782819, absolute=1e-9),
         id="lemma-c2-corrected",
-        note="This follows by completing the square in the integral of p^2 / q. It is the printed "
-        "formula with the covariances exchanged.",
+        note="This follows by completing the square in the integral of p^2 / q. The result is the "
+        "printed formula with the covariances exchanged.",
     ),
 )
 def lemma() -> dict:
@@ -218,8 +219,8 @@ def gap_decay(parameters: Parameters) -> dict:
         "relative difference of the joint divergence and the dense one, one released before, "
         "Theorem 4.4",
         where="Theorem 4.4",
-        compares="With the last release before the step kept, the divergence equals that of the "
-        "dense joint laws.",
+        compares="With the last release before the step kept, the divergence of the released "
+        "iterates equals that of the dense joint laws.",
         id="prefix-counts",
         figure="release_strategies",
         **EQUAL,
@@ -235,8 +236,9 @@ def gap_decay(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        note="It is 0.927 of that of the dense joint laws. The iterates before the step have the "
-        "same law in both processes but predict the state that it meets. The proof repeats it.",
+        note="Those have 0.927 of the dense joint laws' divergence. The iterates before the step "
+        "have one law in both processes but predict the state at the step. The proof repeats the "
+        "error.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -258,8 +260,8 @@ def joint(parameters: Parameters) -> dict:
     average_error=stated(
         "relative difference of the average's divergence, Theorem 4.5, and the dense one",
         where="Theorem 4.5",
-        compares="With the step's matrix in the cross-covariance the divergence equals that of "
-        "the dense laws.",
+        compares="With the step's matrix in the cross-covariance the divergence of an average "
+        "equals that of the dense laws.",
         id="average-corrected",
         figure="release_strategies",
         **EQUAL,
@@ -276,7 +278,7 @@ def joint(parameters: Parameters) -> dict:
         ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
         finding="cross-covariance-lacks-the-step",
         note="The step's own matrix C_i is missing. The proof's (43) has the same blocks, so that "
-        "it is no misprint. A cross-check has the divergence with it.",
+        "it is no misprint. A cross-check has the divergence with C_i.",
     ),
 )
 def average(parameters: Parameters) -> dict:
@@ -327,8 +329,8 @@ def mixture_ratio() -> float:
             "evidence": {"variable": "loss_with_plus"},
             "check": close(5.0012499e-4, absolute=1e-9),
         },
-        note="As printed it is -1.39, and minus infinity once the last iterate is among those "
-        "released. With the plus it is 0.0005.",
+        note="As printed the right-hand side is -1.39, and minus infinity once the last iterate is "
+        "among those released. With the plus it is 0.0005.",
     ),
     loss_with_plus="equation (21) with the plus, last release half way, divergence 0.001 "
     "everywhere",
@@ -345,13 +347,13 @@ def plus() -> dict:
     id="equivalence-in-law-carries-the-loss",
     where="Section 3, text after Conjecture 3.1",
     kind="prose",
-    statement="That the laws become indistinguishable, as in Conjecture 3.1, is enough for the "
+    statement="If the laws become indistinguishable, as in Conjecture 3.1, this is enough for the "
     "privacy loss of one process to be that of the other.",
-    ours=["N(0, 1), and it with a share 1/d of N(2 sqrt(ln d), 1), d = 10^6, order 2, 0.1 as none"],
+    ours=["N(0, 1), and mixed with 1/d of N(2 sqrt(ln d), 1); d = 10^6, order 2; no loss: to 0.1"],
     check=below(0.1),
     finding="weak-convergence-carries-no-loss",
-    note="Judged is the inference, not its conclusion. The two laws are within 1/d in total "
-    "variation, so that their limits have no loss, and their divergence is 2 ln(d).",
+    note="The check is on the inference, not on its conclusion. The two laws are within 1/d in "
+    "total variation, so that their limits have no loss, and their divergence is 2 ln(d).",
 )
 def loss_of_close_laws() -> float:
     """Divergence of two laws within 1/d in total variation, order 2, d = 10^6."""

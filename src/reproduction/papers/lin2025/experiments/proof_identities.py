@@ -194,7 +194,7 @@ def predictable_error(case: _Case) -> dict:
     expansion_printed=stated(
         "largest relative distance of (37) to the risk",
         where="Appendix B, equation (37)",
-        statement="The last term of the risk's expansion round the gradient flow has the root of "
+        statement="The last term of the risk's expansion around the gradient flow has the root of "
         "the inverse second moment.",
         check=below(1e-10),
         id="expansion-as-printed",
@@ -231,7 +231,7 @@ def expansion(case: _Case) -> dict:
     ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1"],
     check=close(1 / 24, absolute=1e-9),
     wrong={"Less than 1/18, as without the exponential.": close(1 / 18, absolute=1e-9)},
-    note="It is the root in c_* of the slope in d of the right side of (2). Without the "
+    note="The bound on c_* is where the slope in d of the right side of (2) is 0. Without the "
     "exponential it would be 1/18.",
 )
 def exponent_threshold() -> float:
@@ -254,7 +254,7 @@ def exponent_threshold() -> float:
     ours=["c_* = 0.02"],
     check=close(4.5, absolute=1e-9),
     wrong={"Provided sigma = o(d^(7 c_*)).": close(7.0, absolute=1e-9)},
-    note="Its square decides; the linear term alone would allow d^(7 c_*).",
+    note="The term in sigma^2 decides; the linear term alone would allow d^(7 c_*).",
 )
 def noise_power_over_exponent() -> float:
     """Largest power of d for sigma, over c_*, at which the first term of (2) leads."""

@@ -59,8 +59,8 @@ def start_growth() -> dict:
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
     note="The power is -1/2 + 2 c_*. Without noise the diffusion is homogeneous in the ground "
-    "truth, so that the martingales scale with its squared norm. It is no misprint: Theorem 4.1 "
-    "needs c_* here.",
+    "truth, so that the martingales scale with its squared norm. The power is no misprint: Theorem "
+    "4.1 needs c_* here.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
@@ -82,13 +82,13 @@ def expansion_growth() -> float:
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
         statement="Also for a ground truth of norm d^(c_*), the probability that the risk leaves "
-        "its mean by more than d^(-1/2 + 2 c_*) falls at least as d^(-c_1), for any c_1.",
+        "its mean by more than d^(-1/2 + 2 c_*) falls at least as fast as d^(-c_1), for any c_1.",
         ours=["a start at zero", *BROWNIAN],
         check=below(-1.0),
         id="concentration-as-printed",
         finding="expansion-bound-lacks-a-norm",
-        note="It is 0.0197 at any large d, whatever c_*: the squared distance to the ground truth "
-        "is a geometric Brownian motion.",
+        note="The probability is 0.0197 at any large d and for any c_*: the squared distance to "
+        "the ground truth is a geometric Brownian motion.",
     ),
     long_start_power=stated(
         "that slope for a start of norm sqrt(d) and a ground truth of zero, c_* = 1/24",
@@ -99,12 +99,13 @@ def expansion_growth() -> float:
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        note="From norm d^(c_*) on, where (31) stops the processes, it does not fall either.",
+        note="Nor does it fall from a start of norm d^(c_*), where (31) stops the processes.",
     ),
     short_start_power=stated(
         "that slope for a start of norm 1",
         where="Theorem 4.1, equations (3) and (4)",
-        compares="From norm 1, c_* = 1/24, the chance to break the bound falls faster than 1/d.",
+        compares="From a start of norm 1, with c_* = 1/24, the probability of breaking the bound "
+        "falls faster than 1/d.",
         check=below(-1.0),
         id="concentration-from-a-short-start",
         wrong={"From a start of norm d^(c_*), too.": "deviation_power"},

@@ -52,8 +52,8 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="It is compared with the equations of the modes' means and variances, solved as "
-        "differential equations.",
+        note="The risk of (6) is compared with the equations of the modes' means and variances, "
+        "solved as differential equations.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
@@ -91,7 +91,7 @@ def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
     statement="At a constant rate and for an isotropic second moment there is a closed form.",
     ours=["dimension 40, up to t = 4, sigma = 0.7", "the rate 0.9", "penalties 0 and 0.1"],
     check=every(below(1e-8)),
-    note="The paper says that there is one and gives none. Ours is compared with both routes.",
+    note="The paper does not print it. Ours is compared with both routes.",
 )
 def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
     """Relative difference of the risk at a constant rate, both routes against the closed form."""
