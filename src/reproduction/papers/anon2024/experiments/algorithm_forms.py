@@ -44,8 +44,8 @@ AXES = {
     tree_error=stated(
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
-        compares="The average of the library's DP-FTRL is that of the lines of Algorithms 1 and 3 "
-        "as loops over an explicit tree, three covariances.",
+        compares="With three covariances the average of the library's DP-FTRL equals that of "
+        "Algorithms 1 and 3 written as loops over an explicit tree.",
         check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),
@@ -164,11 +164,11 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
     listed_covariance=stated(
         "largest covariance of an increment with one that it takes back",
         where="Equation (B.15), Section B.4",
-        statement="Where an increment of the tree's noise shares a vector with an earlier one, "
-        "their covariance is psi^2 tau^2 Sigma for each such vector.",
+        statement="If an increment of the tree's noise shares a vector with an earlier one, their "
+        "covariance is psi^2 tau^2 Sigma for each such vector.",
         check=close(1.0, absolute=0.01),
         corrected={
-            "holds_with": "the sign -; with that of (B.13) in the recursion the bound stays",
+            "holds_with": "the sign -; with the sign of (B.13) in the recursion the bound stays",
             "check": close(-1.0, absolute=0.01),
         },
         id="shared-increments-b15",

@@ -174,7 +174,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
         },
         id="equal-orders-b10",
         ours=[
-            "one eigenvalue 1, N^3 equal ones of trace 1, N = 1e4 to 1e6; a slope of 0.1 as none"
+            "same order: slope below 0.1; one eigenvalue 1, N^3 equal ones, trace 1; N = 1e4 to 1e6"
         ],
         finding="equal-orders-in-b10",
     )

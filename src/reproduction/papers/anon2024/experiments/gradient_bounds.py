@@ -81,8 +81,8 @@ def factors() -> dict[str, float]:
     norm_constant=stated(
         "least c_1 of Lemma B.2 for the norm",
         where="Lemma B.2",
-        statement="A feature's squared norm in that of Sigma^-1 exceeds the first bound with "
-        "probability at most a constant times beta.",
+        statement="A feature's squared Sigma^-1-norm exceeds the first bound with probability at "
+        "most a constant times beta.",
         check=below(1.0),
         wrong={
             "With the root of log(1/beta).": "norm_constant_of_the_root",
@@ -118,7 +118,7 @@ def factors() -> dict[str, float]:
         },
         id="label-noise-b2",
         ours=[
-            "beta = 1e-12, where 0.9 of the power of beta counts as 1",
+            "beta = 1e-12; a power of beta of at least 0.9 counts as 1",
             "Gaussian label noise, K^2 = 8/3, with which its tail is that of a product with x",
         ],
         finding="label-norm-in-b2",
@@ -199,10 +199,10 @@ def clipping_chances(parameters: Parameters) -> dict[str, float]:
 @identity(
     id="one-step-b19",
     where="Lemma B.12, equation (B.19)",
-    statement="What a random step has above the mean step is at most beta eta^2 tr(H M) H.",
+    statement="The excess of a random step over the mean step is at most beta eta^2 tr(H M) H.",
     ours=["beta = 3, the kurtosis of a normal", "100 random matrices M in three dimensions"],
-    note="Our text has the random step's operator in both places, where a tilde may be lost. The "
-    "display that follows ends with the mean one.",
+    note="Our text has the random step's operator in both places, one of which may have lost a "
+    "tilde. The next display ends with the mean step's operator.",
     check=below(1.0),
 )
 def one_step_ratio() -> float:

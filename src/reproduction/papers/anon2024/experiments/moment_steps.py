@@ -115,7 +115,7 @@ def operators() -> dict[str, float]:
         "step sizes from a hundredth of 1 / lambda_1, the largest, to it",
     ],
     note="The lemma is for noise that is new in every step. For the tree, whose increments take "
-    "back, it is looser still.",
+    "back noise, the bound is looser still.",
     **AT_MOST,
 )
 def average_ratio(parameters: Parameters, source: str, stable_share: float) -> float:
@@ -218,7 +218,7 @@ def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> fl
     product_ratio=stated(
         "largest excess of a product of steps over 3 eta tr(H Sigma) (I - (I - eta H)^N)",
         where="Lemma B.12",
-        statement="What the second moment of a product of random steps has above that of mean "
+        statement="The excess of the second moment of a product of random steps over that of mean "
         "steps is at most of order eta beta tr(H Sigma) (I - (I - eta H)^N).",
         **AT_MOST,
         wrong={"Of order eta^2.": "product_ratio_of_squares"},
@@ -276,8 +276,8 @@ def late_ratio(parameters: Parameters) -> float:
     statement="tr(H M_t) is at most the printed bound for every t from 0 to N and every k.",
     ours=[
         "Sigma = I, eigenvalues i^-2, d = 128, the largest step size at 16 sigma_z^4",
-        "as printed t = 0, N = 1000000, the worst k",
-        "as corrected each t from 0 to N = 64, at Theorem 4.2's largest step size",
+        "printed check: t = 0, N = 1000000, the worst k",
+        "corrected check: each t from 0 to N = 64, at Theorem 4.2's largest step size",
     ],
     check=below(1.0),
     corrected={

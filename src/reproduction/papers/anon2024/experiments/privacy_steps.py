@@ -104,8 +104,8 @@ def divergences(order: float) -> dict[str, float]:
     gaussian_epsilon_ratio=stated(
         "exact epsilon over (1.25 Delta log(2/delta))^(1/2) / sigma",
         where="Section 2",
-        statement="Isotropic Gaussian noise of deviation sigma keeps "
-        "epsilon = (1.25 Delta log(2/delta))^(1/2) / sigma.",
+        statement="Isotropic Gaussian noise of standard deviation sigma guarantees epsilon = "
+        "(1.25 Delta log(2/delta))^(1/2) / sigma.",
         check=every(below(1.0)),
         corrected={
             "holds_with": "Delta (2 log(1.25/delta))^(1/2) / sigma, for epsilon up to 1",
@@ -178,7 +178,7 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section has every epsilon; from 16 log(2/delta) on the sentence is contradicted.",
+    note="The section has every epsilon; above 16 log(2/delta) the statement is contradicted.",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
@@ -194,16 +194,16 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
 @identity(
     id="residual-estimates-at-large-budgets",
     where="Section B.1, Theorem 4.1, Corollary 4.4",
-    statement="That each of N mechanisms keeps the printed share is enough for all together to be "
-    "(epsilon, delta)-DP, whatever epsilon is, such as N^(1/2).",
+    statement="If each of N mechanisms keeps the printed share, all together are (epsilon, "
+    "delta)-DP, for every epsilon, such as N^(1/2).",
     ours=[
         "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
         "the mean privacy loss of N randomised responses with that share each",
     ],
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
-    note="Where the mean privacy loss of many calls is above epsilon, the loss is above it with "
-    "probability near one half or more, whatever delta. That the estimates lose it is not shown.",
+    note="If the mean privacy loss of many calls is above epsilon, the loss is above it with "
+    "probability near one half or more, whatever delta. Whether the estimates lose it is open.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""

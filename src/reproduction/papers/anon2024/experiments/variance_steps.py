@@ -80,7 +80,7 @@ def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
             "evidence": {"variable": "denominator_at_the_cap"},
         },
         id="step-size-of-b9",
-        ours=["as printed beta = 16 sigma_z^2, as in Lemma B.8, then 16 sigma_z^4; N = 64, r = 2"],
+        ours=["beta: printed 16 sigma_z^2, as in Lemma B.8; corrected 16 sigma_z^4; N = 64, r = 2"],
         finding="step-size-without-beta",
     ),
     denominator_at_the_cap="1 - beta eta tr(H) at the largest step size of Theorem 4.2, the larger "
@@ -108,9 +108,9 @@ def cap_over_lemma(parameters: Parameters, beta: str) -> float:
     where="Lemma B.7, Section B.5.4",
     statement="The variance's second moments C_0, C_1, ..., C_N never fall in any direction.",
     ours=[
-        "the exact moments that label noise and the tree's noise make",
+        "exact moments under label noise and the tree's noise",
         setting.CAPPED,
-        "corrected: the source H, as any constant one",
+        "corrected check: the source H, which is constant",
     ],
     check=every(above(1.0)),
     corrected={
@@ -155,8 +155,8 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     },
     ours=["G = I", setting.CAPPED],
     finding="operator-from-both-sides",
-    note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 squared second moments, so that "
-    "M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 stands with twice that, for it has 16.",
+    note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 squared second moments, so "
+    "that M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16 and stands with twice that.",
 )
 def operator_trace(parameters: Parameters, step_size: float) -> float:
     """Trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N."""

@@ -81,7 +81,7 @@ def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
 @identity(
     id="noise-counts-the-gradients-of-all-runs",
     where="Section 3.1, independent runs",
-    compares="Ten independent runs whose noise counts the gradients of one cost ten budgets.",
+    compares="Ten independent runs whose noise counts the gradients of one run cost ten budgets.",
     check=close(10.0, absolute=1e-9),
     note="Hence the noise of every construction in Figures 5, 6, 10 and 11 counts the total number "
     "of gradients.",

@@ -56,8 +56,8 @@ CONTRACTION = 7 / 8
     ours=["beta from 1e-12 to 0.999"],
     check=below(1.0),
     wrong={"Beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
-    note="Exact tails are at most 0.24 of the bound. With ln(1 / beta) for ln(2 / beta) it would "
-    "hold as well. The factor 2 of the logarithm is needed.",
+    note="Exact tails are at most 0.24 of the bound. The bound would also hold with ln(1 / beta) "
+    "for ln(2 / beta). The factor 2 of the logarithm is needed.",
 )
 def normal_tail_ratio() -> float:
     """Largest exact tail over bound, Claim A.8."""

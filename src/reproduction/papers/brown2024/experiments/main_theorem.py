@@ -53,9 +53,9 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     ],
     requires=LAW,
     check=FALLS,
-    note="The check is on the root mean square distance in the law without clipping, over the rate "
-    "without its constant. With ln^2 for ln^4 it would rise. At these n it cannot tell ln^3 from "
-    "ln^4.",
+    note="The check is on the root mean square distance in the law without clipping, over the "
+    "rate without its constant. With ln^2 for ln^4 the ratio would rise. At these n ln^3 cannot "
+    "be told from ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
     """Distance over ln^4(n rho / (beta p)) p / n."""
@@ -140,7 +140,7 @@ def slope_in_label_noise(parameters: Parameters) -> float:
 @identity(
     id="second-inequality-from-root-p-samples",
     where="Theorem C.8, equations (74)-(75)",
-    statement="Equation (74) holds from n of order sqrt(p) log^4(n rho / (beta p)) on.",
+    statement="Equation (74) holds for n of at least order sqrt(p) log^4(n rho / (beta p)).",
     ours=[
         "p from 10 to 1e8, rho = beta = 0.05",
         "T = 10 log(n rho / p) and 12 in c_0; the finding's argument is for all constants",
@@ -176,8 +176,8 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02, T = 10; c_0 is the least that the data admit, 1"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    note="It is 17.7 times as far. Without residuals the bound falls with sigma, and the distance "
-    "does not.",
+    note="The start is 17.7 times as far. Without residuals the bound falls with sigma, but the "
+    "distance does not.",
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""

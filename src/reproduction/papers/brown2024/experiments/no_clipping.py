@@ -61,7 +61,7 @@ AXES = {
     demanded_clip_norm=stated(
         "least threshold the proof admits",
         where="Lemmas 2.5 and 2.6",
-        compares="With the paper's constant the proof asks for gamma >= 4.8e6 at n = 1000, T = 10, "
+        compares="With the paper's constant the proof needs gamma >= 4.8e6 at n = 1000, T = 10, "
         "beta = 0.05 and p = 10.",
         check=close(4.8e6, relative=0.01),
         id="demanded-threshold",
@@ -70,7 +70,7 @@ AXES = {
     demanded_sample_size=stated(
         "least sample size the proof admits",
         where="Lemmas 2.5 and 2.6, Theorem 2.7",
-        compares="With the paper's constant at n = 1000 the proof asks for 1.2e10 samples at rho = "
+        compares="With the paper's constant at n = 1000 the proof needs 1.2e10 samples at rho = "
         "0.015 and p = 10.",
         check=close(1.2e10, relative=0.01),
         id="demanded-samples",
@@ -126,7 +126,7 @@ def constants_of_part_four(dimension: int) -> dict[str, float]:
         "evidence": {"select": {"logarithm": "inside"}},
     },
     finding="logarithm-outside-the-root",
-    note="At p = 2 it is 1.23 times its bound; at the other three it is below.",
+    note="At p = 2 c_1 is 1.23 times its bound; at the other three p it is below.",
 )
 def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
     """The proof's c_1 over 3 sqrt(ln(5 n / beta))."""

@@ -49,8 +49,8 @@ AXES = {"family": Axis("coefficients", FAMILIES), "mechanism": Axis("row of Tabl
     loop_error=stated(
         "distance of the library's iterates from a loop",
         where="Algorithm 1",
-        compares="All iterates of a clipped run of the library's DP-FTRL are those of the lines of "
-        "Algorithm 1, written as a loop.",
+        compares="All iterates of a clipped run of the library's DP-FTRL equal those of Algorithm "
+        "1 written as a loop.",
         check=every(below(1e-11)),
         id="algorithm-1-line-by-line",
     ),
@@ -141,7 +141,7 @@ def equation_3(parameters: Parameters, family: str) -> dict:
         check=below(1e-9),
         wrong={"With t - 1/2.": "recurrence_error_of_the_encoder"},
         id="coefficients-in-constant-time",
-        ours=["one multiplication a coefficient as O(1)", "nu = 0 and 0.05, 64 coefficients"],
+        ours=["O(1): one multiplication per coefficient", "nu = 0 and 0.05, 64 coefficients"],
     ),
     recurrence_error_of_the_encoder="the same with t - 1/2 in place of t - 3/2",
 )
@@ -211,7 +211,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         ours=[
             "rho = 0.01 to 1, delta = 1e-8 to 1e-3, the exact trade-off of one Gaussian mechanism"
         ],
-        note="It is a necessary condition: no other mechanism of the same rho is tried.",
+        note="The check is a necessary condition: no other mechanism of the same rho is tried.",
     ),
     squared_order_ratio="the same with the square of the order alpha in the logarithm",
 )

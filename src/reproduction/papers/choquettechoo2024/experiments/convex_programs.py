@@ -81,7 +81,7 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
         "lambda_0 = lambda_1 = 1",
     ],
     check=above(0.0),
-    note="The other sign would do, and so would odd gradients, so that no misprint is evident.",
+    note="The inequality holds with the other sign, or for odd gradients; no misprint is evident.",
     finding="multiplier-sign",
 )
 def printed_multiplier_value() -> float:

@@ -102,7 +102,7 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
 @identity(
     id="orders-and-remainder-add-up",
     where="Section C.2.1, equation (36)",
-    statement="Property C.7, every iterate is the sum of its first orders and a remainder.",
+    statement="By Property C.7 every iterate is the sum of its first orders and a remainder.",
     ours=["200 steps in four dimensions, three orders after the first, drawn once"],
     check=below(1e-11),
 )

@@ -152,8 +152,8 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
     noise_free_ratio=stated(
         "largest norm of a noise-free iterate after a step over that of the start",
         where="Proposition D.6",
-        statement="Where no feature is longer than the event E_1 allows and the learning rate is "
-        "at most 1 / (C R^2 log(T/p)), the noise-free iterates never get longer than the start.",
+        statement="If no feature is longer than the event E_1 allows and the learning rate is at "
+        "most 1 / (C R^2 log(T/p)), the noise-free iterates never get longer than the start.",
         check=below(1.0),
         wrong={"Up to 2.1 times that rate they do not either.": "noise_free_ratio_beyond"},
         id="noise-free-iterates-d6",

@@ -31,7 +31,7 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
         "largest trace after a step over the bound of Lemma F.18",
         where="Lemma F.18",
         statement="A step with random features shrinks the trace of a positive semi-definite "
-        "matrix by 1 - eta mu in the mean, for eta up to 1/R^2.",
+        "matrix by 1 - eta mu on average, for eta up to 1/R^2.",
         check=below(1.0),
         id="trace-shrinks-f18",
         ours=[COVARIANCES, "random matrices that do not commute with H, steps 0.05 to 1 over R^2"],

@@ -99,8 +99,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
             "the constant 2",
             "normal identities of 1 to 1024 rows, and the forms of discrete laws",
         ],
-        note="The lemma's last bound is weaker, for log(1/rho) exceeds 1. The text at hand has "
-        "lost the root in the first term.",
+        note="The lemma's last bound is weaker, for log(1/rho) exceeds 1. Our copy of the text "
+        "has lost the root in the first term.",
     ),
     trace_constant="the same over its first term alone",
 )
@@ -174,7 +174,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
         statement="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         check=below(1.0000000001),
         corrected={
-            "holds_with": "the second alone, as a bound",
+            "holds_with": "the second term alone, as a bound",
             "evidence": {"variable": "tail_sum_ratio"},
         },
         id="tail-sum-value-f20",

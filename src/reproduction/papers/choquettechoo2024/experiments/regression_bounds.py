@@ -46,9 +46,9 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
     over_upper=stated(
         "exact excess risk over C.14",
         where="Theorem C.14",
-        compares="The suboptimality is below the printed bound, with the root of eta R^2 that the "
-        "text at hand has lost and R^2 = 2 lambda_1 + tr H. The bound is not binding: 9 % are "
-        "reached.",
+        compares="The suboptimality is below the printed bound, with the root of eta R^2 that our "
+        "copy of the text has lost and R^2 = 2 lambda_1 + tr H. The bound is not binding: 9 % of "
+        "it is reached.",
         check=every(below(1.0)),
         id="upper-bound-c14",
     ),
@@ -189,8 +189,8 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
             "the identity in eight dimensions, too, where L / mu is 1",
             "rho = 1, and 1e12, where the noise is negligible at first",
         ],
-        note="The text at hand has lost both roots. The bound is reached in the limit. In place of "
-        "L / mu = 128 for eigenvalues 1/k a factor of 1.25 would pass.",
+        note="Our copy of the text has lost both roots. The bound is reached in the limit. In "
+        "place of L / mu = 128 for eigenvalues 1/k a factor of 1.25 would pass.",
     ),
     transient_without_condition="the same without the factor L / mu",
     transient_at_a_faster_rate="the same with exp(-1.5 eta mu t)",

@@ -74,7 +74,7 @@ def rational_integral_error(parameters: Parameters) -> float:
 
 @identity(
     id="infinite-integral-f14",
-    note="The text at hand has lost the root, which the proof needs.",
+    note="Our copy of the text has lost the root, which the proof needs.",
     where="Lemma F.14",
     statement="The integral of 1/(1 - cos)^(1/2) is infinite.",
     ours=["cut off at 1e-8 to 1e-2 around 0", "the slope 2^(3/2)"],
@@ -193,7 +193,7 @@ def quadratic_form_ratio(parameters: Parameters) -> float:
 @identity(
     id="first-kind-f8",
     where="Section F.4, equation (97)",
-    statement="Property F.8, the integral of 1 / (1 + m sin^2)^(1/2) over a quarter period is "
+    statement="By Property F.8 the integral of 1 / (1 + m sin^2)^(1/2) over a quarter period is "
     "(1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
     ours=["m = 0.01, 0.3, 0.9"],
     check=AGREES,
@@ -212,8 +212,8 @@ def first_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-f9",
     where="Section F.4, equation (98)",
-    statement="Property F.9, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over a "
-    "quarter period is the printed sum of K and Pi.",
+    statement="By Property F.9 the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over "
+    "a quarter period is the printed sum of K and Pi.",
     ours=["m = 0.01, 0.3, 0.9 and alpha^2 from -3 to 0.99, below its principal values"],
     check=AGREES,
     note="The text at hand has lost the roots.",
@@ -237,10 +237,10 @@ def third_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-bound-f11",
     where="Section F.4, Lemma C.21",
-    statement="Property F.11, Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)), with k' = "
+    statement="By Property F.11 Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)), with k' = "
     "(1 - k^2)^(1/2).",
     ours=["the constant 1/4 in the O, as in F.10", "alpha^2 = 0.1 to 0.99, k' = 1e-8 to 0.99"],
-    note="The text at hand may have lost a root in the O; this is the stronger reading.",
+    note="Our copy of the text may have lost a root in the O; this is the stronger reading.",
     check=below(0.25),
 )
 def third_kind_constant(parameters: Parameters) -> float:

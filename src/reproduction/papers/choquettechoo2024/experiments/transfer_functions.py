@@ -80,7 +80,8 @@ AXES = {
     "sensitivity is the mean of 1/|B|^2 over frequencies.",
     ours=[SPECTRUM, f"eta = 0.5 / R^2; {FAMILY_NAMES}, with bounded causal inverses"],
     check=every(below(1e-9)),
-    note="In time it is the squared norm of the first column of the inverse, over 20 / nu steps.",
+    note="In the time domain the squared sensitivity is the squared norm of the first column of "
+    "the inverse, over 20 / nu steps.",
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
     """Relative distance of the sensitivity in time from that in frequency."""
@@ -124,7 +125,7 @@ def least_section_eigenvalue(parameters: Parameters) -> float:
 @identity(
     id="transfer-function-c8",
     where="Section C.2.2, equation (37)",
-    statement="Property C.8, the transfer function of the system (37) is -eta M_omega.",
+    statement="By Property C.8 the transfer function of the system (37) is -eta M_omega.",
     ours=[
         "inputs exp(i omega t), as in its proof and Section F.1",
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2, frequencies 0 to 3",
@@ -149,7 +150,7 @@ def gradient_response_error(parameters: Parameters) -> float:
     noise_response_error=stated(
         "relative distance of a driven system (38) from Property C.9",
         where="Section C.2.2, equations (27) and (38)",
-        statement="Property C.9, the transfer function of the system (38) from the noise is eta "
+        statement="By Property C.9 the transfer function of the system (38) from the noise is eta "
         "B(omega) M_omega, with B of equation (27).",
         select={"transform": "exp(+iwt)"},
         check=below(1e-9),
