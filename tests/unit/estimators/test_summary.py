@@ -153,7 +153,7 @@ def test_plots_are_drawn_on_given_axes(model):
     found = model.confidence_intervals()
     # Each interval has a scale of its own, with its ends in numbers.
     np.testing.assert_allclose(slopes.collections[1].get_segments()[0][:, 0], [-1, 1], atol=1e-9)
-    ends = [f"{8 * end:.3g}" for end in (found.lower[0], found.upper[0])]
+    ends = [f"{float(f'{8 * end:.4g}'):,g}" for end in (found.lower[0], found.upper[0])]
     assert [each.get_text() for each in slopes.texts[:2]] == ends
     for call, message in (
         (lambda: model.summary(1.0), "level must be"),
