@@ -40,10 +40,11 @@ OTHERWISE |= {
     if re.fullmatch(r"entries/\w+/index.md", name)
 }
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"your-own-table.md": 2, "glossary.md": 4}
+BOOST: dict[str, float] = {"your-own-table.md": 2, "comparison.md": 2, "glossary.md": 4}
+BOOST |= {"private-intervals.md": 2, "cluster.md": 2}
 BOOST |= dict.fromkeys(("reference.md", "notation.md", "contributing.md"), 0.3)
 BOOST |= dict.fromkeys(("variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
-BOOST |= {"results": 0.2, "coverage": 0.5, "entries": 0.3}
+BOOST |= {"results": 2, "coverage": 0.5, "entries": 0.3}
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -106,6 +107,15 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def on_nav(nav: Any, files: Any, **_: Any) -> Any:
+    """Show beside an entry the list that leads to its paper."""
+    for name in BUILT:
+        if found := re.search(r"entries/(\w+)/(?!index)", name):
+            paper = files.get_file_from_path(f"results/{found[1]}.md")
+            files.get_file_from_path(name).page.parent = paper.page.parent
+    return nav
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Show pictures; link to results, and to the repository for files that the site lacks."""
     from reproduction.engine.results_docs import with_pictures
@@ -123,6 +133,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     # The README is read in other places too, where links must be whole.
     markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
     markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
+    # The reader's choice of a scheme counts here, not the system's alone.
+    picture = r'<picture>.*?srcset="(.*?)".*?<img src="(.*?)"(.*?)>.*?</picture>'
+    both = r'<img src="\2#only-light"\3> <img src="\1#only-dark"\3>'
+    markdown = re.sub(picture, both, markdown, flags=re.DOTALL)
     repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)"
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]*)\)", repository, markdown)
 
@@ -172,8 +186,11 @@ def _built(text: str, source: str) -> str:
     if source == "entries.md":
         shown = "<h1>All entries</h1>" + shown[shown.index('<div class="filter"') :]
     # A search finds a page by its words, not by its numbers.
-    shown = re.sub(r'<(figure|div class="check"|details)', r"<\1 data-search-exclude", shown)
+    shown = re.sub(r'<(div class="check"|details)', r"<\1 data-search-exclude", shown)
     here = posixpath.dirname(source)
+    if found := re.search(r"entries/(\w+)/", source):
+        link = f'<a href="{posixpath.relpath(f"results/{found[1]}.html", here)}">{found[1]}</a>'
+        shown = shown.replace(f"<code>{found[1]}</code>", link, 1)
 
     def there(found: re.Match[str]) -> str:
         asked, _, part = found[1].partition("#")
