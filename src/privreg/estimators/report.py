@@ -69,7 +69,7 @@ READING = (
     "P-values match the intervals, which also allow for bias and for noise in the standard errors.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
-LEGEND = ("sampling alone", "whole interval", "zero")
+LEGEND = ("sampling alone", "whole interval")
 CHANGE = "change in the label across a feature's bounds,\non its own scale; the table is per unit"
 # Level of the test whether a robust fit differs.
 ALARM = 0.05
@@ -488,8 +488,7 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     slopes.hlines(at, low, high, WHOLE, linewidth=7, label=LEGEND[1], zorder=1)
     slopes.plot(middle, at, "|", color=MARK, markersize=12, markeredgewidth=1.5, zorder=3)
     zero[np.abs(zero) > 1.0] = np.nan
-    named = LEGEND[2] if np.isfinite(zero).any() else ""
-    slopes.plot(zero, at, "|", color="0.5", markersize=20, label=named, zorder=0)
+    slopes.plot(zero, at, "|", color="0.5", ms=20, label="zero" * any(np.isfinite(zero)), zorder=0)
     for place, bar in zip(places, bars, strict=True):
         if not isfinite(bar.upper):
             slopes.text(0.0, place, "no interval", color="0.5", ha="center", va="center")
