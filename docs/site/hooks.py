@@ -34,16 +34,13 @@ BUILT = {
     for path in sorted(RESULTS.glob(each))
 }
 OTHERWISE = {"index.html": "entries.html"}
-OTHERWISE |= {
-    name.replace(".md", ".html"): f"coverage/{name.split('/')[1]}.html"
-    for name in BUILT
-    if re.fullmatch(r"entries/\w+/index.md", name)
-}
+for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTILINE):
+    OTHERWISE[f"entries/{paper}/index.html"] = f"coverage/{paper}.html"
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"your-own-table.md": 2, "glossary.md": 4}
+BOOST: dict[str, float] = {"glossary.md": 4, "results": 2, "coverage": 0.5, "entries": 0.3}
+BOOST |= dict.fromkeys(("your-own-table.md", "private-intervals.md", "comparison.md"), 2)
 BOOST |= dict.fromkeys(("reference.md", "notation.md", "contributing.md"), 0.3)
 BOOST |= dict.fromkeys(("variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
-BOOST |= {"results": 0.2, "coverage": 0.5, "entries": 0.3}
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -106,13 +103,16 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any) -> str:
     """Show pictures; link to results, and to the repository for files that the site lacks."""
     from reproduction.engine.results_docs import with_pictures
 
     source = page.file.src_uri
     boost = BOOST.get(source) or BOOST.get(source.partition("/")[0])
     page.meta |= {"search": {"boost": boost}} if boost else {}
+    # Beside an entry stands the list that leads to its paper.
+    if found := re.search(r"entries/(\w+)/", source):
+        page.parent = files.get_file_from_path(f"results/{found[1]}.md").page.parent
     drawn = {name.removesuffix(".png") for name in PICTURES}
     markdown = with_pictures(markdown, drawn, "../figures" if "/" in source else "figures")
     markdown = re.sub(r"\]\((?:\.\./)?config/claims/(\w+)\)", r"](results/\1.md)", markdown)
@@ -123,6 +123,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     # The README is read in other places too, where links must be whole.
     markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
     markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
+    picture = r'<picture>.*?srcset="(.*?)".*?<img src="(.*?)"(.*?)>.*?</picture>'
+    both = r'<img src="\2#only-light"\3> <img src="\1#only-dark"\3>'
+    markdown = re.sub(picture, both, markdown, flags=re.DOTALL)
     repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)"
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]*)\)", repository, markdown)
 
@@ -172,8 +175,11 @@ def _built(text: str, source: str) -> str:
     if source == "entries.md":
         shown = "<h1>All entries</h1>" + shown[shown.index('<div class="filter"') :]
     # A search finds a page by its words, not by its numbers.
-    shown = re.sub(r'<(figure|div class="check"|details)', r"<\1 data-search-exclude", shown)
+    shown = re.sub(r'<(div class="check"|details)', r"<\1 data-search-exclude", shown)
     here = posixpath.dirname(source)
+    if found := re.search(r"entries/(\w+)/", source):
+        link = f'<a href="{posixpath.relpath(f"results/{found[1]}.html", here)}">{found[1]}</a>'
+        shown = shown.replace(f"<code>{found[1]}</code>", link, 1)
 
     def there(found: re.Match[str]) -> str:
         asked, _, part = found[1].partition("#")

@@ -56,7 +56,7 @@ dl{{display:grid;grid-template-columns:repeat(auto-fill,minmax(9em,1fr));gap:.8e
 dt,thead{{color:var(--faint);font-size:.85em}} dd{{margin:0}} ul{{padding-left:1.2em}}
 th{{font-weight:normal;vertical-align:bottom}} tbody tr{{border-top:1px solid var(--line)}}
 tbody th{{position:sticky;left:0;background:var(--page);min-width:7em}}
-thead{{overflow-wrap:normal}} svg{{max-width:100%;height:auto}} svg text{{fill:currentColor}}
+th{{overflow-wrap:break-word}} svg{{max-width:100%;height:auto}} svg text{{fill:currentColor}}
 @media (max-width:40em){{td,thead th{{padding-left:.4em!important}} table{{font-size:.72em}}
 tbody th{{min-width:0}}}}
 </style></head><body><main>
@@ -69,8 +69,8 @@ READING = (
     "P-values match the intervals, which also allow for bias and for noise in the standard errors.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
-LEGEND = ("sampling alone", "whole interval", "zero, if inside")
-CHANGE = "change in the label across a feature's bounds,\neach on its own scale"
+LEGEND = ("sampling alone", "whole interval")
+CHANGE = "change in the label across a feature's bounds,\non its own scale; the table is per unit"
 # Level of the test whether a robust fit differs.
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
@@ -488,18 +488,18 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
     slopes.hlines(at, low, high, WHOLE, linewidth=7, label=LEGEND[1], zorder=1)
     slopes.plot(middle, at, "|", color=MARK, markersize=12, markeredgewidth=1.5, zorder=3)
     zero[np.abs(zero) > 1.0] = np.nan
-    slopes.plot(zero, at, "|", color="0.5", markersize=20, label=LEGEND[2], zorder=0)
+    slopes.plot(zero, at, "|", color="0.5", ms=20, label="zero" * any(np.isfinite(zero)), zorder=0)
     for place, bar in zip(places, bars, strict=True):
         if not isfinite(bar.upper):
             slopes.text(0.0, place, "no interval", color="0.5", ha="center", va="center")
             continue
         for x, value, side in ((-1.1, bar.lower, "right"), (1.1, bar.upper, "left")):
-            slopes.text(x, place, f"{value:.3g}", ha=side, va="center")
+            slopes.text(x, place, f"{float(f'{value:.4g}'):,g}", ha=side, va="center")
         if not np.isnan(bar.noise):
-            slopes.text(2.3, place, f"{100 * bar.noise:.0f} % noise", va="center")
+            slopes.text(2.6, place, f"{100 * bar.noise:.0f} % noise", va="center")
     # A dollar in a name begins no formula.
     slopes.set_yticks(places, [bar.name for bar in bars], parse_math=False)
-    slopes.set(xlim=(-2.2, 2.2), ylim=(-0.6, len(bars) - 0.4), xticks=(), xlabel=CHANGE)
+    slopes.set(xlim=(-2.5, 2.5), ylim=(-0.6, len(bars) - 0.4), xticks=(), xlabel=CHANGE)
     above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
     slopes.legend(**above, ncols=3, frameon=False, fontsize="small")
     places, rho = np.arange(len(spending))[::-1], np.array([each.rho for _, each in spending])

@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 from sklearn.exceptions import NotFittedError
 
 from privreg import AdaSSP, Budget, PrivateLinearRegression
-from privreg.estimators.report import joint_test, slope_bars
+from privreg.estimators.report import Bar, draw, joint_test, slope_bars
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.version import __version__
 
@@ -153,8 +153,13 @@ def test_plots_are_drawn_on_given_axes(model):
     found = model.confidence_intervals()
     # Each interval has a scale of its own, with its ends in numbers.
     np.testing.assert_allclose(slopes.collections[1].get_segments()[0][:, 0], [-1, 1], atol=1e-9)
-    ends = [f"{8 * end:.3g}" for end in (found.lower[0], found.upper[0])]
+    ends = [f"{float(f'{8 * end:.4g}'):,g}" for end in (found.lower[0], found.upper[0])]
     assert [each.get_text() for each in slopes.texts[:2]] == ends
+    # The legend names zero only if a drawn interval holds it.
+    for lower, shown in ((1.0, 2), (-1.0, 3)):
+        slopes.clear()
+        draw([Bar("x", 2.0, lower, 3.0, (lower, 3.0), 0.5)], model.privacy_.spending, axes)
+        assert len(slopes.get_legend().get_texts()) == shown
     for call, message in (
         (lambda: model.summary(1.0), "level must be"),
         (lambda: model.covariance("sample"), "target must be"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from reproduction.engine.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, numbers, panels
@@ -254,35 +256,43 @@ def orders(simulation: Dataset) -> Figure:
     return figure
 
 
-def fixed_order(simulation: Dataset) -> Figure:
-    """Exact loss between two data sets, and its distance from the diffusion's, by the lag."""
+def fixed_order(
+    simulation: Dataset, noise_1: Dataset, noise_03: Dataset, noise_01: Dataset, noise_003: Dataset
+) -> Figure:
+    """Exact loss and the diffusion's by the noise; their distance in the paper's design."""
     figure, axes = panels(1, 3, height=2.6)
     axes[2].sharey(axes[1])
     lag = simulation.lag.values
     titles = {
-        "surrogate": "diffusion as printed,\n$t - s$ = lag / $d$",
+        "surrogate": "paper's design, as printed,\n$t - s$ = lag / $d$",
         "shorter_surrogate": "one step less,\n$t - s$ = (lag - 1) / $d$",
     }
+    small = [each.isel(position=0, lag=0) for each in (noise_1, noise_03, noise_01, noise_003)]
+    given = [json.loads(each.attrs["config"]) for each in small]
+    scaled = [each["gradient_noise_std"] * each["design"]["dimension"] ** 0.5 for each in given]
+    for name, line, label in (("exact", "o-", "exact"), ("shorter_surrogate", "x--", "diffusion")):
+        losses = [float(each[name]) for each in small]
+        axes[0].plot(scaled, losses, line, color=BLACK, ms=4, label=label)
     for colour, position in zip((RED, ORANGE, GREEN, BLUE), simulation.position, strict=False):
         at = simulation.sel(position=position)
-        axes[0].plot(lag, at.exact, "-", color=colour, label=f"record {int(position)}")
-        axes[0].plot(lag, at.surrogate, "x", ms=4, color=colour)
+        axes[2].plot([], [], color=colour, lw=0.8, label=f"record {int(position)}")
         for panel, name in zip(axes[1:], titles, strict=True):
             excess = 100 * (at[f"{name}_ratio"].values - 1)
             above, size = excess > 0, np.abs(excess)
             panel.plot(lag, size, color=colour, lw=0.8)
             panel.plot(lag[above], size[above], "^", color=colour, ms=4)
             panel.plot(lag[~above], size[~above], "v", color=colour, ms=4, mfc="white")
-    axes[0].plot([], [], "x", ms=4, color="0.4", label="diffusion as printed")
     axes[1].plot([], [], "v", ms=4, mfc="white", color="0.4", label="diffusion below exact")
     axes[1].plot([], [], "^", ms=4, color="0.4", label="diffusion above exact")
-    for panel, title in zip(axes, ("exact and diffusion", *titles.values()), strict=True):
+    for panel, title in zip(axes, ("as the private noise falls", *titles.values()), strict=True):
         panel.set(xscale="log", yscale="log", xlabel="lag: steps since the record", title=title)
-    numbers(axes[1].yaxis, (1,))
+    axes[0].set_xlabel(r"private noise $\sigma\sqrt{d}$")
+    for axis in (axes[0].xaxis, axes[0].yaxis, axes[1].yaxis):
+        numbers(axis, (1,))
     axes[0].set_ylabel(f"$D_{{{simulation.attrs['order']:g}}}$")
     axes[1].set_ylabel("distance from exact (%)")
-    axes[0].legend(loc="lower left")
-    axes[1].legend(loc="lower left")
+    for panel, place in zip(axes, ("upper right", "lower left", "upper left"), strict=True):
+        panel.legend(loc=place, ncols=1 + (panel is axes[2]))
     words = "Not a guarantee: the loss between two given data sets, exact and by the diffusion."
     figure.suptitle(words, fontsize=7)
     return figure
