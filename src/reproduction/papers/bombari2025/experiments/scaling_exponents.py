@@ -154,7 +154,8 @@ def _stated(draws: int) -> list[tuple[np.ndarray, scaling.OptimalExponent]]:
 
 def _points(draws: int) -> np.ndarray:
     """Low-discrepancy points of the theorem's domain, a fifth of them on phi (alpha + 1) = 2."""
-    steps = 1 / np.array([1.2207440846, 1.4902161201, 1.8191725134, 2.2207440846])
+    # Powers of the root of x^5 = x + 1.
+    steps = 1.1673039782614187 ** -np.arange(1.0, 5.0)
     unit = (0.5 + np.outer(np.arange(1, draws + 1), steps)) % 1.0
     schedule = 1 + 19 * unit[:, 0] ** 3
     schedule[0::5], schedule[1::5] = 0.0, 0.5
