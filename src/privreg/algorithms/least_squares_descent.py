@@ -97,7 +97,7 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁: mean of (q/√p - t)₊ at t = `width`, and a quarter of its own deviation more."""
+        """m₁: mean of (q/√p - t)₊ at t = `width`, plus a quarter of its standard deviation."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))

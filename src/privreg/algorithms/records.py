@@ -386,7 +386,7 @@ def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray)
 
 
 def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArray:
-    """Sum of zzᵀ for z = Wᵀx, each record's shrunk to a trace of at most cap²; (p, p).
+    """Sum of zzᵀ for z = Wᵀx, each record's term shrunk to a trace of at most cap²; (p, p).
 
     A record adds a positive semi-definite matrix of Frobenius norm at most cap².
     """

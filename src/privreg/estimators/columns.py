@@ -308,7 +308,7 @@ def table_columns(
     if label in feature_bounds:
         raise ValueError(f"label must be none of the features, got {label!r}")
     if weight in (label, *feature_bounds):
-        raise ValueError(f"weight must be no feature and not the label, got {weight!r}")
+        raise ValueError(f"weight must be neither a feature nor the label, got {weight!r}")
     columns = tuple(declared_column(name, each) for name, each in feature_bounds.items())
     names = [name for column in columns for name in column.names]
     if len(set(names)) < len(names):

@@ -130,7 +130,7 @@ class Odometer(OneProcess):
 
     @property
     def total(self) -> PrivacyStatement:
-        """Cost of all fits together; an error before the first."""
+        """Cost of all fits together; an error before the first fit."""
         if not (costs := tuple(self._costs)):
             raise ValueError("odometer must have counted a fit, got none")
         known = costs[0].with_secret_noise.neighbours

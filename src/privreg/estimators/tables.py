@@ -200,7 +200,7 @@ def _decoded(path: Path) -> Iterator[bytes]:
             if decoder.getstate()[0]:
                 yield b"\xff"
         except (EOFError, gzip.BadGzipFile, zlib.error):
-            raise ValueError(f"table must be sound gzip, got {path.name!r}") from None
+            raise ValueError(f"table must be an undamaged gzip file, got {path.name!r}") from None
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -296,7 +296,7 @@ class Correlation(Protocol):
         """Increments ξ_t made of standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps with z of weight -1 in ξ, and steps with z that no later step needs.
+        """Earlier steps whose z has weight -1 in ξ, and steps with z that no later step needs.
 
         Steps count from 1. None where the increments are no short combination of single draws, so
         that their scale cannot change from step to step.
