@@ -167,7 +167,7 @@ def test_gzip_and_marked_utf16_are_decoded_line_by_line(tmp_path, rng, monkeypat
             np.testing.assert_array_equal(found[-1][:-1], found[0][:-1])
         assert not found[-1][-1].any()
     (tmp_path / "cut.csv.gz").write_bytes(written["a.csv.gz"][:-9])
-    with pytest.raises(ValueError, match="must be sound gzip"):
+    with pytest.raises(ValueError, match="must be an undamaged gzip file"):
         open_table(tmp_path / "cut.csv.gz")
 
 
