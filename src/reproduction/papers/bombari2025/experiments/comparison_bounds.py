@@ -87,7 +87,7 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     ours=["isotropic data, a constant rate of twice 2 / gamma"],
     check=above(-1e-6),
     corrected={
-        "holds_with": "min(eta, 2 / gamma), which (4.7) and (4.11) have, for eta",
+        "holds_with": "a rate of at most 2 / gamma, with which (4.7) and (4.11) have no cap",
         "checks": [
             {"evidence": {"variable": f"least_margin_{side}"}, "check": every(above(0.0))}
             for side in ("below", "above")
@@ -95,7 +95,7 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     },
     finding="comparison-lacks-the-cap",
     note="With one eigenvalue both equations are the same, and their solution ends at 7.4 times "
-    "the risk. As corrected the rate is at most 2 / gamma: alpha = 0, 1/2 and 1, a rate of 3.",
+    "the risk. The corrected checks are at a rate of 3, alpha = 0, 1/2 and 1.",
 )
 def least_margin_above_the_cap(parameters: Parameters) -> float:
     """Least log ratio by which the risk keeps either bound at twice the cap on the rate."""
