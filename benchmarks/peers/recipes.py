@@ -51,6 +51,25 @@ def boosted_adassp(rows, labels, promise, rng, setting):
     return promise.fit_of(theta)
 
 
+def private_standards(rows, labels, rho, rng):
+    """Standardised rows and labels, (n, p + 1), with the private means and deviations used."""
+    joint = np.column_stack([np.clip(rows, -1, 1), np.clip(labels, -1, 1)])
+    n, q = joint.shape
+    # A record's (x, x²) in [-1, 1] × [0, 1] moves by at most 2 and 1 in each pair.
+    sums = np.concatenate([joint.sum(axis=0), (joint**2).sum(axis=0)])
+    sums = gaussian(sums, np.sqrt(5 * q), rho, rng)
+    std = np.sqrt(5 * q) / np.sqrt(2 * rho) / n
+    mean = np.clip(sums[:q] / n, -1, 1)
+    spread = np.sqrt(np.clip(sums[q:] / n - mean**2, min(1.0, max(std, 1e-4)), 1.0))
+    return (joint - mean) / spread, mean, spread
+
+
+def original_units(theta, mean, spread):
+    """Coefficients of rows and labels from those of standardised ones, the intercept first."""
+    slopes = theta[1:] * spread[-1] / spread[:-1]
+    return Fit(np.append(slopes, mean[-1] + spread[-1] * theta[0] - slopes @ mean[:-1]))
+
+
 def standardised(rows, labels, promise, rng, setting):
     """Private means and deviations, sufficient statistics of standardised rows, residual rounds.
 
@@ -59,15 +78,8 @@ def standardised(rows, labels, promise, rng, setting):
     residuals in private deviations.
     """
     length, clip = setting
-    joint = np.column_stack([np.clip(rows, -1, 1), np.clip(labels, -1, 1)])
-    n, q = joint.shape
-    # A record's (x, x²) in [-1, 1] × [0, 1] moves by at most 2 and 1 in each pair.
-    sums = np.concatenate([joint.sum(axis=0), (joint**2).sum(axis=0)])
-    sums = gaussian(sums, np.sqrt(5 * q), 0.1 * promise.rho, rng)
-    std = np.sqrt(5 * q) / np.sqrt(0.2 * promise.rho) / n
-    mean = np.clip(sums[:q] / n, -1, 1)
-    spread = np.sqrt(np.clip(sums[q:] / n - mean**2, min(1.0, max(std, 1e-4)), 1.0))
-    white = (joint - mean) / spread
+    white, mean, spread = private_standards(rows, labels, 0.1 * promise.rho, rng)
+    n, q = white.shape
     v = np.clip(white[:, -1], -LABEL_CLIP, LABEL_CLIP)
     longest = length * np.sqrt(q)
     z = np.column_stack([np.ones(n), white[:, :-1]])
@@ -86,9 +98,7 @@ def standardised(rows, labels, promise, rng, setting):
         total = z.T @ np.clip(residuals, -reach, reach)
         total = gaussian(total, 2 * longest * reach, 0.2 * promise.rho, rng)
         theta = theta + solved(gram, total, least)
-    slopes = theta[1:] * spread[-1] / spread[:-1]
-    intercept = mean[-1] + spread[-1] * theta[0] - slopes @ mean[:-1]
-    return Fit(np.append(slopes, intercept))
+    return original_units(theta, mean, spread)
 
 
 def plain_descent(rows, labels, promise, rng, setting):
@@ -97,14 +107,8 @@ def plain_descent(rows, labels, promise, rng, setting):
     Eight steps of size .7 on gradients clipped to 2√(p + 1) label deviations; the last four
     iterates are averaged. Its one setting is what is written here.
     """
-    joint = np.column_stack([np.clip(rows, -1, 1), np.clip(labels, -1, 1)])
-    n, q = joint.shape
-    sums = np.concatenate([joint.sum(axis=0), (joint**2).sum(axis=0)])
-    sums = gaussian(sums, np.sqrt(5 * q), 0.16 * promise.rho, rng)
-    std = np.sqrt(5 * q) / np.sqrt(0.32 * promise.rho) / n
-    mean = np.clip(sums[:q] / n, -1, 1)
-    spread = np.sqrt(np.clip(sums[q:] / n - mean**2, min(1.0, max(std, 1e-4)), 1.0))
-    white = (joint - mean) / spread
+    white, mean, spread = private_standards(rows, labels, 0.16 * promise.rho, rng)
+    n, q = white.shape
     z, v = np.column_stack([np.ones(n), white[:, :-1]]), white[:, -1]
     lengths, clip = np.linalg.norm(z, axis=1), 2 * np.sqrt(q)
     theta, iterates = np.zeros(q), []
@@ -114,9 +118,7 @@ def plain_descent(rows, labels, promise, rng, setting):
         total = gaussian(z.T @ residuals, 2 * clip, 0.84 / 8 * promise.rho, rng)
         theta = theta + 0.7 * total / n
         iterates.append(theta)
-    theta = np.mean(iterates[4:], axis=0)
-    slopes = theta[1:] * spread[-1] / spread[:-1]
-    return Fit(np.append(slopes, mean[-1] + spread[-1] * theta[0] - slopes @ mean[:-1]))
+    return original_units(np.mean(iterates[4:], axis=0), mean, spread)
 
 
 def bins(rows, labels, promise, rng, setting):

@@ -111,8 +111,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any
     boost = BOOST.get(source) or BOOST.get(source.partition("/")[0])
     page.meta |= {"search": {"boost": boost}} if boost else {}
     # Beside an entry stands the list that leads to its paper.
-    if found := re.search(r"entries/(\w+)/", source):
-        page.parent = files.get_file_from_path(f"results/{found[1]}.md").page.parent
+    found = re.search(r"entries/(\w+)/", source)
+    # A build may hold a paper that is no longer configured.
+    if found and (results := files.get_file_from_path(f"results/{found[1]}.md")):
+        page.parent = results.page.parent
     drawn = {name.removesuffix(".png") for name in PICTURES}
     markdown = with_pictures(markdown, drawn, "../figures" if "/" in source else "figures")
     markdown = re.sub(r"\]\((?:\.\./)?config/claims/(\w+)\)", r"](results/\1.md)", markdown)
@@ -167,7 +169,7 @@ def _as_the_ledger(found: re.Match[str]) -> str:
 
 
 def _built(text: str, source: str) -> str:
-    """What a page of a build shows, with links as the site has them."""
+    """Body of a built page, with links as the site has them."""
     shown = text.partition("<body>")[2].partition("<footer>")[0].partition("</body>")[0]
     shown = re.sub(r"<nav.*?</nav>|<a class=.skip.*?</a>", "", shown, flags=re.DOTALL)
     shown = shown.replace('<main class="', '<div class="page ')

@@ -401,7 +401,7 @@ def _is_coded(declaration: Any) -> bool:
 
 
 def is_categories(declaration: Any) -> bool:
-    """Whether a declaration is of categories."""
+    """True if a declaration is of categories."""
     return isinstance(declaration, Mapping) and set(declaration) == {"categories"}
 
 

@@ -443,7 +443,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Warn, once for all clones of an estimator, whatever the numbers in a text are."""
         said: list[Any] = vars(self).get("_siblings", [0])
         for text in texts:
-            if (key := re.sub(r"[\d.,e+-]+", "", text)) not in said:
+            if (key := re.sub(r"\d[\d.,e+-]*", "", text)) not in said:
                 said.append(key)
                 warnings.warn(text, UserWarning, stacklevel=4)
 

@@ -266,7 +266,7 @@ def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any
 
 
 def encoded(value: Any) -> Any:
-    """What a fit holds in types that JSON has, with the names of its classes."""
+    """State of a fit in JSON's types, with the names of its classes."""
     kind = f"{type(value).__module__}:{type(value).__qualname__}"
     if is_dataclass(value):
         own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}

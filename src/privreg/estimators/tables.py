@@ -415,7 +415,7 @@ class HeldTable:
         return HeldTable(self.table.append_column(name, [values]))
 
     def values(self, columns: Sequence[Numbers | Categories]) -> list[NDArray[Any]]:
-        """What the columns encode, of which no cell may be missing."""
+        """Encoded columns; an error if a cell is missing."""
         for column in columns:
             column.require_type(self.schema.field(column.name).type)
         cells = [each.encode(self.table.column(each.name).combine_chunks()) for each in columns]

@@ -258,6 +258,7 @@ def _index(book: Book, paper: str, items: Sequence[Mapping[str, Any]]) -> dict[s
 # A check as a picture
 
 WIDTH = 340
+NAMED_DOTS = 12
 LOGARITHMIC = 1e3  # values further apart than this are drawn on a logarithmic scale
 
 
@@ -315,13 +316,13 @@ def picture(check: CheckResult) -> Markup:
         cross = f'<path class="refused" d="M{at(0, wrong[0])}m-4 -4l8 8m0 -8l-8 8"/>'
         body.append(cross if count == 1 else lines("refused course", list(enumerate(wrong))))
     names = [re.sub(r"(^|, )\w+=", r"\1", label) for label in check.labels]
-    if count > 12 or max(map(len, names), default=99) * count > WIDTH // 8:
-        names = [f"{i + 1}" if count <= 12 else "" for i in range(count)]
+    if count > NAMED_DOTS or max(map(len, names), default=99) * count > WIDTH // 8:
+        names = [f"{i + 1}" if count <= NAMED_DOTS else "" for i in range(count)]
     for i, value in seen:
         x, y = at(i, value).split()
         label = f"{check.labels[i]}: " if i < len(check.labels) else ""
         title = escape(label + with_error(value, errors[i] or None))
-        radius = 4 if count <= 12 else 2.5
+        radius = 4 if count <= NAMED_DOTS else 2.5
         if count > 1 and names[i]:
             body.append(f'<text x="{x}" y="134" text-anchor="middle">{escape(names[i])}</text>')
         body.append(f'<circle cx="{x}" cy="{y}" r="{radius}"><title>{title}</title></circle>')
