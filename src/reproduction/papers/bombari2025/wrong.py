@@ -197,7 +197,13 @@ WRONG_VERSIONS = (
         lambda right: lambda phi, psi, alpha: right(phi, 0.9 * psi - 0.01, alpha),
         name="critical-power-with-another-signal",
         says="The critical privacy power is that of a signal with nine tenths of psi.",
-        turns=("corollary-6-1-limits", "corollary-6-1-threshold", "threshold-near-zero-by-signal"),
+        turns=(
+            "theorem-4-balances-exponents",
+            "exponent-grows-with-schedule",
+            "corollary-6-1-limits",
+            "corollary-6-1-threshold",
+            "threshold-near-zero-by-signal",
+        ),
     ),
     _in_theory(
         "forgetting_kernels",
