@@ -50,6 +50,8 @@ from privreg.checks import FloatArray, require_number
 IntArray = NDArray[Any]
 UNITS = 1 << 20
 LARGEST_STD = 1 << 53
+# So few normals take Python less time than it takes to compile their loop.
+FEW = 256
 WORD, HALF = 64, np.uint64(1 << 63)
 # Outcomes of a trial of which 64 digits are known.
 FALSE, TRUE, UNDECIDED = 0, 1, 2
@@ -176,10 +178,11 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
     ------
     Karney (2016), Sampling exactly from the normal distribution, algorithm N.
     """
-    if std > LARGEST_STD:
-        endless = iter(_secure_word, None)
-        slow = [_draw_slowly(endless, std) for _ in range(int(np.prod(shape)))]
-        return np.array(slow, dtype=object).reshape(shape)
+    size = int(np.prod(shape))
+    if std > LARGEST_STD or size <= FEW:
+        endless, kind = iter(_secure_word, None), object if std > LARGEST_STD else np.int64
+        slow = [_draw_slowly(endless, std) for _ in range(size)]
+        return np.array(slow, dtype=kind).reshape(shape)
     drawn = np.empty(shape, dtype=np.int64)
     flat, words, done = drawn.reshape(-1), np.zeros(0, dtype=np.uint64), 0
     while done < flat.size:
