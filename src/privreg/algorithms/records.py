@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -621,9 +622,26 @@ def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
 
 
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
-    """Number of values by bins, upper edges included; (len(edges) + 1,) counts."""
-    places = np.searchsorted(edges, values)
-    return np.bincount(places, minlength=len(edges) + 1).astype(float)
+    """Number of values, none negative, by bins, upper edges included; (len(edges) + 1,) counts."""
+    counts = np.zeros(len(edges) + 1)
+    # A copy can be written to, as every copy can: one type, which is compiled once.
+    _count(values + 0.0, edges, counts)
+    return counts
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def _count(values: Rows, edges: FloatArray, counts: FloatArray) -> None:
+    last = len(edges)
+    inverse = (last - 1) / np.log(edges[-1] / edges[0]) if last > 1 else 0.0
+    for value in values:
+        # A guess that is right on a geometric grid, and then comparisons.
+        place = np.log(value / edges[0]) * inverse if value > edges[0] else 0.0
+        k = int(place) if place < last else last
+        while k > 0 and value <= edges[k - 1]:
+            k -= 1
+        while k < last and not value <= edges[k]:
+            k += 1
+        counts[k] += 1
 
 
 def _gram(vectors: Rows, factors: Rows, bound: float, starts: Starts, rows: slice) -> FloatArray:

@@ -58,8 +58,9 @@ def test_numbers_stay_between_zero_and_their_bound():
     assert_array_equal(exact.whole_numbers(given, 3.0), np.rint(expected))
 
 
-def test_noise_of_any_size_is_drawn():
-    for std, size, kind in ((10**30, 2000, int), (1000, 256, np.int64), (1000, 257, np.int64)):
+def test_noise_of_any_size_is_drawn(monkeypatch):
+    monkeypatch.setattr(exact, "calls", iter([0, 31, 32]))
+    for std, size, kind in ((10**30, 2000, int), *[(1000, 256, np.int64)] * 3):
         drawn = exact.rounded_normals(size, std=std)
         assert all(type(each) is kind for each in drawn)
         assert 0.7 < np.std((drawn / std).astype(float)) < 1.3
