@@ -303,7 +303,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if len(set(names)) < len(names):
             apart = "none of them '(label)' or '(weight)'"
             raise ValueError(f"X must have columns of different names, {apart}")
-        table = HeldTable(pa.table(list(features.T), names[:p]))
+        # Transposed block by block, while each is in a cache.
+        starts = range(0, max(len(y), 1), 1 << 14)
+        blocks = [pa.table([*features[at : at + (1 << 14)].T], names[:p]) for at in starts]
+        table = HeldTable(pa.concat_tables(blocks))
         table = _held(table, [*names, None][: p + 2], y, sample_weight)
         samples = TableSamples(table, columns, aim, found._frame(), None, weighing)
         rows, counted = samples.hold(most=inf)
