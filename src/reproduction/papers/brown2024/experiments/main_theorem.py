@@ -48,7 +48,7 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     statement="With the theorem's own steps and threshold the distance to the empirical minimiser "
     "stays within a constant of ln^4(n rho / (beta p)) sigma p / (sqrt(rho) n) as n grows.",
     ours=[
-        "p = 10, n from 1e4 to 1e12, rho = beta = 0.05",
+        "p = 10, n from 1e4 to 1e12, rho = beta = 0.05, sigma = 1, Sigma = I, |theta*| = 1",
         "T = 10 log(n rho / p) and 576 in gamma, from equation (73), for the unstated constants",
     ],
     requires=LAW,
