@@ -83,8 +83,8 @@ FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
 Starts = NDArray[np.int64] | None
 Sums = FloatArray | Callable[[slice], FloatArray]
-# Numbers of a block in data sets up to so many bytes: few calls, and each block fits in a cache.
-NUMBERS_PER_BLOCK, BLOCKED_BYTES = 1 << 16, 1 << 27
+# Numbers of a block in memory: few calls, and each block fits in a cache.
+NUMBERS_PER_BLOCK = 1 << 16
 # Chunks of rows whose weights are computed together, in a cache: fewer and longer vectors.
 CHUNKS_AT_ONCE = 8
 # Rows whose products, each record's part at most 2⁴⁰, add up below 2⁵³ in doubles, below 2⁶² in
@@ -212,10 +212,9 @@ class Records(Rebuilt):
         given: Iterable[Chunk] | None = None,
     ) -> FloatArray:
         held, most, kept = self._rows, ROWS_PER_CHUNK, None
-        if held is not None and whitening is not None:
-            kept = self._kept(held.features, whitening)
-            if held.features.nbytes <= BLOCKED_BYTES:
-                most = max(most, min(EXACT_ROWS, NUMBERS_PER_BLOCK // len(whitening)))
+        if held is not None:
+            most = max(most, min(EXACT_ROWS, NUMBERS_PER_BLOCK // held.features.shape[1]))
+            kept = None if whitening is None else self._kept(held.features, whitening)
         if held is not None and parameters is not None:
             self._keep_residuals(parameters, most)
         result, some, first, white = np.zeros(shape, object), np.zeros(shape, np.int64), 0, None
