@@ -278,10 +278,9 @@ def tail_constant(parameters: Parameters) -> float:
             "wrong": {"With the factor 1 + 1/(2N).": below(1 + 1 / 32)},
         },
         id="expectations-without-clipping",
-        ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, clips at 1/N^2 a step"],
+        ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, a clip has 1/N^2 a step"],
         finding="expectations-given-no-clip",
-        note="Clips take away steps that learn most. At the theorem's largest step size the ratio "
-        "is 1.002.",
+        note="Clips take away steps that learn most. The theorem's eta is at most 1/519.",
     )
 )
 def error_given_no_clip() -> float:

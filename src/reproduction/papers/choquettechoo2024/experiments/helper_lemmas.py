@@ -178,7 +178,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
             "evidence": {"variable": "tail_sum_ratio"},
         },
         id="tail-sum-value-f20",
-        ours=["t = 2 to 59, a = 0.01 to 3, rho = 1e-6 to 0.9"],
+        ours=["t = 2 to 59, corrected from 1, a = 0.01 to 3, rho = 1e-6 to 0.9"],
         note="The proof has one value for each of two cases, and the bound for both.",
         finding="value-in-lemma-f20",
     ),
