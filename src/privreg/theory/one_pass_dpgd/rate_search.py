@@ -23,7 +23,9 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
 
 # A first look tells valleys apart; only the last zoom needs digits.
 FIRST_RTOL, LAST_RTOL = 1e-2, 1e-5
-FIRST_POINTS, ZOOM_POINTS, ZOOMS = 41, 9, 2
+FIRST_POINTS, ZOOM_POINTS = 41, 9
+# Steps of the last zoom; the risk is flatter in the offset, at which a search costs another.
+AMPLITUDE_STEP, OFFSET_STEP = 0.01, 0.05
 # A grid whose best point is its end is extended by so many points, down to amplitudes and offsets
 # that are limits, or until the best changes by less.
 EXTENSION, FLAT = 10, 1e-5
@@ -65,8 +67,8 @@ def polynomial(
     .. math:: \min_{\tilde\eta(0)} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
-    A logarithmic grid, then zooms around its best point, down to steps of half a percent of the
-    amplitude, which are worth a few 1e-5 of the risk. It assumes a single valley. Refused under
+    A logarithmic grid, then zooms around its best point, down to steps of at most a percent of the
+    amplitude. It assumes a single valley. Refused under
     noise that makes every amplitude from 1e-31 on worse than none.
 
     Parameters
@@ -134,6 +136,7 @@ def harmonic(
         np.geomspace(0.02 * scale, max(300 * scale, 10.0), 21),
         lowest=LEAST_OFFSET,
         highest=max(LARGEST_OFFSET, 300 * scale),
+        finest=OFFSET_STEP,
     )
     return _resolved(found[float(offset)], spectrum, setting)
 
@@ -218,16 +221,16 @@ def _zoom(
     *,
     lowest: float,
     highest: float,
+    finest: float = AMPLITUDE_STEP,
 ) -> tuple[np.float64, float]:
     """Minimise over a logarithmic grid, then over finer ones between the neighbours of the best."""
-    for remaining in range(ZOOMS, -1, -1):
+    while True:
         grid, values = _extended(function, grid, lowest=lowest, highest=highest)
         centre = int(np.argmin(values))
-        if remaining:
-            grid = np.geomspace(
-                grid[max(centre - 1, 0)], grid[min(centre + 1, len(grid) - 1)], ZOOM_POINTS
-            )
-    return grid[centre], float(values[centre])
+        if grid[1] <= grid[0] * (1 + finest):
+            return grid[centre], float(values[centre])
+        ends = grid[max(centre - 1, 0)], grid[min(centre + 1, len(grid) - 1)]
+        grid = np.geomspace(*ends, ZOOM_POINTS)
 
 
 def _extended(

@@ -275,8 +275,8 @@ def late_ratio(parameters: Parameters) -> float:
     where="Lemma B.15",
     statement="tr(H M_t) is at most the printed bound for every t from 0 to N and every k.",
     ours=[
-        "Sigma = I, eigenvalues i^-2, d = 128, the largest step size at 16 sigma_z^4",
-        "printed check: t = 0, N = 1000000, the worst k",
+        "normal features, Sigma = I, eigenvalues i^-2, d = 128",
+        "printed check: t = 0, N = 1000000, the largest step size at 16 sigma_z^4, the worst k",
         "corrected check: each t from 0 to N = 64, at Theorem 4.2's largest step size",
     ],
     check=below(1.0),

@@ -79,8 +79,8 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         ],
         requires=LAW,
         finding="logarithm-of-the-main-rate",
-        note="The ratio grows as ln^3(20 n T / beta) does, 6.4 times over these p, and "
-        "without bound.",
+        note="The check is as in main-rate-in-the-sample-size. The ratio grows as "
+        "ln^3(20 n T / beta) does, 6.4 times over these p, and without bound.",
     ),
     over_derived_rate_fixed_ratio=stated(
         "distance over sqrt(T) ln^3.5(n T / beta) p / n, the last term of (82)",

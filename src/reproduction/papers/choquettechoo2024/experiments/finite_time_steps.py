@@ -241,7 +241,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         "largest gradient, that nine runs in ten do not exceed, over the maximum in (9)",
         where="Section 2.3, equation (9)",
         statement="For eta small enough no gradient of a run exceeds the order of max{tr H "
-        "|theta_0 - theta*|, sigma_sgd (tr H)^(1/2)} with high probability.",
+        "|theta_0 - theta*|, sigma_sgd (tr H)^(1/2)} with high probability, up to log(T/p).",
         check=below(10.0),
         wrong={
             "With (tr H)^(1/2) beside the distance.": "gradient_constant_of_the_root",
@@ -250,7 +250,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         id="gradients-by-scale-9",
         kind="theorem",
         ours=[
-            "100 steps of 40 runs, eta and noise of Theorem D.13 with C = 16 and c = 64",
+            "100 steps of 40 runs, the largest eta of Theorem D.13, C = 16, c = 64 and rho = 1/2",
             "eigenvalues in proportion to 1/k, d = 4 and 16, p = 0.1",
             "tr H, distance and sigma_sgd from 0.01 to 100 each",
             "normal features and features of random signs; the constant 10",

@@ -96,8 +96,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         wrong={"Without its second term.": "trace_constant"},
         id="quantile-bound-f6",
         ours=[
-            "the constant 2",
-            "normal identities of 1 to 1024 rows, and the forms of discrete laws",
+            "the constant 2, rho from 1e-9 to 0.33",
+            "normal identities of 1 to 1024 rows, the forms and discrete laws of tail-bound-f6",
         ],
         note="The lemma's last bound is weaker, for log(1/rho) exceeds 1. Our copy of the text "
         "has lost the root in the first term.",

@@ -22,7 +22,7 @@ LATE = 200.0
 THEOREM: dict[str, Any] = {
     "kind": "theorem",
     "ours": [
-        "dimension 40, up to t = 4, sigma = 0.7",
+        "dimension 40, up to t = 4 (the covariance at 4), sigma = 0.7",
         "the rates 0.9 and 0.9 / sqrt(1 + t)",
         "eigenvalues equal and spread, penalties 0 and 0.1",
     ],
