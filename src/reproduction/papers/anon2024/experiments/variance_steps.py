@@ -31,7 +31,6 @@ AXES = {
         wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
         id="rough-bound-b7",
         ours=["three random diagonal matrices for G", setting.CAPPED],
-        note="A hundredth of the first term, whose constant 16 sigma_z^4 is large, would do.",
     ),
     rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "
     "Lemma B.7",

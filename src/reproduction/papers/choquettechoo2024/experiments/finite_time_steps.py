@@ -99,7 +99,7 @@ def unrolled() -> dict:
     id="expected-response-d9",
     where="Lemma D.9",
     statement="The mean trace of W_{t, tau} is at most R^2 (1 - eta mu)^(t - 1 - tau).",
-    ours=[SETTING],
+    ours=[SETTING, "t - 1 - tau up to 3999"],
     check=below(1.0),
 )
 def label_response_ratio(parameters: Parameters) -> float:
