@@ -426,7 +426,7 @@ def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
-    """Fresh Gaussian rows, given noise (steps, d); `risks` receives the start's and each step's.
+    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks`, the start first.
 
     `error` is θ - θ*.
     """

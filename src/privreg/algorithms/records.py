@@ -306,7 +306,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of a given number of rows, told apart by `require_names` if not done before."""
+    """Persons of the given rows, from `groups` by `require_names` unless they are Persons."""
     if not isinstance(groups, Persons):
         return Persons(np.unique(require_names(groups, rows), return_inverse=True)[1])
     if len(groups.codes) != rows:
@@ -497,7 +497,7 @@ class Point(NamedTuple):
     def first_sums(
         self, *, clip_norm: float, short_cap: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""Second moments of records that the clip leaves alone, at two lengths; `gradient_sum`.
+        r"""Two second moments of records that are not clipped, and `gradient_sum`.
 
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top

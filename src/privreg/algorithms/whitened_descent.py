@@ -566,7 +566,7 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
 
 
 def moderate(released: FloatArray) -> FloatArray:
-    """Private values with which sums over rows can go on; refusing them tells nothing more."""
+    """Released values, refused if sums over rows would overflow; the refusal reveals no more."""
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(

@@ -82,7 +82,7 @@ class Frame:
         return np.asarray(self._label_centre + self._label_half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
-        """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
+        """Matrix J and offset o: Jθ + o holds the slopes, then the intercept."""
         half, label_half = self._half, self._label_half
         slopes = np.diag(label_half / half)
         if not self.intercept:

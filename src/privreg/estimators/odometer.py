@@ -286,7 +286,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """The value that was `encoded`; an error for classes of other packages."""
+    """Inverse of `encoded`; an error for classes of other packages."""
     match value:
         case {"class": name, "fields": own}:
             module, _, kind = name.partition(":")

@@ -207,7 +207,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
 
 def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
-    r"""Least share s of records that, left out or clipped, may move a slope by half its interval.
+    r"""Least share s of records whose loss or clipping may move a slope by half its interval.
 
     .. math::
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad

@@ -376,7 +376,7 @@ class FolderTable:
         for place, table in zip(self.names, self.tables, strict=True):
             for column in names:
                 if table.schema.names.count(column) != 1:
-                    raise ValueError(f"column {column!r} must be in {place!r} once")
+                    raise ValueError(f"column {column!r} must be in {place!r} exactly once")
             first = f"as in {self.names[0]!r}"
             _require_types(names, self.schema, table.schema, first, f" in {place!r}")
         return [part for table in self.tables for part in table.parts(names)]
@@ -817,7 +817,7 @@ def private_quality(
 
 @dataclass(frozen=True)
 class TableScore:
-    """Error of a prediction on a table, with private noise alone; NaN where it hides a divisor.
+    """Noisy error of a prediction on a table; NaN if noise hides a divisor.
 
     `records` counts complete records, or sums their weights over the bound.
     """

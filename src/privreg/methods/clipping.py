@@ -356,7 +356,7 @@ def sampling_inflation(
     noise = _noise(label_noise_std, law)
 
     def mean(growth: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-        """Mean over rows of share and second moment, at grown widths, (2, settings)."""
+        """Mean over rows of share and second moment, at widths times `growth`, (2, settings)."""
         grown, others = widths * np.reshape(growth, (-1, 1)), np.reshape(variance, (-1, 1))
         return np.asarray(_clipped(grown, others, noise) @ weights)
 

@@ -211,7 +211,7 @@ def _structured(covariance: Covariance, name: str, dimension: int) -> LowRankUpd
             f"{name} must have shape {(dimension,)} or {(dimension,) * 2}, got {array.shape}"
         )
     if np.max(np.abs(array / 2 - array.T / 2)) > 1e-9 * np.max(np.abs(array)):
-        raise ValueError(f"{name} must be symmetric, got another matrix")
+        raise ValueError(f"{name} must be symmetric, got an asymmetric matrix")
     return array
 
 

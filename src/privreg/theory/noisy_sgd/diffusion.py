@@ -315,7 +315,7 @@ class Population(Immutable):
         require_fields(self, second_moment=partial(vector, shape=(self.target.size,) * 2))
         moment = self.second_moment
         if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
-            raise ValueError("second_moment must be symmetric, got another matrix")
+            raise ValueError("second_moment must be symmetric, got an asymmetric matrix")
 
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
