@@ -361,7 +361,7 @@ def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
 def _noise_source(
     decoder: FloatArray, std: float, dimension: int, rng: np.random.Generator
 ) -> Callable[[int], FloatArray]:
-    """A function that returns the correlated noise of the next `count` steps, maybe none."""
+    """A function that returns the correlated noise of the next `count` steps; `count` may be 0."""
     if decoder.ndim == 1:
         return ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std).draw
     rows = iter(decoder @ (std * standard_normal(rng, (len(decoder), dimension))))

@@ -248,7 +248,7 @@ class Records(Rebuilt):
         return np.asarray(result + some)
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
-        """All rows Wᵀx, or None of too many; where `_white` is None the memory for them."""
+        """All rows Wᵀx, or None if they are too many; unfilled memory where `_white` is None."""
         last = self._white
         if last is not None and np.array_equal(last[0], whitening):
             return last[1]
@@ -260,7 +260,7 @@ class Records(Rebuilt):
         return WhiteRows(rows, *np.empty((2, len(rows))))
 
     def _keep_residuals(self, parameters: FloatArray, most: int) -> None:
-        """Residuals of all rows, in chunks of so many, for this pass and the next."""
+        """Keep the residuals of all rows for this pass and the next; `most` rows a chunk."""
         if not np.array_equal(self._left[0], parameters):
             chunks = (each for each, _ in self.chunks(most))
             found = [each.labels - each.features @ parameters for each in chunks]

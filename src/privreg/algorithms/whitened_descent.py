@@ -507,7 +507,7 @@ class Descent:
         return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
-        """Values of a `DescentFit`, its steps from the first of some number on."""
+        """Values of a `DescentFit`, with its steps from number `first` on."""
         return {
             "iterates": np.array(self.iterates),
             "whitening": self.whitening,

@@ -327,7 +327,7 @@ class Population(Immutable):
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
-            raise ValueError("second_moment must be positive semidefinite, got another matrix")
+            raise ValueError("second_moment must be positive semidefinite, got one that is not")
         start = np.zeros_like(self.target) if start is None else start
         origin = require_array("start", start, shape=self.target.shape, **WITHIN)
         problem = RidgeRegression(
