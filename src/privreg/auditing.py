@@ -60,7 +60,7 @@ def neighbouring_tables(
     replacement: tuple[ArrayLike, ArrayLike] | None = None,
     groups: ArrayLike | None = None,
 ) -> NeighbouringTables:
-    """A table and the neighbour that it has by changing one record.
+    """A table and its neighbour, which differs in one record.
 
     Under replace-one the second table has the replacement instead of the record: its rows (m, p)
     and labels (m,), one row or a person's. Under add-remove it has fewer rows, and under zero-out
@@ -110,7 +110,7 @@ ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 200)
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """Lower bounds on a mechanism's privacy loss, each at the confidence by itself.
+    """Lower bounds on a mechanism's privacy loss; the confidence holds for each one alone.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ def _statistics(
     """Reductions of outputs to one number, NaN where an output is not finite."""
     if first.ndim == 1:
         if direction is not None:
-            raise ValueError("direction must be omitted if an output is one number, got one")
+            raise ValueError("direction must be omitted if an output is a number, got a direction")
         return [np.asarray]
     if direction is not None:
         along = require_array("direction", direction, shape=(first.shape[1],))

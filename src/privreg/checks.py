@@ -366,7 +366,7 @@ def require_rng(name: str, value: Any) -> np.random.Generator:
 
 
 def instance_of(kind: type[Any]) -> Callable[[str, Any], Any]:
-    """The check `require_instance` of a kind, for `require_fields`."""
+    """`require_instance` for one kind, as a check that `require_fields` takes."""
     return partial(require_instance, kind=kind)
 
 

@@ -361,7 +361,7 @@ def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
 def _noise_source(
     decoder: FloatArray, std: float, dimension: int, rng: np.random.Generator
 ) -> Callable[[int], FloatArray]:
-    """A function that returns the correlated noise of the next `count` steps, maybe none."""
+    """A function that returns the correlated noise of the next `count` steps; `count` may be 0."""
     if decoder.ndim == 1:
         return ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std).draw
     rows = iter(decoder @ (std * standard_normal(rng, (len(decoder), dimension))))
@@ -426,7 +426,7 @@ def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
-    """Fresh Gaussian rows, given noise (steps, d); `risks` receives the start's and each step's.
+    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks`, the start first.
 
     `error` is θ - θ*.
     """

@@ -429,7 +429,7 @@ class _LeastSquaresDescent(Descent):
         )
 
     def _shrunk(self, noise: float) -> FloatArray:
-        """James and Stein's estimate: less of the way from the start, as far as noise explains."""
+        """James and Stein's estimate: the move from the start, less the part that is noise."""
         away = self.theta - self.start
         square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
         return self.start + max(1 - noise / max(square, 1e-300), 0.0) * away

@@ -248,7 +248,7 @@ class Records(Rebuilt):
         return np.asarray(result + some)
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
-        """All rows Wᵀx, or None of too many; where `_white` is None the memory for them."""
+        """All rows Wᵀx, or None if they are too many; unfilled memory where `_white` is None."""
         last = self._white
         if last is not None and np.array_equal(last[0], whitening):
             return last[1]
@@ -260,7 +260,7 @@ class Records(Rebuilt):
         return WhiteRows(rows, *np.empty((2, len(rows))))
 
     def _keep_residuals(self, parameters: FloatArray, most: int) -> None:
-        """Residuals of all rows, in chunks of so many, for this pass and the next."""
+        """Keep the residuals of all rows for this pass and the next; `most` rows a chunk."""
         if not np.array_equal(self._left[0], parameters):
             chunks = (each for each, _ in self.chunks(most))
             found = [each.labels - each.features @ parameters for each in chunks]
@@ -306,7 +306,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of a given number of rows, told apart by `require_names` if not done before."""
+    """Persons of the given rows, from `groups` by `require_names` unless they are Persons."""
     if not isinstance(groups, Persons):
         return Persons(np.unique(require_names(groups, rows), return_inverse=True)[1])
     if len(groups.codes) != rows:
@@ -497,7 +497,7 @@ class Point(NamedTuple):
     def first_sums(
         self, *, clip_norm: float, short_cap: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""Second moments of records that the clip leaves alone, at two lengths; `gradient_sum`.
+        r"""Two second moments of records that are not clipped, and `gradient_sum`.
 
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top

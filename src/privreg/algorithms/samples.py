@@ -416,7 +416,7 @@ def require_clip_norm(
 def require_run(
     mechanism: Any, kind: type[Any], samples: Samples, rng: np.random.Generator
 ) -> Samples:
-    """The data set of a mechanism of a kind, with its number of rows, and a source of noise."""
+    """Data set of a mechanism of this kind, with the mechanism's number of rows; checks `rng`."""
     require_instance("mechanism", mechanism, kind)
     require_rng("rng", rng)
     samples = as_samples(samples)

@@ -507,7 +507,7 @@ class Descent:
         return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
-        """Values of a `DescentFit`, its steps from the first of some number on."""
+        """Values of a `DescentFit`, with its steps from number `first` on."""
         return {
             "iterates": np.array(self.iterates),
             "whitening": self.whitening,
@@ -566,7 +566,7 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
 
 
 def moderate(released: FloatArray) -> FloatArray:
-    """Private values with which sums over rows can go on; refusing them tells nothing more."""
+    """Released values, refused if sums over rows would overflow; the refusal reveals no more."""
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(

@@ -35,7 +35,7 @@ PATIENCE, PAUSE = 3.0, 0.5
 
 
 def shown(text: str, kept: str = "") -> str:
-    """A text in which characters that a terminal obeys are escaped, but those that are kept."""
+    """Text with a terminal's control characters escaped, except those in `kept`."""
     return "".join(
         each if each.isprintable() or each in kept else repr(each)[1:-1] for each in text
     )
@@ -70,7 +70,7 @@ def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
 
 
 def budget_of(options: argparse.Namespace) -> Budget:
-    """The stated budget; δ is looked at even where ρ needs none."""
+    """The stated budget; δ is checked even where ρ does not need it."""
     require_number("--delta", options.delta, above=0, below=1)
     if options.rho is not None:
         return Budget.zcdp(options.rho, neighbours=options.neighbours)
@@ -91,7 +91,7 @@ def open_stated(options: argparse.Namespace) -> Any:
 
 
 class Watched:
-    """A table that shows after some seconds, on a terminal, how far the pass over its rows is."""
+    """Table whose passes show their progress on a terminal after some seconds."""
 
     def __init__(self, table: Any, what: str) -> None:
         self.table, self.what = table, what
@@ -384,7 +384,7 @@ def fit(options: argparse.Namespace) -> None:
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
     if (options.weight is None) != (options.weight_bound is None):
-        raise ValueError("--weight must be given with --weight-bound, and neither by itself")
+        raise ValueError("--weight must be given with --weight-bound, got one of them")
     record, given = Record(options), read_bounds(options.bounds)
     if options.formula is None:
         require_choice("--label", options.label, given)

@@ -103,7 +103,7 @@ def check(directory: str | Path) -> None:
 
 
 def require_split(name: str, *, train: int, normalisation: int, validation: int) -> None:
-    """Refuse sizes of a split that a data set has not the rows for; nothing is read."""
+    """Refuse a split that needs more rows than the data set has; nothing is read."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
     tables.require_rows(name, _source(name).rows, sizes)
 

@@ -82,7 +82,7 @@ class Frame:
         return np.asarray(self._label_centre + self._label_half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
-        """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
+        """Matrix J and offset o: Jθ + o holds the slopes, then the intercept."""
         half, label_half = self._half, self._label_half
         slopes = np.diag(label_half / half)
         if not self.intercept:
@@ -111,7 +111,7 @@ def declared(
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
-    """One of a table's columns; an error lists none, for a first line without names is a record."""
+    """One of a table's columns; an error lists no names, since a first line may be a record."""
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
         twice = " that it has once" if count else ""
@@ -144,7 +144,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
 
 
 def _transposed(name: str, bounds: Any, columns: int) -> Any:
-    """Lows and highs of a list of pairs; what could be either is refused, whatever its length."""
+    """Lows and highs of a list of pairs; ambiguous bounds are refused, whatever their length."""
     ends = bounds if isinstance(bounds, (list, tuple, np.ndarray)) else ()
     pairs = sum(isinstance(each, tuple) and len(each) == 2 for each in ends)
     nested = any(isinstance(each, (list, tuple)) or getattr(each, "ndim", 0) for each in ends)
@@ -258,7 +258,7 @@ class Categories:
         self.declaration = {"categories": list(categories)}
 
     def require_type(self, kind: Any) -> None:
-        """An error unless cells of the Arrow type can be the categories, each of them."""
+        """Refuse an Arrow type whose cells cannot hold every category."""
         from pyarrow import types
 
         value = value_type(kind)
@@ -318,7 +318,7 @@ def table_columns(
 
 
 def value_type(kind: Any) -> Any:
-    """The type of an Arrow type's values, which a dictionary holds once each; texts are one."""
+    """Type of the values that an Arrow type or dictionary holds; all text types count as one."""
     import pyarrow as pa
 
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -360,7 +360,7 @@ def _numbers(cells: Any) -> NDArray[Any]:
 
 
 def _read_numbers(texts: Any) -> NDArray[np.float64]:
-    """Numbers that texts write, each rounded to the nearest double whichever way reads it."""
+    """Numbers from texts, each rounded to the nearest double, however it is parsed."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -481,7 +481,7 @@ def require_aligned(**data: Any) -> None:
 
 
 def _faults(name: str, value: Any, *, cells: bool) -> str:
-    """Types that are no numbers and, where cells are asked for, places of no finite numbers."""
+    """Non-numeric types and, if cells are asked for, places of values that are not finite."""
     if value is None or issparse(value):
         return ""
     framed = hasattr(value, "columns")

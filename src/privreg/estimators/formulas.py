@@ -54,7 +54,7 @@ class Design(NamedTuple):
 
     @np.errstate(all="ignore")
     def features(self, values: Sequence[FloatArray], *, clip: bool = True) -> list[FloatArray]:
-        """Each term's values, from those that the columns encode; NaN where a column's are."""
+        """Values of each term, from encoded columns; NaN where a column's value is NaN."""
         known: dict[Any, Any] = {}
         left = iter(values)
         for column in self.columns:
@@ -94,7 +94,7 @@ def read_formula(formula: Any, bounds: Any) -> Design:
     terms = list(found.terms(filter(None, kept), intercept=intercept))
     ranges, names = found.ranges(terms), list(map(":".join, terms))
     if not names or len(set(names)) < len(names):
-        raise _refused("a feature or several of different names", short(formula))
+        raise _refused("a feature or several, all of different names", short(formula))
     name = aim.factor(left[0][0]) if len(left) == len(left[0]) == 1 else ""
     wrong = name in ("", *aim.levels) or not aim.ranges([(name,)]) or len(aim.used) > 1
     if wrong or aim.used.keys() & found.used:
@@ -117,7 +117,7 @@ class _Reader(dict[Any, Range]):
             return 0.0, 1.0
         column = self.column(key)
         if not isinstance(column, Numbers):
-            raise _refused("numbers in expressions, and C(...) alone", f"the categories {key!r}")
+            raise _refused("numbers in expressions, C(...) by itself", f"the categories {key!r}")
         return column.low, column.high
 
     def column(self, name: str) -> Any:

@@ -382,7 +382,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return self._take(found)
 
     def _frame_names(self, X: Any) -> list[str] | None:
-        """Columns of features and label that a formula, or a frame with categories, is read by."""
+        """Features and label of a formula, or of a frame with categories; None for others."""
         from privreg.estimators.columns import is_categories
         from privreg.estimators.tables import frame_columns
 
@@ -403,7 +403,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _opened(
         self, table: Any, label: Any, weight: str | None, executor: Executor | None
     ) -> TableSamples:
-        """Rows of a table in the declared bounds; sets attributes that tell of its columns."""
+        """Rows of a table in the declared bounds; sets the attributes about its columns."""
         from privreg.estimators.columns import table_columns
         from privreg.estimators.tables import HeldTable, TableSamples, open_rows
 
@@ -443,7 +443,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return self
 
     def _warn(self, texts: list[str]) -> None:
-        """Warn, once for all clones of an estimator, whatever the numbers in a text are."""
+        """Warn once for all clones of an estimator, even if the numbers in a text differ."""
         said: list[Any] = vars(self).get("_siblings", [0])
         for text in texts:
             if (key := re.sub(r"\d[\d.,e+-]*", "", text)) not in said:
@@ -649,7 +649,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def private_score(
         self, X: Any, y: Any = None, *, budget: Budget, sample_weight: Any = None, threads: int = 2
     ) -> Release[TableScore]:
-        """Mean squared error and R² with the noise of a budget of rows, which the odometer counts.
+        """Noisy mean squared error and R² under a budget of rows, which the odometer counts.
 
         Predictions and labels are clipped to their bounds, incomplete records ignored, and records
         weighted as in the fit. X is an array, a frame, a path or a `Table`; y and `sample_weight`

@@ -26,7 +26,7 @@ UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, OverflowError, Re
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """Cost of a fit and what its guarantee assumes; a seeded fit is not private at any cost.
+    """Cost of a fit and assumptions of its guarantee; a seeded fit is not private at any cost.
 
     Attributes
     ----------
@@ -286,7 +286,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """The value that was `encoded`; an error for classes of other packages."""
+    """Inverse of `encoded`; an error for classes of other packages."""
     match value:
         case {"class": name, "fields": own}:
             module, _, kind = name.partition(":")
@@ -325,7 +325,7 @@ def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:
 
 
 def _elsewhere(limit: Budget | None, costs: tuple[PrivacyStatement, ...]) -> Odometer:
-    """An odometer that shows what was counted before it was sent, and counts no more."""
+    """Odometer in another process: it shows the counts at its sending and refuses new ones."""
     found = Odometer(limit)
     found._costs, found._process = list(costs), None
     return found

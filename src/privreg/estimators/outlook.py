@@ -72,7 +72,7 @@ class Outlook:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether the fit is predicted to be better than predicting the mean."""
+        """True if the fit is predicted to be better than predicting the mean."""
         return any(each.holds and each.beats_the_mean for each in self.predictions)
 
     @property
@@ -178,7 +178,7 @@ def advice(
 
 
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
-    r"""Whether a fit is likely worse than predicting the mean; if so, with what a plan doubted.
+    r"""Warnings that a fit is likely worse than predicting the mean, with the plan's doubts.
 
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
@@ -207,7 +207,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
 
 def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
-    r"""Least share s of records that, left out or clipped, may move a slope by half its interval.
+    r"""Least share s of records whose loss or clipping may move a slope by half its interval.
 
     .. math::
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
@@ -250,7 +250,7 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
         return replace(moved, clip_width=best_clip_width(price / moved.final_share))
 
     def further(ladder: tuple[dict[str, Any], ...]) -> PrivateHuber:
-        """Settings a step beyond the end of a ladder, where the best ones are there."""
+        """Settings one step beyond a ladder's end, if the best ones lie at that end."""
         (name, *others) = ladder[0]
         first, second, *_ = shares = [each[name] for each in ladder]
         share = getattr(best, name)

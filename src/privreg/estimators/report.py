@@ -248,7 +248,7 @@ def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
 
 
 def printable(text: str) -> str:
-    """A text with its control characters written out, which a column's name may hold."""
+    """Text with control characters written out, since a column's name may hold them."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
@@ -294,7 +294,7 @@ def as_text(parts: Sequence[Part]) -> str:
 
 
 def as_html(parts: Sequence[Part], picture: str, facts: Sequence[tuple[str, str]]) -> str:
-    """A page of its own, dated today, with the picture below the first table."""
+    """A complete page, dated today, with the picture below the first table."""
     facts = (("Date", date.today().isoformat()), ("Version", f"privreg {__version__}"), *facts)
     listed = (f"<div><dt>{escape(k)}</dt><dd>{escape(value)}</dd></div>" for k, value in facts)
     found = []
@@ -509,7 +509,7 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
 
 
 def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
-    """Two axes for so many lines, one above the other, of a new figure, by default of pyplot."""
+    """Two axes, one above the other, for so many lines; by default in a new figure of pyplot."""
     if figure is None:
         from matplotlib import pyplot
 

@@ -186,7 +186,7 @@ def _header(line: bytes, separator: str, name: str) -> list[str]:
 
 
 def _decoded(path: Path) -> Iterator[bytes]:
-    """A file in UTF-8 block by block; what is no UTF-16 comes as bytes that are no UTF-8."""
+    """File in UTF-8, block by block; invalid UTF-16 becomes bytes that are invalid UTF-8."""
     with path.open("rb") as plain:
         zipped = plain.peek(2).startswith(GZIP)
         file: Any = gzip.GzipFile(fileobj=plain) if zipped else plain
@@ -204,7 +204,7 @@ def _decoded(path: Path) -> Iterator[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """A file in blocks of whole lines, of each line a byte more than may be."""
+    """File in blocks of whole lines; a line is cut one byte past the longest allowed."""
     rest = b""
     for block in _decoded(path):
         block = rest + block
@@ -376,7 +376,7 @@ class FolderTable:
         for place, table in zip(self.names, self.tables, strict=True):
             for column in names:
                 if table.schema.names.count(column) != 1:
-                    raise ValueError(f"column {column!r} must be in {place!r} once")
+                    raise ValueError(f"column {column!r} must be in {place!r} exactly once")
             first = f"as in {self.names[0]!r}"
             _require_types(names, self.schema, table.schema, first, f" in {place!r}")
         return [part for table in self.tables for part in table.parts(names)]
@@ -453,7 +453,7 @@ def open_frame(frame: Any, names: Sequence[str]) -> HeldTable:
         return HeldTable(found.to_arrow())
     except (ArrowException, TypeError, ValueError, OverflowError):
         # What Arrow says may quote a cell.
-        raise ValueError("X must have columns of one type each, got others") from None
+        raise ValueError("X must have columns of one type each, got mixed types") from None
 
 
 def open_rows(table: Any, names: Sequence[str]) -> Table:
@@ -777,7 +777,7 @@ class TableQuality:
         return [text for text, columns in said.items() if columns]
 
     def _beyond(self, shares: dict[str, float], least: float) -> str:
-        """Columns whose share is beyond doubt more, with their shares; an empty text for none."""
+        """Columns whose share certainly exceeds `least`, with their shares; empty text if none."""
         least += SURE * self.noise_std
         sure = {name: min(own, 1.0) for name, own in shares.items() if own > least}
         return ", ".join(f"{n!r} ({float(f'{100 * own:.2g}'):g} %)" for n, own in sure.items())
@@ -791,7 +791,7 @@ def private_quality(
     budget: Budget,
     rng: np.random.Generator | None,
 ) -> Release[TableQuality]:
-    r"""Shares of incomplete and clipped records, each column's, by the Gaussian mechanism.
+    r"""Private shares of incomplete and clipped records, for each column.
 
     .. math:: \hat s = (c + \Delta\,\zeta/\sqrt{2\rho})/n, \qquad \zeta \sim N(0, I)
 
@@ -817,7 +817,7 @@ def private_quality(
 
 @dataclass(frozen=True)
 class TableScore:
-    """Error of a prediction on a table, with private noise alone; NaN where it hides a divisor.
+    """Noisy error of a prediction on a table; NaN if noise hides a divisor.
 
     `records` counts complete records, or sums their weights over the bound.
     """

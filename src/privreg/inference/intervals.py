@@ -416,7 +416,7 @@ def _replicates(
     if not np.all(largest > 0):
         raise ValueError("covariance must be positive definite, got a diagonal entry of 0 or less")
     if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
-        raise ValueError("covariance must be symmetric, got another matrix")
+        raise ValueError("covariance must be symmetric, got an asymmetric matrix")
     try:
         root = np.asarray(np.linalg.cholesky(matrix / largest[..., None, None]), dtype=np.float64)
     except np.linalg.LinAlgError:

@@ -96,7 +96,7 @@ def noise_moments(
 
 
 def _noise(label_noise_std: float, law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
-    """Variances of the mixture that label noise is, and their probabilities."""
+    """Variances of the label noise's Gaussian mixture, and their probabilities."""
     squares, chances = squared_scales(law)
     return label_noise_std**2 * squares, np.array(chances)
 
@@ -205,7 +205,7 @@ def clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> float:
-    r"""Share of whole residuals; slopes of errors of mean square and variance are written.
+    r"""Share of unclipped residuals; `slopes` of the errors' mean square and variance are written.
 
     Slopes, (3, groups), are means over rows of x_j² times, of the clipped residual, the mean over
     that of the residual (drift, by which the mean error falls), the probability that it is not
@@ -356,7 +356,7 @@ def sampling_inflation(
     noise = _noise(label_noise_std, law)
 
     def mean(growth: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-        """Mean over rows of share and second moment, at grown widths, (2, settings)."""
+        """Mean over rows of share and second moment, at widths times `growth`, (2, settings)."""
         grown, others = widths * np.reshape(growth, (-1, 1)), np.reshape(variance, (-1, 1))
         return np.asarray(_clipped(grown, others, noise) @ weights)
 

@@ -382,7 +382,7 @@ class WhitenedDescent(Method):
         return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
 
     def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
-        """These settings with each of the changes, as they are where shares leave nothing."""
+        """These settings with each change; unchanged where the shares leave no budget."""
         found = []
         for changes in choices:
             try:

@@ -188,7 +188,7 @@ def _quantiles(law: ErrorLaw) -> FloatArray:
 
 
 def _whole_labels(law: str, means: FloatArray) -> FloatArray:
-    """Labels of 0 and 1 or counts at equally likely levels, each of its own mean, in deviations."""
+    """Labels 0 and 1, or counts, at equally likely quantiles, each with its own mean, scaled."""
     kind, _, number = law.partition("_")
     mean, levels = float(number), (np.arange(len(means)) + 0.5) / len(means)
     variance = mean * (1 - mean) / (1 + np.mean(means**2)) if kind == "binary" else mean

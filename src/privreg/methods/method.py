@@ -107,7 +107,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit with nothing besides, of methods whose run releases iterates alone."""
+    """Fit of a method whose run releases its iterates and nothing else."""
 
     iterates: FloatArray
     spending: tuple[tuple[str, Budget], ...]

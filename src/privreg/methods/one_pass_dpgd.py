@@ -86,7 +86,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """One name for each shape of the schedule: they spread the noise otherwise."""
+        """One name for each shape of the schedule, since shapes spread the noise differently."""
         return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
 
     @classmethod

@@ -424,7 +424,7 @@ class ErrorMoments:
 
 
 def too_few_rows(problem: Problem, unclipped: float) -> str | None:
-    r"""Why there are too few rows for descent on clipped gradients, or None.
+    r"""Reason why rows are too few for descent on clipped gradients, or None.
 
     The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with
     κ = p/n (Marchenko and Pastur). A step that is full for the population stays stable along them

@@ -419,7 +419,7 @@ def _minimise(
     # Two matrices less at the peak of memory, as soon as the search has passed by them.
     del start
     if inverse is None:
-        raise ValueError("workload must give a well-conditioned problem, got another one")
+        raise ValueError("workload must give a well-conditioned problem, got one that is not")
     value, gradient = problem.value_and_gradient(inverse)
     kernel = _preconditioner(gram, gradient)
     slope = _cosines(problem.project(gradient))

@@ -218,7 +218,7 @@ def tree_levels(steps: int) -> int:
 
 
 def tree_sensitivity(steps: int) -> float:
-    r"""Sensitivity of the tree where a record takes part in one step: root of the nodes it enters.
+    r"""Sensitivity of the tree to a record in one step: √(number of nodes that it enters).
 
     .. math:: \gamma = \sqrt{\lfloor \log_2 N \rfloor + 1}
 
@@ -296,7 +296,7 @@ class Correlation(Protocol):
         """Increments ξ_t made of standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps whose z has weight -1 in ξ, and steps with z that no later step needs.
+        """Earlier steps whose z enter ξ with weight -1, and those whose z no later step needs.
 
         Steps count from 1. None where the increments are no short combination of single draws, so
         that their scale cannot change from step to step.

@@ -176,7 +176,7 @@ def _divergence(
     if isinstance(p, LowRankUpdate) and isinstance(q, LowRankUpdate):
         for name, covariance in (("covariance_p", p), ("covariance_q", q)):
             if not covariance.is_positive_definite:
-                raise ValueError(f"{name} must be positive definite, got another matrix")
+                raise ValueError(f"{name} must be positive definite, got a matrix that is not")
         if order == 1.0:
             return _dense_kullback_leibler(delta, p.dense(), q.dense())
         if abs(order - 1.0) < NEAR_ONE and np.array_equal(p.diagonal, q.diagonal):
@@ -211,7 +211,7 @@ def _structured(covariance: Covariance, name: str, dimension: int) -> LowRankUpd
             f"{name} must have shape {(dimension,)} or {(dimension,) * 2}, got {array.shape}"
         )
     if np.max(np.abs(array / 2 - array.T / 2)) > 1e-9 * np.max(np.abs(array)):
-        raise ValueError(f"{name} must be symmetric, got another matrix")
+        raise ValueError(f"{name} must be symmetric, got an asymmetric matrix")
     return array
 
 
@@ -272,7 +272,7 @@ def _divergence_near_one(
     if rounding > RELATIVE * near:
         return np.nan
     if np.any(excess <= -1.0):
-        raise ValueError("covariance_p must be positive definite, got another matrix")
+        raise ValueError("covariance_p must be positive definite, got a matrix that is not")
     if np.any(mixed <= -1.0):
         return np.inf
     image = axes.T @ _solve_lower(factor, delta)
@@ -318,7 +318,7 @@ def _cholesky(matrix: FloatArray, name: str) -> tuple[FloatArray, float]:
     try:
         factor: FloatArray = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise ValueError(f"{name} must be positive definite, got another matrix") from error
+        raise ValueError(f"{name} must be positive definite, got a matrix that is not") from error
     return factor, float(2.0 * np.sum(np.log(np.diag(factor))))
 
 

@@ -114,7 +114,7 @@ def test_files_of_a_folder_share_the_types_of_the_used_columns(tmp_path):
     with pytest.raises(ValueError, match=message):
         samples(tmp_path, {"other": (0, 1)})
     written(tmp_path / "b.parquet", x=first)
-    with pytest.raises(ValueError, match=r"column 'other' must be in 'b.parquet' once"):
+    with pytest.raises(ValueError, match=r"column 'other' must be in 'b.parquet' exactly once"):
         samples(tmp_path, {"other": (0, 1)})
     (tmp_path / "d.csv").write_text("y,x\n0,1\n")
     for folder in (tmp_path, tmp_path.parent, tmp_path / "d.csv" / "none", tmp_path / "none.csv"):

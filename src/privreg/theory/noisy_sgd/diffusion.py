@@ -315,7 +315,7 @@ class Population(Immutable):
         require_fields(self, second_moment=partial(vector, shape=(self.target.size,) * 2))
         moment = self.second_moment
         if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
-            raise ValueError("second_moment must be symmetric, got another matrix")
+            raise ValueError("second_moment must be symmetric, got an asymmetric matrix")
 
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
@@ -327,7 +327,7 @@ class Population(Immutable):
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
-            raise ValueError("second_moment must be positive semidefinite, got another matrix")
+            raise ValueError("second_moment must be positive semidefinite, got one that is not")
         start = np.zeros_like(self.target) if start is None else start
         origin = require_array("start", start, shape=self.target.shape, **WITHIN)
         problem = RidgeRegression(

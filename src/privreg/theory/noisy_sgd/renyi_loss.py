@@ -481,7 +481,7 @@ class ReleaseGeometry(NamedTuple):
 def release_geometries(
     law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
 ) -> Iterator[ReleaseGeometry | None]:
-    """Laws of the average of the iterates at `times` up to the record, at positions (p,).
+    """Laws of the average of the iterates at `times` up to the record at each position (p,).
 
     None where every iterate is released before the position. Neighbours with the same iterates
     before them are computed together, in arrays of moderate size.
