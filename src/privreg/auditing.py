@@ -316,7 +316,7 @@ def _statistics(
     """Reductions of outputs to one number, NaN where an output is not finite."""
     if first.ndim == 1:
         if direction is not None:
-            raise ValueError("direction must be None if an output is one number, got a direction")
+            raise ValueError("direction must be omitted if an output is a number, got a direction")
         return [np.asarray]
     if direction is not None:
         along = require_array("direction", direction, shape=(first.shape[1],))

@@ -94,7 +94,7 @@ def read_formula(formula: Any, bounds: Any) -> Design:
     terms = list(found.terms(filter(None, kept), intercept=intercept))
     ranges, names = found.ranges(terms), list(map(":".join, terms))
     if not names or len(set(names)) < len(names):
-        raise _refused("one or more features, all with different names", short(formula))
+        raise _refused("a feature or several, all of different names", short(formula))
     name = aim.factor(left[0][0]) if len(left) == len(left[0]) == 1 else ""
     wrong = name in ("", *aim.levels) or not aim.ranges([(name,)]) or len(aim.used) > 1
     if wrong or aim.used.keys() & found.used:
