@@ -41,7 +41,12 @@ def cheap_searches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finite_time_steps, "_largest_gradient", few_runs)
         patch.setattr(regret, "grid", small_grid)
-        for name, value in {"FIRST_POINTS": 11, "ZOOMS": 0, "LAST_RTOL": 1e-2}.items():
+        for name, value in {
+            "FIRST_POINTS": 11,
+            "AMPLITUDE_STEP": 9,
+            "OFFSET_STEP": 9,
+            "LAST_RTOL": 1e-2,
+        }.items():
             patch.setattr(rate_search, name, value)
         patch.setattr(planning, "plan_run", methods)
         patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))

@@ -195,6 +195,7 @@ def _optimise(
     nearest = np.geomspace(
         first[max(centre - 1, 0)], first[min(centre + 1, len(first) - 1)], ZOOM_POINTS
     )
+    bounds["finest"] = AMPLITUDE_STEP
     amplitude, risk = _zoom(lambda values: look(values, LAST_RTOL), nearest, **bounds)
     at_bound = amplitude >= high * (1 - 1e-9) or amplitude <= lowest * (1 + 1e-9)
     return Best(schedule_of(amplitude), risk, bool(at_bound))
@@ -221,7 +222,7 @@ def _zoom(
     *,
     lowest: float,
     highest: float,
-    finest: float = AMPLITUDE_STEP,
+    finest: float,
 ) -> tuple[np.float64, float]:
     """Minimise over a logarithmic grid, then over finer ones between the neighbours of the best."""
     while True:

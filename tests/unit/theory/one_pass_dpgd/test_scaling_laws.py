@@ -136,7 +136,7 @@ def test_search_is_as_fine_at_tiny_ratios():
 
 @pytest.mark.parametrize("best", [1e-12, 1e-9, 3e-5, 0.1, 0.7, 10.0, 2e4, 1e9, 1e12])
 def test_a_search_leaves_its_first_grid_on_either_side_up_to_the_bounds(best):
-    grid, bounds = np.geomspace(0.1, 10, 41), {"lowest": 1e-9, "highest": 1e9}
+    grid, bounds = np.geomspace(0.1, 10, 41), {"lowest": 1e-9, "highest": 1e9, "finest": 0.01}
     found, _ = rate_search._zoom(lambda values: np.log(values / best) ** 2, grid, **bounds)
     # The last step is at most a percent, of which half may be missed.
     assert found == pytest.approx(np.clip(best, 1e-9, 1e9), rel=0.005)
