@@ -255,7 +255,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
             "tr H, distance and sigma_sgd from 0.01 to 100 each",
             "normal features and features of random signs; the constant 10",
         ],
-        note="The start lies along the first eigenvector; (9) has lost the root of Theorem D.13.",
+        note="The start lies along the first eigenvector. Our copy of (9) has lost the root.",
     ),
     gradient_constant_of_the_root="the same with (tr H)^(1/2) beside the distance",
     gradient_constant_of_the_start="the same without the term of the label noise",
