@@ -118,7 +118,7 @@ def factors() -> dict[str, float]:
         },
         id="label-noise-b2",
         ours=[
-            "beta = 1e-12; a power of beta of at least 0.9 counts as 1",
+            "beta = 1e-12, powers from 0.9 count as 1; corrected: constant 2, beta = 1e-12 to 1/2",
             "Gaussian label noise, K^2 = 8/3, with which its tail is that of a product with x",
         ],
         finding="label-norm-in-b2",

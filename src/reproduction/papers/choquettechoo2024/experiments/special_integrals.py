@@ -57,7 +57,7 @@ def cosine_integral_error(parameters: Parameters) -> float:
     where="Lemma F.13",
     statement="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) "
     "for |a| < 1, and infinite for |a| = 1.",
-    ours=["1 + a from 1e-8 to 0.99; the other sign is a shift by pi, |a| = 1 the limit"],
+    ours=["1 + a from 1e-8 to 0.99; -a shifts by pi, |a| = 1 is the limit; our copy lost the root"],
     check=AGREES,
 )
 def rational_integral_error(parameters: Parameters) -> float:
