@@ -228,7 +228,7 @@ def expansion(case: _Case) -> dict:
     kind="printed number",
     printed=["1/24"],
     statement="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
-    ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1"],
+    ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1, d = 1e100, 1e150"],
     check=close(1 / 24, absolute=1e-9),
     wrong={"Less than 1/18, as without the exponential.": close(1 / 18, absolute=1e-9)},
     note="The bound on c_* is where the slope in d of the right side of (2) is 0. Without the "
