@@ -33,7 +33,7 @@ AXES = {
     "dimension": Axis("dimension d", "dimensions"),
     "steps": Axis("steps T", "counts"),
     "algorithm": Axis("algorithm", ALGORITHMS),
-    "power_of": Axis("what the risk grows with", ("kappa", "d_eff", "d")),
+    "power_of": Axis("what the risk grows with", ("kappa", "d_eff", "d", "T")),
 }
 
 
@@ -58,20 +58,21 @@ def tuned(parameters: Parameters, dimension: int) -> dict:
 def powers() -> list[list[float]]:
     """Exponents at the step size 2 log(T) / (mu T), for m eigenvalues 1 and d - m of 1/kappa."""
 
-    def risk(name: str, kappa: float, m: int, d: int) -> float:
-        eigenvalues, steps = np.append(np.ones(m), np.full(d - m, 1 / kappa)), 1e12
+    def risk(name: str, kappa: float, m: int, d: int, steps: float) -> float:
+        eigenvalues = np.append(np.ones(m), np.full(d - m, 1 / kappa))
         eta = 2 * kappa * np.log(steps) / steps
         family = "independent" if name == "dp_sgd" else "damped_square_root"
         noise = regression.family_noise(family, eta / kappa)
         clip = float(eigenvalues.sum())
         return regression.stationary(eigenvalues, eta, noise, clip_norm=clip).excess_risk
 
-    few, many = (1e6, 4, 1024), (1e6, 4, 4096)
-    ends = [((1e4, 4, 1024), few), (few, (1e6, 64, 1024)), ((1e6, 4, 256), many)]
+    few, many, long = (1e6, 4, 1024, 1e12), (1e6, 4, 4096, 1e12), (1.0, 16, 16, 1e16)
+    ends = [((1e4, 4, 1024, 1e12), few), (few, (1e6, 64, 1024, 1e12))]
+    ends += [((1e6, 4, 256, 1e12), many), ((1.0, 16, 16, 1e15), long)]
     return [
         [
             float(np.log(risk(name, *last) / risk(name, *first)) / np.log(factor))
-            for (first, last), factor in zip(ends, (100, 16, 16), strict=True)
+            for (first, last), factor in zip(ends, (100, 16, 16, 10), strict=True)
         ]
         for name in ALGORITHMS
     ]
