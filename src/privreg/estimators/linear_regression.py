@@ -305,7 +305,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             raise ValueError(f"X must have columns of different names, {apart}")
         # Transposed block by block, while each is in a cache.
         starts = range(0, max(len(y), 1), 1 << 14)
-        blocks = [pa.table([*features[at : at + (1 << 14)].T], names[:p]) for at in starts]
+        blocks = [pa.table([*features[at : at + starts.step].T], names[:p]) for at in starts]
         table = HeldTable(pa.concat_tables(blocks))
         table = _held(table, [*names, None][: p + 2], y, sample_weight)
         samples = TableSamples(table, columns, aim, found._frame(), None, weighing)

@@ -51,7 +51,7 @@ IntArray = NDArray[Any]
 UNITS = 1 << 20
 LARGEST_STD = 1 << 53
 # A process's first calls for few normals take Python less time than the loop takes to compile.
-FEW, calls = 256, count()
+FEW, FIRST_CALLS, _calls = 256, 32, count()
 WORD, HALF = 64, np.uint64(1 << 63)
 # Outcomes of a trial of which 64 digits are known.
 FALSE, TRUE, UNDECIDED = 0, 1, 2
@@ -179,7 +179,7 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
     Karney (2016), Sampling exactly from the normal distribution, algorithm N.
     """
     size = int(np.prod(shape))
-    if std > LARGEST_STD or (size <= FEW and next(calls) < 32):
+    if std > LARGEST_STD or (size <= FEW and next(_calls) < FIRST_CALLS):
         endless, kind = iter(_secure_word, None), object if std > LARGEST_STD else np.int64
         slow = [_draw_slowly(endless, std) for _ in range(size)]
         return np.array(slow, dtype=kind).reshape(shape)

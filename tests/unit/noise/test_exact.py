@@ -1,6 +1,7 @@
 """Whole numbers of bounded length for every record, and exact normal noise, rounded."""
 
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -59,9 +60,16 @@ def test_numbers_stay_between_zero_and_their_bound():
 
 
 def test_noise_of_any_size_is_drawn(monkeypatch):
-    monkeypatch.setattr(exact, "calls", iter([0, 31, 32]))
-    for std, size, kind in ((10**30, 2000, int), *[(1000, 256, np.int64)] * 3):
+    for std, size, call, kind in (
+        (10**30, 2000, exact.FIRST_CALLS, int),
+        (1000, exact.FEW, 0, np.int64),
+        (1000, exact.FEW, exact.FIRST_CALLS, np.int64),
+    ):
+        slow = Mock(wraps=exact._draw_slowly)
+        monkeypatch.setattr(exact, "_draw_slowly", slow)
+        monkeypatch.setattr(exact, "_calls", iter([call]))
         drawn = exact.rounded_normals(size, std=std)
+        assert slow.called == (kind is int or call == 0)
         assert all(type(each) is kind for each in drawn)
         assert 0.7 < np.std((drawn / std).astype(float)) < 1.3
 

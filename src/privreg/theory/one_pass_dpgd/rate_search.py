@@ -68,8 +68,8 @@ def polynomial(
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
     A logarithmic grid, then zooms around its best point, down to steps of at most a percent of the
-    amplitude. It assumes a single valley. Refused under
-    noise that makes every amplitude from 1e-31 on worse than none.
+    amplitude. It assumes a single valley. Refused under noise that makes every amplitude from 1e-31
+    on worse than none.
 
     Parameters
     ----------
@@ -195,8 +195,9 @@ def _optimise(
     nearest = np.geomspace(
         first[max(centre - 1, 0)], first[min(centre + 1, len(first) - 1)], ZOOM_POINTS
     )
-    bounds["finest"] = AMPLITUDE_STEP
-    amplitude, risk = _zoom(lambda values: look(values, LAST_RTOL), nearest, **bounds)
+    amplitude, risk = _zoom(
+        lambda values: look(values, LAST_RTOL), nearest, **bounds, finest=AMPLITUDE_STEP
+    )
     at_bound = amplitude >= high * (1 - 1e-9) or amplitude <= lowest * (1 + 1e-9)
     return Best(schedule_of(amplitude), risk, bool(at_bound))
 
