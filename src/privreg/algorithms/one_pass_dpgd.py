@@ -641,11 +641,7 @@ def isotropic_risk_paths_together(
 
 
 class _Runs(NamedTuple):
-    """Several mechanisms as arrays, for kernels.
-
-    Column i of `step_shape` and `noise_shape` (samples, shapes) is of settings `bounds[i]` up to
-    `bounds[i + 1]`.
-    """
+    """Mechanisms for kernels: column i of a shape is of settings `bounds[i]` to `bounds[i + 1]`."""
 
     step_shape: FloatArray
     noise_shape: FloatArray

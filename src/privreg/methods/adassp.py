@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
 from privreg.checks import require_number
-from privreg.methods.clipping import clipped_rows, clipped_slopes
+from privreg.methods.clipping import clipped_rows, slopes_at_once
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.privacy.budget import Budget, Neighbours
@@ -135,7 +135,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     explained = rows.quadratic(rows.squared_signal)
     slopes, crossed = np.empty((2, 3, len(gram)))
     for factors, found in ((shrink, slopes), (shrink**3 * explained, crossed)):
-        clipped_slopes(of_rows, bounds, factors, rows.squared_signal, still, found)
+        slopes_at_once(of_rows, bounds, factors, rows.squared_signal, still, found)
     moment = n * slopes[0]
     # Mean square of s times a clipped label less s xᵀθ*, s the row's factor.
     rest = slopes[2] - 2 * crossed[0] + rows.per_coordinate(shrink**4 * explained)

@@ -173,21 +173,12 @@ class FullBatchDPGD(Method):
 
 
 def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float) -> Prediction:
-    r"""Regime of clipped full-batch descent.
+    r"""Regime of clipped full-batch descent (brown2024, Lemma 2.3, where nothing is clipped).
 
-    `reach` is the largest step times curvature r at the end. Noise settles at a variance in
-    proportion to 1/(r(2 - r)), whose relative change is (2r - 2)/(2 - r) times that of r: 6 times
-    at `MOST_REACH`, so that a curvature known to 2 % gives the stated 10 %.
-
-    `unclipped` is the share of whole gradients s = P(|ξ| ≤ u) for a clip of u residual scales. The
-    curvature's elasticity in the scale is -2uφ(u)/s, which is -0.97 at `LEAST_UNCLIPPED` (u = 0.32)
-    and -1 for signs: the pull hardly grows with the error any more, and an expansion about a
-    curvature describes it no longer. Below a clipped gradient in a thousand, `ALL_UNCLIPPED`, the
-    law without clipping is exact to as much.
-
-    Source
-    ------
-    brown2024, Lemma 2.3 (the exact law); the rest derived as above.
+    Noise settles at a variance in proportion to 1/(r(2 - r)), with r, `reach`, the largest step
+    times curvature: at `MOST_REACH` a curvature known to 2 % gives the stated 10 %. A clip of u
+    residual scales leaves a share s = P(|ξ| ≤ u), `unclipped`. The curvature's elasticity in the
+    scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`, where the pull hardly grows with the error.
     """
     if not found.holds:
         return found

@@ -38,12 +38,12 @@ from privreg.inference.population_intervals import (
 from privreg.kernels import standard_normal
 from privreg.methods.clipping import (
     clipped_rows,
-    clipped_slopes,
     count_nodes,
     finite,
     noise_moments,
     sample_nodes,
     sampling_inflation,
+    slopes_at_once,
     squared_scales,
     squared_shift,
 )
@@ -224,7 +224,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             scale = unit_scale * sqrt(float(rows.weights @ inner))
         clip = settings.clip_width * scale * sqrt(p)
         widths = clip / lengths / shrink
-        unclipped = clipped_slopes(of_rows, widths, factors, squared_bias, variance, slopes)
+        unclipped = slopes_at_once(of_rows, widths, factors, squared_bias, variance, slopes)
         if step <= settings.warm_up_steps:
             square = noise_moments(widths, label_noise_std=sigma, law=problem.label_noise_law)[1]
             source = whitened.per_coordinate(factors**2 * square)

@@ -546,10 +546,9 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:
     r"""Regime of private least squares: that of its start, and of its clip.
 
-    Where a noisy count far out is taken for a tail the clip follows it, and the noise of the steps
-    the clip. Of 400 histograms each for 3 to 40 features and 2,000 to 100,000 rows, normal and
-    exponential errors, at most one had a clip four times the typical one where `WideOutcome.spike`
-    is below `MOST_SPIKE`, and up to 2.3 % of those where it is above 0.05. Such runs make the mean
+    Where a noisy count far out is taken for a tail, the clip follows it and the steps' noise the
+    clip: of 400 histograms each for 3 to 40 features and 2,000 to 100,000 rows at most one, where
+    `WideOutcome.spike` is below `MOST_SPIKE`, and up to 2.3 % above 0.05. Such runs make the mean
     error, and typical ones are as predicted: a warning, not a refusal.
     """
     started = in_regime(problem, found, outcome.start)

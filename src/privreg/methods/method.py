@@ -419,9 +419,9 @@ class Method(ABC):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        """Predictions of each setting for each problem; one or more of both.
+        """Predictions of each setting for each problem, one or more of both.
 
-        The problems are the same but for their misfits, of which the first is the largest. `rows`
+        Problems differ in their misfits alone, of which the first is the largest. `rows`
         has the features' law; `ErrorMoments.predictions` makes predictions of errors by eigenvalue.
         """
 

@@ -171,15 +171,10 @@ class OnePassDPGD(Method):
 def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction) -> Prediction:
     r"""Regime of one-pass DP-GD (bombari2025, Theorem 1 and Algorithm 1).
 
-    Steps are capped at 2/‖x‖² (Algorithm 1): the first one is not on average while
-    η tr Σ / 2 ≤ 1.
-
-    The differential equation takes exp(-a) for the contraction 1 - a of a step, with
-    a = 2ηλ - η² E x⁴ along a coordinate. For a Gaussian one, E x⁴ = 3λ², η E x⁴ / λ =
-    `LONGEST_STEP` is a = 0.17, where -ln(1 - a) is 10 % more than a, the stated accuracy.
-
-    ‖x‖/√p has variance 1/(2p) for Gaussian rows: 2.5 % at p = `CONCENTRATED`, and half of that is
-    its relative effect on the mean of a function of it, beside which the limit's equations hold.
+    The first step is not capped at 2/‖x‖² on average while η tr Σ / 2 ≤ 1. The differential
+    equation takes exp(-a) for a step's contraction 1 - a, a = 2ηλ - η² E x⁴ along a coordinate: at
+    η E x⁴ / λ = `LONGEST_STEP`, a = 0.17 if E x⁴ = 3λ², and -ln(1 - a) is 10 % more. ‖x‖/√p has
+    variance 1/(2p) for Gaussian rows, 2.5 % at `CONCENTRATED`; half is its effect on a mean.
     """
     if not found.holds:
         return found

@@ -410,11 +410,7 @@ def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
 def _minimise(
     problem: _DenseProblem, start: tuple[FloatArray, FloatArray | None], tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The best X and its inverse, by L-BFGS with backtracking.
-
-    Slopes and pairs are kept in the cosine basis, where the preconditioner is diagonal and needs no
-    projection: a direction is projected in the end.
-    """
+    """The best X and its inverse, by L-BFGS with backtracking, in the cosine basis."""
     gram, inverse = start
     # Two matrices less at the peak of memory, as soon as the search has passed by them.
     del start

@@ -1,5 +1,6 @@
 """The parts of a prediction: rows, clipped residuals, nodes, finite samples."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,6 +56,21 @@ def test_the_spread_of_risks_is_that_of_squares_of_few_gaussian_errors(rng, bias
     risks = errors**2 @ rows.eigenvalues / 2
     assert risks.mean() == pytest.approx(found.excess_risk, rel=0.03)
     assert risks.std() == pytest.approx(found.excess_risk_std, rel=0.05)
+
+
+@pytest.mark.parametrize("law", FEATURE_LAWS)
+@pytest.mark.parametrize("noise", LABEL_NOISE_LAWS)
+def test_slopes_in_python_and_compiled_are_equal_bit_for_bit(rng, law, noise):
+    stated = replace(problem(law), label_noise_law=noise)
+    rows = rows_of(stated)
+    of_rows, still = clipped_rows(stated, rows), np.zeros(3)
+    for scale, bias in ((0.01, 9.0), (1.0, 0.5), (3.0, 1e80), (np.inf, 2.0)):
+        widths, factors = scale * rng.uniform(1, 2, (2, rows.norms.size))
+        given = widths, np.minimum(factors, 2.0), bias * rng.uniform(size=3), still
+        compiled, slow = np.empty((2, 3, 3))
+        share = clipped_slopes(of_rows, *given, compiled)
+        assert share == clipped_slopes.py_func(of_rows, *given, slow)
+        assert compiled.tolist() == slow.tolist()
 
 
 def test_fourth_moments_tell_the_laws_apart():
