@@ -168,7 +168,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         "covariance is psi^2 tau^2 Sigma for each such vector.",
         check=close(1.0, absolute=0.01),
         corrected={
-            "holds_with": "the sign -; with the sign of (B.13) in the recursion the bound stays",
+            "holds_with": "the sign -; the bound stays, by cross-terms-b16",
             "check": close(-1.0, absolute=0.01),
         },
         id="shared-increments-b15",

@@ -173,7 +173,9 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
             "check": above(-0.001),
         },
         id="equal-orders-b10",
-        ours=["same order: slope below 0.1; eigenvalue 1, N^3 of sum 1; eta = 1/4, N = 1e4 to 1e6"],
+        ours=[
+            "same order: slope within 0.1; eigenvalue 1, N^3 of sum 1; eta = 1/4, N = 1e4 to 1e6"
+        ],
         finding="equal-orders-in-b10",
     )
 )

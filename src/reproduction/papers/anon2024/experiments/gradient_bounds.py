@@ -51,7 +51,7 @@ AXES = {
         "of equation (1.1), in the norm of the inverse of Sigma.",
         check=below(1.0),
         corrected={
-            "holds_with": "the absolute residual, as in Section B.2.1, in place of that root",
+            "holds_with": "the absolute residual, which Section B.2.1 means, in place of that root",
             "evidence": {"variable": "gradient_over_factors"},
             "check": close(1.0, absolute=1e-12),
         },
@@ -133,7 +133,7 @@ def factors() -> dict[str, float]:
         kind="theorem",
         ours=[
             "c_1 = 2, beta from 1e-12 to 1/2, forms of the identity of 1 to 1024 dimensions",
-            "normal vectors times 2 or 0, with probability 1/4 and 3/4: s^2 = 25/3",
+            "normal vectors times 2 or 0, with probability 1/4 and 3/4: sigma_z^2 = 25/3",
         ],
     ),
     dependent_norm_constant_of_gaussians="least c_1 for them at the sub-Gaussian norm of a normal",

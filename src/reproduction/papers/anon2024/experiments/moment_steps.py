@@ -115,7 +115,7 @@ def operators() -> dict[str, float]:
         "step sizes from a hundredth of 1 / lambda_1, the largest, to it",
     ],
     note="The lemma is for noise that is new in every step. For the tree, whose increments take "
-    "back noise, the bound is looser still.",
+    "back noise, the bound is as loose or looser.",
     **AT_MOST,
 )
 def average_ratio(parameters: Parameters, source: str, stable_share: float) -> float:
@@ -223,7 +223,7 @@ def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> fl
         **AT_MOST,
         wrong={"Of order eta^2.": "product_ratio_of_squares"},
         id="products-of-steps-b12",
-        ours=["beta = 3, that of a normal; N eta lambda is at most 0.05", setting.CAPPED],
+        ours=["constant 1, beta = 3 of a normal; N eta lambda is at most 0.05", setting.CAPPED],
     ),
     product_ratio_of_squares="the same over eta^2 in place of eta",
 )
@@ -276,7 +276,8 @@ def late_ratio(parameters: Parameters) -> float:
     statement="tr(H M_t) is at most the printed bound for every t from 0 to N and every k.",
     ours=[
         "normal features, Sigma = I, eigenvalues i^-2, d = 128",
-        "printed check: t = 0, N = 1000000, the largest step size at 16 sigma_z^4, the worst k",
+        "printed check: t = 0, N = 1000000, the lemma's largest step size at beta = 16 sigma_z^4, "
+        "the worst k",
         "corrected check: each t from 0 to N = 64, at Theorem 4.2's largest step size",
     ],
     check=below(1.0),

@@ -60,7 +60,8 @@ def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
         "log N).",
         check=above(0.0),
         corrected={
-            "holds_with": "beta tr(H) in the denominator, as the step size of Theorem 4.2 has it",
+            "holds_with": "the step size of Theorem 4.2, whose denominator has 16 (1 + sigma_z^4) "
+            "tr(H)",
             "evidence": {"variable": "denominator_at_the_cap"},
         },
         id="step-size-of-b7",

@@ -49,7 +49,7 @@ def factors(parameters: Parameters) -> dict:
     statement="The descent and variance factors have the closed forms of Lemma B.1.",
     ours=RANGE,
     check=below(1e-10),
-    note="The closed forms are compared with quadrature of the definition (4.6).",
+    note="The closed forms are compared with quadrature of (B.11) and (B.13).",
 )
 def quadrature_error() -> float:
     """Largest distance of the factors to a quadrature."""

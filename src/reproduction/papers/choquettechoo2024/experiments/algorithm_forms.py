@@ -141,7 +141,10 @@ def equation_3(parameters: Parameters, family: str) -> dict:
         check=below(1e-9),
         wrong={"With t - 1/2.": "recurrence_error_of_the_encoder"},
         id="coefficients-in-constant-time",
-        ours=["O(1): one multiplication per coefficient", "nu = 0 and 0.05, 64 coefficients"],
+        ours=[
+            "O(1): each is the one before times (1 - nu)(t - 3/2)/t",
+            "nu = 0 and 0.05, 64 coefficients",
+        ],
     ),
     recurrence_error_of_the_encoder="the same with t - 1/2 in place of t - 3/2",
 )

@@ -126,7 +126,10 @@ def label_response_ratio(parameters: Parameters) -> float:
             "evidence": {"variable": "squared_response_ratio"},
         },
         id="expected-response-d10",
-        ours=[SETTING, "four sequences of coefficients, among them 1, 1, 0, ..."],
+        ours=[
+            SETTING,
+            "the four sequences of every-direction-accumulates-d12, among them 1, 1, 0, ...",
+        ],
         finding="square-in-lemma-d10",
     ),
     squared_response_ratio="largest mean trace of V V' over D.10 with its sum squared",
@@ -278,13 +281,13 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of that largest gradient over that of log(T/p)^2, from T = 10 and p = 0.1 on",
         where="Section 2.3, equation (9)",
-        statement="The bound on a run's gradients grows with T and 1/p as a power of log(T/p).",
+        statement="A run's largest gradient grows with T and 1/p at most as a power of log(T/p).",
         check=below(1.0),
         wrong={"It does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",
         kind="theorem",
         ours=[
-            "the square of log(T/p), since the power is open",
+            "the square of log(T/p); Theorem D.13 has the power 5/2",
             "T = 10, 100 and 1000, p = 0.1 and 0.02, 400 runs each, eta and noise of Theorem D.13",
             "eigenvalues in proportion to 1/k, d = 4, tr H = 1",
             "distance and sigma_sgd 1 and 0, 0 and 1, or both 1",

@@ -73,9 +73,9 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     tail_exponent=stated(
         "least -log P / min(t^2 / (sigma^4 |A|_F^2), t / (sigma^2 |A|)) over forms and t",
         where="Lemma F.6",
-        statement="A quadratic form of independent sub-Gaussian variables with proxy sigma^2 "
-        "exceeds its mean by t with probability at most exp(-c min{t^2 / (sigma^4 |A|_F^2), t / "
-        "(sigma^2 |A|)}), for a universal c.",
+        statement="A quadratic form of independent centred sub-Gaussian variables with proxy "
+        "sigma^2 exceeds its mean by t with probability at most exp(-c min{t^2 / (sigma^4 "
+        "|A|_F^2), t / (sigma^2 |A|)}), for a universal c.",
         check=above(TAIL_CONSTANT),
         wrong={"With t^2 / (sigma^4 |A|_F^2) alone in the exponent.": "frobenius_exponent"},
         id="tail-bound-f6",
@@ -90,8 +90,9 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     quantile_constant=stated(
         "largest quantile over sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho))",
         where="Lemma F.6",
-        statement="With probability 1 - rho, rho < 1/3, a form of a positive semi-definite matrix "
-        "is at most a universal constant times sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho)).",
+        statement="With probability 1 - rho, rho < 1/3, the form of Lemma F.6 with a positive "
+        "semi-definite matrix is at most a universal constant times sigma^2 (tr A log^(1/2)(1/rho) "
+        "+ |A| log(1/rho)).",
         check=below(2.0),
         wrong={"Without its second term.": "trace_constant"},
         id="quantile-bound-f6",

@@ -101,7 +101,7 @@ def divergence_slope(parameters: Parameters) -> float:
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
     note="The roots and fractions that the text at hand has lost are restored. By Landen's "
-    "transformation it is 4 K(1 - a).",
+    "transformation it is 4 K(1 - a), which is compared.",
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
@@ -214,7 +214,7 @@ def first_kind_error(parameters: Parameters) -> float:
     where="Section F.4, equation (98)",
     statement="By Property F.9 the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over "
     "a quarter period is the printed sum of K and Pi.",
-    ours=["m = 0.01, 0.3, 0.9 and alpha^2 from -3 to 0.99, below its principal values"],
+    ours=["m = 0.01, 0.3, 0.9 and alpha^2 from -3 to 0.99; above 1 it is a principal value"],
     check=AGREES,
     note="The text at hand has lost the roots.",
 )

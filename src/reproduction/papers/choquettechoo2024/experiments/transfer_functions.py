@@ -159,7 +159,7 @@ def gradient_response_error(parameters: Parameters) -> float:
             "evidence": {"select": {"transform": "exp(-iwt)"}},
         },
         id="transfer-function-c9",
-        ours=[SPECTRUM, "eta = 0.5 / R^2, frequencies 0 to 3"],
+        ours=[SPECTRUM, "nu-DP-FTRL, eta = 0.5 / R^2, frequencies 0 to 3"],
         finding="two-signs-of-the-transform",
     ),
 )
@@ -212,7 +212,7 @@ def frequency_order(parameters: Parameters, family: str, step_share: float) -> f
     where="Remark C.16, Section 2.2",
     statement="In Noisy-SGD every eigendirection contributes a constant to the error.",
     ours=[
-        "eigenvalues 1/k, d = 16",
+        "eigenvalues 1/k, d = 16, eta = 0.5 / R^2",
         "a factor of 2 between the largest and the least, by Corollary C.5",
     ],
     note="Equation (44) is 2 pi / (eta (2 - eta lambda_j)), which depends on the step size; "

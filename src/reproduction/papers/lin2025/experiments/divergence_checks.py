@@ -236,9 +236,9 @@ def gap_decay(parameters: Parameters) -> dict:
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        note="Those have 0.927 of the dense joint laws' divergence. The iterates before the step "
-        "have one law in both processes but predict the state at the step. The proof repeats the "
-        "error.",
+        note="Those after it have 0.927 of the dense joint laws' divergence. The iterates before "
+        "the step have one law in both processes but predict the state at the step. The proof "
+        "repeats the error.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -302,7 +302,7 @@ def average(parameters: Parameters) -> dict:
     id="mixture-bound-holds",
     where="Lemma C.3",
     kind="theorem",
-    statement="The divergence of mixtures over the position stays below the bound.",
+    statement="The divergence of mixtures over the position is at most the bound.",
     check=below(1.0 + 1e-9),
     wrong={"Below half the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],

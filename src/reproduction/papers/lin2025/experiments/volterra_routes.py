@@ -62,6 +62,7 @@ AXES = {
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-regularised-risk",
+        note="The comparison is with the equations of the modes, as for equation (6).",
         **THEOREM,
     ),
     variance_error=stated(
