@@ -18,7 +18,7 @@ from privreg.kernels import inner_product
 from privreg.methods.problem import WHOLE_LAWS, LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
-FIRST_CALLS, _calls = 64, count()
+FIRST_CALLS, _calls = 512, count()
 # Widths of so many standard deviations take less than the last bit of what they leave.
 UNCLIPPED = 9.0
 ROOT_HALF = sqrt(0.5)
