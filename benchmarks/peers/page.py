@@ -81,8 +81,8 @@ def exceptions(cells: pd.DataFrame) -> str:
     losses.sort(reverse=True)
     head = ["table", "ε", OURS, ROBUST, "best peer", "error of best peer", "other peers below ours"]
     return (
-        f"In {len(losses)} of {len(budgets)} cells the best private peer has a smaller error than "
-        "the default, by more than one standard error of the difference:\n\n"
+        f"In {len(losses)} of {len(budgets)} cells the best private peer beats the default "
+        "by more than one standard error of the difference:\n\n"
     ) + markdown(head, (row for _, row in losses))
 
 
