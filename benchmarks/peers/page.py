@@ -63,7 +63,7 @@ def wins(cells: pd.DataFrame) -> str:
         some = cells[cells["sampled"] == kind]
         best = by_peer(some, some["error"].str[0])[[*PRIVATE]].idxmin(axis=1)
         rows.append([label, len(best), *(sum(best == peer) for peer in PRIVATE)])
-    return markdown(["kind", "cells", *PRIVATE], rows)
+    return markdown(["tables", "cells", *PRIVATE], rows)
 
 
 def exceptions(cells: pd.DataFrame) -> str:
@@ -79,10 +79,10 @@ def exceptions(cells: pd.DataFrame) -> str:
             row = [name, epsilon, texts[OURS], texts[ROBUST], best, texts[best]]
             losses.append((means[OURS] / means[best], [*row, "; ".join(others) or "none"]))
     losses.sort(reverse=True)
-    head = ["table", "ε", OURS, ROBUST, "best peer", "its error", "also below ours"]
+    head = ["table", "ε", OURS, ROBUST, "best peer", "error of best peer", "other peers below ours"]
     return (
-        f"In {len(losses)} of {len(budgets)} cells the best private peer has a smaller error than "
-        "the default, by more than one standard error of the difference:\n\n"
+        f"In {len(losses)} of {len(budgets)} cells the best private peer beats the default "
+        "by more than one standard error of the difference:\n\n"
     ) + markdown(head, (row for _, row in losses))
 
 
@@ -106,7 +106,7 @@ def intervals(cells: pd.DataFrame) -> str:
             ends = f"{length.min():.3g} to {length.max():.3g}".replace("inf", "∞")
             lengths.append(f"{ends}, {some['infinite'].mean():.2f}")
         rows.append([*row, *lengths[:-1]])
-    head = [f"{peer}: covers (least)" for peer in WITH_INTERVALS]
+    head = [f"{peer}: coverage (least)" for peer in WITH_INTERVALS]
     head += [f"{peer}: length, infinite" for peer in WITH_INTERVALS[:-1]]
     return markdown(["tables", "ε", *head], rows)
 
