@@ -51,13 +51,13 @@ CONTRACTION = 7 / 8
     id="gaussian-tail",
     kind="theorem",
     where="Claim A.8",
-    statement="A Gaussian exceeds sigma sqrt(2 ln(2 / beta)) in absolute value with probability at "
-    "most beta.",
-    ours=["beta from 1e-12 to 0.999"],
+    statement="A draw of N(0, sigma^2) is beyond sigma sqrt(2 ln(2 / beta)) in absolute value with "
+    "probability at most beta.",
+    ours=["400 values of beta from 1e-12 to 0.999"],
     check=below(1.0),
     wrong={"Beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
-    note="Exact tails are at most 0.24 of the bound. The bound would also hold with ln(1 / beta) "
-    "for ln(2 / beta). The factor 2 of the logarithm is needed.",
+    note="The exact probability is at most 0.24 beta. With ln(1 / beta) for ln(2 / beta) it would "
+    "stay below beta, too.",
 )
 def normal_tail_ratio() -> float:
     """Largest exact tail over bound, Claim A.8."""

@@ -94,18 +94,20 @@ def expansion_growth() -> float:
         "that slope for a start of norm sqrt(d) and a ground truth of zero, c_* = 1/24",
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
-        statement="The bound holds from any start, since no assumption is on the start.",
+        statement="From any start the probability that the risk leaves its mean by more than "
+        "d^(-1/2 + 2 c_*) falls at least as fast as d^(-c_1), for any c_1.",
         ours=["a start of norm sqrt(d), as of N(0, I), truth zero, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        note="Nor does it fall from a start of norm d^(c_*), where (31) stops the processes.",
+        note="No assumption is on the start. The probability does not fall from a start of norm "
+        "d^(c_*) either, where (31) stops the processes.",
     ),
     short_start_power=stated(
         "that slope for a start of norm 1",
         where="Theorem 4.1, equations (3) and (4)",
-        compares="From a start of norm 1, with c_* = 1/24, the probability of breaking the bound "
-        "falls faster than 1/d.",
+        compares="From a start of norm 1 the probability that the risk leaves its mean by more "
+        "than d^(-1/2 + 2 c_*), c_* = 1/24, falls faster than 1/d.",
         check=below(-1.0),
         id="concentration-from-a-short-start",
         wrong={"From a start of norm d^(c_*), too.": "deviation_power"},
