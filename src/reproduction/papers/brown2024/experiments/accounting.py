@@ -65,8 +65,7 @@ def epsilon(parameters: Parameters, rho: float) -> np.ndarray:
     id="budget-of-all-iterates",
     kind="theorem",
     where="Lemma 2.1, Claim A.4",
-    statement="With noise of variance 2 T gamma^2 / (rho n^2) the T released iterates together "
-    "cost rho.",
+    statement="With noise of variance 2 T gamma^2 / (rho n^2) the T released iterates cost rho.",
     requires=["gaussian-mechanism", "sensitivity-of-the-mean-gradient"],
     ours=["rho = 0.015 and 0.05, T = 10, 100 and 1000"],
     check=every(below(1e-12)),
@@ -83,8 +82,7 @@ def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
     where="Section 3.1, independent runs",
     compares="Ten independent runs whose noise counts the gradients of one run cost ten budgets.",
     check=close(10.0, absolute=1e-9),
-    note="Hence the noise of every construction in Figures 5, 6, 10 and 11 counts the total number "
-    "of gradients.",
+    note="Hence the noise in Figures 5, 6, 10 and 11 counts the gradients of all runs.",
 )
 def separate_runs_cost(parameters: Parameters) -> float:
     """Budget of m runs with noise for one run, over rho."""

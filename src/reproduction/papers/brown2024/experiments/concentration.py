@@ -87,8 +87,7 @@ def norm_tail_ratio() -> float:
 
 @per(
     normal_tail_without_two="largest exact tail over bound, sigma sqrt(ln(2 / beta))",
-    norm_tail_without_two="largest exact tail over bound, sqrt(tr Sigma) + "
-    "sqrt(|Sigma| ln(1 / beta))",
+    norm_tail_without_two="largest tail over bound, sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta))",
     norm_tail_by_the_mean="largest exact tail over bound, tr Sigma / p in place of |Sigma|",
 )
 def tails_over_smaller_bounds() -> dict:
@@ -125,8 +124,7 @@ def facts_on_inverses() -> dict[str, float]:
 
 @per(
     largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8",
-    frobenius_over_printed_bound="Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 "
-    "and t = 3",
+    frobenius_over_printed_bound="norm of D^t over sqrt(m) (7/8)^t, m = 10, p = 100 and t = 3",
     frobenius_over_bound="the same over sqrt(p) (7/8)^t",
 )
 def norms_of_contractions() -> dict[str, float]:
@@ -245,8 +243,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     square=Mean("the squared error of least squares over p / (n - p - 1)"),
     direction_sign=Mean("the sign of a propagated row's direction"),
-    direction_distance="Kolmogorov distance of the direction to a uniform one, times the root of "
-    "the draws",
+    direction_distance="Kolmogorov distance of directions to uniform, times the root of the draws",
 )
 def draws(simulation: Dataset) -> dict:
     """Means over draws, and the largest distance of the ranks to uniform ones."""

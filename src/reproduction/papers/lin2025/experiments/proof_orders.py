@@ -58,9 +58,8 @@ def start_growth() -> dict:
     ],
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
-    note="The power is -1/2 + 2 c_*. Without noise the diffusion is homogeneous in the ground "
-    "truth, so that the martingales scale with its squared norm. The power is no misprint: Theorem "
-    "4.1 needs c_* here.",
+    note="Without noise the martingales scale with the ground truth's squared norm: the power is "
+    "-1/2 + 2 c_*. The printed power is no misprint, since Theorem 4.1 needs c_* here.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
@@ -165,8 +164,7 @@ def fluctuation_ratio() -> float:
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    note="The variance of SGD over that of HSGD is 1.80, and (2 - gamma)^2 / 2 in the limit of "
-    "large d.",
+    note="SGD has 1.80 times the variance of HSGD, and (2 - gamma)^2 / 2 times it for large d.",
 )
 def fluctuations() -> float:
     """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
@@ -184,8 +182,7 @@ def fluctuations() -> float:
 @identity(
     id="noise-martingale-as-printed",
     where="Lemma A.4, proof of part (i)",
-    statement="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
-    "sigma d^(-2 + c_*).",
+    statement="The term of sampling and private noise is at most of the order sigma d^(-2 + c_*).",
     ours=["H = Sigma = I, d = 100 and 1600", "an iterate of norm 1, so that c_* = 0"],
     check=below(-1.75),
     finding="sampling-term-is-of-order-one-half",
@@ -211,8 +208,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
 @identity(
     id="integrated-noise-as-printed",
     where="Lemma B.2",
-    statement="The diffusion's noise, summed up to a time, has a norm of at most "
-    "d^(-1/2 + c_* + o(1)).",
+    statement="The diffusion's noise up to a time has a norm of at most d^(-1/2 + c_* + o(1)).",
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
         "d = 100 and 1600, t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",

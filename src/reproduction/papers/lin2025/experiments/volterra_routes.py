@@ -52,8 +52,7 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="The risk of (6) is compared with the equations of the modes' means and variances, "
-        "solved as differential equations.",
+        note="The risk of (6) is compared with the differential equations of the modes' moments.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
