@@ -232,7 +232,7 @@ def gap_decay(parameters: Parameters) -> dict:
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
         note="Iterates after the step have 0.927 of the divergence of the dense joint laws. Those "
-        "before it have one law in both processes but predict its state. The proof errs alike.",
+        "before it have one law in both processes but predict the state. The proof repeats it.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -295,7 +295,7 @@ def average(parameters: Parameters) -> dict:
     where="Lemma C.3",
     kind="theorem",
     statement="The divergence of two mixtures over the position s is at most the logarithm of the "
-    "mean over s of exp((alpha - 1) D_s), over alpha - 1.",
+    "mean over s of exp((alpha - 1) D(s)), over alpha - 1; D(s) is their divergence at s.",
     check=below(1.0 + 1e-9),
     wrong={"Below half the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
@@ -311,7 +311,7 @@ def mixture_ratio() -> float:
     loss_without_plus=stated(
         "equation (21) as printed, last release half way, divergence 0.001 everywhere",
         where="Theorem 4.4, equation (21)",
-        statement="The right-hand side bounds a Rényi loss, hence is not negative.",
+        statement="The right-hand side of (21) bounds a Rényi loss, hence is not negative.",
         check=above(0.0),
         id="joint-loss-without-plus",
         kind="theorem",

@@ -93,7 +93,7 @@ def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
     decomposition_printed=stated(
         "largest distance of Lemma A.1's sum to the increment, over its largest sampling term",
         where="Lemma A.1",
-        statement="A quadratic's increment along noisy SGD is the sum of the lemma's six terms.",
+        statement="A quadratic's increment along noisy SGD is the sum of Lemma A.1's six terms.",
         check=below(1e-10),
         id="doob-decomposition-as-printed",
         ours=[FEW, "a quadratic with an indefinite Hessian"],

@@ -95,7 +95,7 @@ def expansion_growth() -> float:
         kind="theorem",
         statement="From any start the probability that the risk leaves its mean by more than "
         "d^(-1/2 + 2 c_*) falls at least as fast as d^(-c_1), for any c_1.",
-        ours=["a start of norm sqrt(d), as of N(0, I), truth zero, c_* = 1/24", *BROWNIAN],
+        ours=["a start of norm sqrt(d), as of N(0, I), a ground truth of 0, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
@@ -143,7 +143,7 @@ def deviations() -> dict:
     where="Section 3, text before Conjecture 3.1",
     kind="prose",
     statement="Noisy HSGD is a linear-Gaussian system.",
-    ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, to a tenth", BROWNIAN[1]],
+    ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, within a tenth", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
     note="A Gaussian law with the mean and covariance of (1) has 1 / 2.3 of the variance.",
