@@ -11,8 +11,7 @@ PLACE = "Figure 10"
 
 @per(
     exact_coverage=Quantity(
-        "exact coverage of the empirical minimiser by batch means, without clipping, averaged over "
-        "features",
+        "exact coverage of the minimiser by batch means, without clipping, averaged over features",
         "gradients",
     )
 )

@@ -53,9 +53,8 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     ],
     requires=LAW,
     check=FALLS,
-    note="The check is on the root mean square distance in the law without clipping, over the "
-    "rate without its constant. With ln^2 for ln^4 the ratio would rise. At these n ln^3 cannot "
-    "be told from ln^4.",
+    note="The check is on the root mean square distance without clipping over the rate without its "
+    "constant. With ln^2 for ln^4 it would rise. At these n ln^3 cannot be told from ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
     """Distance over ln^4(n rho / (beta p)) p / n."""

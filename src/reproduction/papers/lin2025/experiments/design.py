@@ -38,6 +38,7 @@ AXES = {
 @per(
     "reading",
     "gradient_noise_std",
+    early_risk="mean population risk after a third of the steps",
     final_risk="mean population risk after the last step",
     stationary_risk="limit of the population risk",
     final_spread="standard deviation over mean of one run's risk after the last step",
@@ -54,7 +55,8 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
     stationary = stationary_risk(
         problem, rate=design.dimension * design.step_size, gradient_noise_std=gradient_noise_std
     )
-    return {"final_risk": risk, "stationary_risk": stationary, "final_spread": spread / risk}
+    found = {"final_risk": risk, "stationary_risk": stationary, "final_spread": spread / risk}
+    return found | {"early_risk": law.risk(design.horizon / 3)}
 
 
 @per(

@@ -95,8 +95,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         "the loss of the diffusion over the exact one (no guarantee)", missing=BOTH_INFINITE
     ),
     shorter_surrogate_ratio=Mean(
-        "the loss of the diffusion, the differing step not counted twice, over the exact one "
-        "(no guarantee)",
+        "the loss of the diffusion over one step less, over the exact one (no guarantee)",
         missing=BOTH_INFINITE,
     ),
 )

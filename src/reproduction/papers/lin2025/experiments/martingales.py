@@ -28,8 +28,6 @@ QUANTITIES = {
     "private_diffusion": "martingale of the diffusion with private noise",
     "expansion": "sum of the absolute values of the two martingales of Appendix B",
 }
-
-
 Generators = Sequence[np.random.Generator]
 AXES = {
     "quantity": Axis(

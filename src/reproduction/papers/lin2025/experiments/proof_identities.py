@@ -13,8 +13,6 @@ from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import below, close, identity, per, stage, stated
 
 PLACE = "Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
-
-
 FEW = "six dimensions, eight feature vectors with label noise of either sign"
 
 
@@ -93,11 +91,9 @@ def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
 
 @per(
     decomposition_printed=stated(
-        "largest distance of Lemma A.1's sum to the increment, over the largest mean square of "
-        "the sampling term",
+        "largest distance of Lemma A.1's sum to the increment, over its largest sampling term",
         where="Lemma A.1",
-        statement="The increment of a quadratic along noisy SGD is the sum of the six terms of the "
-        "lemma.",
+        statement="A quadratic's increment along noisy SGD is the sum of Lemma A.1's six terms.",
         check=below(1e-10),
         id="doob-decomposition-as-printed",
         ours=[FEW, "a quadratic with an indefinite Hessian"],
@@ -151,8 +147,7 @@ def decomposition(case: _Case) -> dict:
     predictable_error=stated(
         "largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1",
         where="Appendix A, equations (29) and (30)",
-        statement="The predictable part of noisy SGD is that of the diffusion with the change of "
-        "time.",
+        statement="Noisy SGD's predictable part is that of the diffusion with the change of time.",
         check=below(1e-12),
         wrong={"With the whole private noise.": "predictable_error_without_half"},
         id="predictable-parts-agree",
@@ -194,8 +189,7 @@ def predictable_error(case: _Case) -> dict:
     expansion_printed=stated(
         "largest relative distance of (37) to the risk",
         where="Appendix B, equation (37)",
-        statement="The last term of the risk's expansion around the gradient flow has the root of "
-        "the inverse second moment.",
+        statement="The last term of the risk's expansion has the root of the inverse of Sigma.",
         check=below(1e-10),
         id="expansion-as-printed",
         ours=[FEW],
@@ -231,8 +225,7 @@ def expansion(case: _Case) -> dict:
     ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1, d = 1e100, 1e150"],
     check=close(1 / 24, absolute=1e-9),
     wrong={"Less than 1/18, as without the exponential.": close(1 / 18, absolute=1e-9)},
-    note="The bound on c_* is where the slope in d of the right side of (2) is 0. Without the "
-    "exponential it would be 1/18.",
+    note="The check is on the c_* at which the right side of (2) has the slope 0 in d.",
 )
 def exponent_threshold() -> float:
     """c_* at which the log-log slope in d of the bound (2) changes sign, sigma = 1."""

@@ -58,9 +58,8 @@ def start_growth() -> dict:
     ],
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
-    note="The power is -1/2 + 2 c_*. Without noise the diffusion is homogeneous in the ground "
-    "truth, so that the martingales scale with its squared norm. The power is no misprint: Theorem "
-    "4.1 needs c_* here.",
+    note="Without noise the martingales scale with the ground truth's squared norm: the power is "
+    "-1/2 + 2 c_*. The printed power is no misprint, since Theorem 4.1 needs c_* here.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
@@ -94,18 +93,20 @@ def expansion_growth() -> float:
         "that slope for a start of norm sqrt(d) and a ground truth of zero, c_* = 1/24",
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
-        statement="The bound holds from any start, since no assumption is on the start.",
-        ours=["a start of norm sqrt(d), as of N(0, I), truth zero, c_* = 1/24", *BROWNIAN],
+        statement="From any start the probability that the risk leaves its mean by more than "
+        "d^(-1/2 + 2 c_*) falls at least as fast as d^(-c_1), for any c_1.",
+        ours=["a start of norm sqrt(d), as of N(0, I), a ground truth of 0, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        note="Nor does it fall from a start of norm d^(c_*), where (31) stops the processes.",
+        note="No assumption is on the start. The probability does not fall from a start of norm "
+        "d^(c_*) either, where (31) stops the processes.",
     ),
     short_start_power=stated(
         "that slope for a start of norm 1",
         where="Theorem 4.1, equations (3) and (4)",
-        compares="From a start of norm 1, with c_* = 1/24, the probability of breaking the bound "
-        "falls faster than 1/d.",
+        compares="From a start of norm 1 the probability that the risk leaves its mean by more "
+        "than d^(-1/2 + 2 c_*), c_* = 1/24, falls faster than 1/d.",
         check=below(-1.0),
         id="concentration-from-a-short-start",
         wrong={"From a start of norm d^(c_*), too.": "deviation_power"},
@@ -142,7 +143,7 @@ def deviations() -> dict:
     where="Section 3, text before Conjecture 3.1",
     kind="prose",
     statement="Noisy HSGD is a linear-Gaussian system.",
-    ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, to a tenth", BROWNIAN[1]],
+    ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, within a tenth", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
     note="A Gaussian law with the mean and covariance of (1) has 1 / 2.3 of the variance.",
@@ -163,8 +164,7 @@ def fluctuation_ratio() -> float:
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    note="The variance of SGD over that of HSGD is 1.80, and (2 - gamma)^2 / 2 in the limit of "
-    "large d.",
+    note="SGD has 1.80 times the variance of HSGD, and (2 - gamma)^2 / 2 times it for large d.",
 )
 def fluctuations() -> float:
     """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
@@ -182,8 +182,7 @@ def fluctuations() -> float:
 @identity(
     id="noise-martingale-as-printed",
     where="Lemma A.4, proof of part (i)",
-    statement="The term of sampling and private noise in Lemma A.4 (i) is at most of the order "
-    "sigma d^(-2 + c_*).",
+    statement="The term of sampling and private noise is at most of the order sigma d^(-2 + c_*).",
     ours=["H = Sigma = I, d = 100 and 1600", "an iterate of norm 1, so that c_* = 0"],
     check=below(-1.75),
     finding="sampling-term-is-of-order-one-half",
@@ -209,8 +208,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
 @identity(
     id="integrated-noise-as-printed",
     where="Lemma B.2",
-    statement="The diffusion's noise, summed up to a time, has a norm of at most "
-    "d^(-1/2 + c_* + o(1)).",
+    statement="The diffusion's noise up to a time has a norm of at most d^(-1/2 + c_* + o(1)).",
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
         "d = 100 and 1600, t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
