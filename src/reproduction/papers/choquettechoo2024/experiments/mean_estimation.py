@@ -226,7 +226,7 @@ def two_point_constants() -> dict[str, float]:
     "shown_step_size",
     printed_least_value=stated(
         "printed least value of (18) over the exact private squared error",
-        where="Equation (19), Appendix B",
+        where="Appendix B, text after equation (19)",
         statement="The least value of (18) is eta^2 G^2 sigma_dp^2 / (4 pi^2) times the squared "
         "integral of 1 / |1 - eta - exp(i omega)|.",
         check=every(close(1.0, relative=1e-6)),
