@@ -107,8 +107,7 @@ def traces(parameters: Parameters) -> dict:
         "terms of the first line of (B.11) over those of its second",
         "term",
         where="Section B.3.1, equation (B.11)",
-        statement="The first line of (B.11), the private variance with Sigma = I, is at most the "
-        "second.",
+        statement="In (B.11), the private variance with Sigma = I, line 1 is at most line 2.",
         check=every(below(1.0000001)),
         id="private-variance-b11",
         ours=["the two terms of each line in turn", STEPS],
@@ -168,7 +167,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
     equal_orders=stated(
         "log-log slope in N of the right side of (B.10) over its left side, a flat tail",
         where="Section B.3.1, equation (B.9)",
-        statement="The sums of (B.9) and (B.10) are of the same order for every spectrum.",
+        statement="The right sides of (B.9) and (B.10) are of the same order for every spectrum.",
         check=between(-0.1, 0.1),
         corrected={
             "holds_with": '"at most" in place of "of the same order"',
@@ -247,8 +246,7 @@ def few_public_rows(parameters: Parameters, decay: float) -> float:
     *SAMPLED,
     inverse_ratio="tr(Sigma^-1 H) with public features over that of the population",
     forward_ratio="tr(Sigma H) with public features over that of the population",
-    direction_ratio="largest v' Sigma v with public features over the population's, of all "
-    "eigenvectors v",
+    direction_ratio="largest v' Sigma v with public features over the population's, v eigenvectors",
 )
 def run(parameters: Parameters, trial: Trial) -> list:
     """Traces for a Σ from public features, the first rows of one table."""

@@ -173,8 +173,7 @@ def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> fl
 
 @per(
     "shown_step_size",
-    largest_noise_correlation="largest covariance of the noises of two different steps, over all "
-    "of 200 steps",
+    largest_noise_correlation="largest covariance of noises of two different steps, of 200",
 )
 def largest_noise_correlation(shown_step_size: float) -> float:
     from privreg.noise.toeplitz import dense_matrix, mean_estimation_optimal

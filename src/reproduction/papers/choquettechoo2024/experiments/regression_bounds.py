@@ -133,8 +133,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     id="label-part-of-theorem-2-2",
     kind="theorem",
     where="Theorem 2.2",
-    statement="Whatever the coefficients, the part of the label noise is of order eta sigma_sgd^2 "
-    "tr H.",
+    statement="For all coefficients label noise adds a risk of order eta sigma_sgd^2 tr H.",
     ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )
@@ -206,8 +205,7 @@ def curves(parameters: Parameters, family: str) -> dict:
 @identity(
     id="gradient-of-equation-22",
     where="Equation (22)",
-    statement="The stochastic gradient x x' theta - y x has the gradient of F of equation (22) as "
-    "its mean.",
+    statement="The mean of the stochastic gradient x x' theta - y x is the gradient of F in (22).",
     ours=["the mean over one finite law of features and labels, by central differences"],
     check=close(1.0, relative=1e-6),
     corrected={"holds_with": "the factor 1/2 of (8)", "check": close(0.5, relative=1e-6)},
