@@ -52,8 +52,7 @@ AXES = {
     sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
-        statement="From w = 0 the minimisation of line 9 is a step of SGD with the increment of "
-        "the tree's noise.",
+        statement="From w = 0 line 9 is a step of SGD with the increment of the tree's noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
         ours=["N = 45, d = 12", "I, H + I / (N eta), 7 public rows", "steps counted from 1"],
@@ -123,8 +122,7 @@ def prefix_error(parameters: Parameters, counting: str) -> float:
     most_nodes_over_levels=stated(
         "largest number of nodes on the way of a leaf over ceil(log2 N) + 1",
         where="Section 2",
-        statement="Each vector affects at most ceil(log2 N) + 1 nodes, those from its leaf to the "
-        "root.",
+        statement="A vector affects at most ceil(log2 N) + 1 nodes, from its leaf to the root.",
         check=below(1.0000001),
         wrong={"At most log2 N, rounded up.": "most_nodes_over_logarithm"},
         id="nodes-of-a-record",

@@ -301,8 +301,7 @@ def early_ratio(parameters: Parameters) -> float:
     head_ratio=stated(
         "largest 1 - (1 - eta x)^N over min(1, N eta x)",
         where="Section B.5.5",
-        statement="For x between 0 and 1/eta, 1 - (1 - eta x)^N is at most the smaller of 1 and N "
-        "eta x.",
+        statement="For x from 0 to 1/eta, 1 - (1 - eta x)^N is at most 1 and at most N eta x.",
         check=below(1.0),
         wrong={
             "At most the smaller of 1/2 and N eta x.": "head_ratio_to_a_half",

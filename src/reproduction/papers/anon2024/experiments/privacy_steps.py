@@ -220,8 +220,7 @@ def mean_loss_ratio() -> float:
     id="estimating-rows-of-theorem-4-2",
     where="Theorem 4.2, Lemma B.3",
     kind="theorem",
-    statement="The m of Theorem 4.2 is enough for Lemma B.3 to hold in all N steps with "
-    "probability 1 - 1/N.",
+    statement="With the m of Theorem 4.2 Lemma B.3 holds in all steps with probability 1 - 1/N.",
     ours=["beta_2 = N^2, equal constants, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
     check=below(1.0),
     wrong={"Half of it is enough.": below(0.5)},

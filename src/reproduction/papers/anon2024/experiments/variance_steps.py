@@ -71,8 +71,7 @@ def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
     bias_denominator=stated(
         "1 - beta eta tr(H) at the step size that Lemma B.9 allows",
         where="Lemma B.9",
-        statement="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / "
-        "lambda_1.",
+        statement="1 - beta eta tr(H) is positive for step sizes up to 1 / lambda_1.",
         check=above(0.0),
         corrected={
             "slip": "proof",

@@ -318,8 +318,7 @@ def prior_mass() -> dict:
 
 @per(
     simple_modes_printed="risk by (E.12) over the left side of (E.10)",
-    simple_modes_corrected="risk by (E.12) with 2 lambda in its descent over the left side of "
-    "(E.10)",
+    simple_modes_corrected="risk by (E.12) with 2 lambda in its descent over (E.10)'s left side",
 )
 def simple_modes(parameters: Parameters) -> dict:
     """Modes at alpha = 1, t = 1/2, c times the rate a (1 - t), and both noises from NOISES."""

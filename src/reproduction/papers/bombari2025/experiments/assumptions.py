@@ -68,8 +68,7 @@ def design(dimension: int, spectrum: str) -> dict:
     "spectrum_power",
     mean_eigenvalue="mean eigenvalue of the density",
     density_mass="integral of the density",
-    moment_error="largest relative distance of the quadrature's moments 1, 2 and -psi to the "
-    "density's",
+    moment_error="largest relative distance of moments 1, 2 and -psi to the density's",
     eigenvalue_std="standard deviation of the eigenvalues",
 )
 def power_law(spectrum_power: float) -> dict:
@@ -188,14 +187,12 @@ def gradient_power(earlier: Dataset) -> float:
             "wrong": {"With half of that.": below(1.125)},
         },
         finding="discretisation-bound-lacks-a-factor",
-        note="The lemma is for every clipping constant and ratio, so one is enough; gamma c^2 is "
-        "4.5.",
+        note="One clipping constant and ratio refute the lemma, which is for all; gamma c^2 = 4.5.",
     ),
     noise_weight_over_corrected=stated(
         "norm of C_k of (C.19) at the first step over 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
-        compares="The operator norm of C_k at the first step is 2 gamma c^2 C / rho^2, to 0.2 "
-        "percent.",
+        compares="The first step's C_k has operator norm 2 gamma c^2 C / rho^2, to 0.2 percent.",
         check=close(1.0, absolute=0.002),
         id="noise-weight",
     ),

@@ -79,8 +79,7 @@ def quadrature_error() -> float:
         id="descent-factor-bound",
         kind="theorem",
         where="Lemma B.2, equation (B.15)",
-        statement="The descent factor over the normalised clipping constant stays below "
-        "sqrt(2 / pi).",
+        statement="The descent factor over the normalised constant stays below sqrt(2 / pi).",
         ours=RANGE,
         check=below(0.7978845609),
     ),

@@ -57,15 +57,13 @@ BOUND: dict[str, Any] = {
     least_margin_below=stated(
         "least log ratio of the risk to its lower bound after time 0",
         id="comparison-equation-below",
-        statement="With a rate of at most 2 / gamma the lower comparison equation stays below the "
-        "risk at all times.",
+        statement="With rates up to 2 / gamma the lower comparison equation stays below the risk.",
         **BOUND,
     ),
     least_margin_above=stated(
         "least log ratio of the upper bound to the risk after time 0",
         id="comparison-equation-above",
-        statement="With a rate of at most 2 / gamma the upper comparison equation stays above the "
-        "risk at all times.",
+        statement="With rates up to 2 / gamma the upper comparison equation stays above the risk.",
         **BOUND,
     ),
 )

@@ -111,12 +111,10 @@ def quadrature_error(parameters: Parameters, kernel: str) -> float:
     id="volterra-equals-modes",
     kind="theorem",
     where="Equations (6.1)-(6.3)",
-    statement="The Volterra equation for the risk and the equations of the modes have the same "
-    "solution.",
+    statement="The Volterra equation and the equations of the modes have the same solution.",
     ours=["phi = 1/4, psi = 1/2, gamma = 0.001, rho = 0.1", "alpha = 0, 1/2 and 2"],
     check=every(below(2e-4)),
-    note="The check is on the largest relative distance along time. Both are integrated "
-    "numerically.",
+    note="Checked: the largest relative distance along time, by numerical integration.",
 )
 def difference(parameters: Parameters, schedule_power: float) -> float:
     """Largest relative distance of the two solutions."""

@@ -140,8 +140,7 @@ def product_bend(earlier: Dataset, polynomial: float) -> dict:
     "zcdp_root",
     "aspect_ratio",
     harmonic_excess="log ratio of the harmonic schedule's risk to the best polynomial schedule's",
-    harmonic_over_floor="risk of the harmonic schedule over the lower bound for every private "
-    "estimator",
+    harmonic_over_floor="harmonic schedule's risk over the lower bound for private estimators",
 )
 def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ratio: float) -> dict:
     """The harmonic schedule against the polynomial ones, and against every estimator."""

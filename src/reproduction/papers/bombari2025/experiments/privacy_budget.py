@@ -56,8 +56,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="The schedule of equation (4.2) minimises the sum of squared noise multipliers "
-        "for an assigned rho.",
+        statement="For a given rho schedule (4.2) minimises the sum of squared noise multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
@@ -112,8 +111,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         id="divergence-within-budget",
         kind="theorem",
         where="Proposition 4.1",
-        statement="The Rényi divergence between runs on neighbouring data is at most order times "
-        "rho^2 / 2.",
+        statement="Runs on neighbouring data have Rényi divergence at most order times rho^2 / 2.",
         ours=[
             "one dimension",
             "opposite clipped gradients among zero features",
@@ -128,8 +126,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         "largest divergence over its bound, random neighbouring data sets",
         id="divergence-of-random-pairs",
         where="Proposition 4.1",
-        compares="The divergence between runs on random neighbouring data sets of four samples "
-        "stays below its bound.",
+        compares="On random neighbours of four samples the divergence is below its bound.",
         check=every(below(1.000001)),
         note="The divergence is at most 0.6 of the bound, since other samples contract.",
     ),

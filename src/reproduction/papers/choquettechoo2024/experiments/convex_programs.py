@@ -73,8 +73,7 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
     id="multipliers-of-the-printed-sign",
     kind="theorem",
     where="Theorem E.1, equation (91)",
-    statement="Inequality (91) holds for multipliers lambda_t >= 0 with sum lambda_t <= 2 "
-    "lambda_0.",
+    statement="Inequality (91) holds if lambda_t >= 0 and sum lambda_t <= 2 lambda_0.",
     ours=[
         "the gradient that is x above 0 and x/10 below, mu = 0.1 and L = 1",
         "the signal 1, -1, 1, -1, ...",

@@ -30,8 +30,8 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
     shrinkage_ratio=stated(
         "largest trace after a step with one feature over the bound of Lemma F.18",
         where="Lemma F.18",
-        statement="A step with a random feature shrinks the trace of a positive semi-definite "
-        "matrix by 1 - eta mu, for eta up to 1/R^2.",
+        statement="A step with a random feature leaves at most 1 - eta mu of the trace of a "
+        "positive semi-definite matrix, for eta up to 1/R^2.",
         check=below(1.0),
         id="trace-shrinks-f18",
         ours=[COVARIANCES, "random matrices that do not commute with H, steps 0.05 to 1 over R^2"],

@@ -144,8 +144,7 @@ def tails(parameters: Parameters) -> dict[str, float]:
     trace_ratio=stated(
         "largest trace of a product of contractions over the dimension",
         where="Lemma F.19",
-        statement="The trace of a product of matrices between 0 and the identity is at most d in "
-        "absolute value.",
+        statement="A product of matrices between 0 and I has a trace of absolute value at most d.",
         check=below(1.0),
         id="trace-of-products-f19",
         ours=["2000 random products of two to five factors, d up to 5"],

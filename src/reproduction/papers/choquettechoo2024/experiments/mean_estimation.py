@@ -173,8 +173,7 @@ def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> fl
 
 @per(
     "shown_step_size",
-    largest_noise_correlation="largest covariance of the noises of two different steps, over all "
-    "of 200 steps",
+    largest_noise_correlation="largest covariance of noises of two different steps, of 200",
 )
 def largest_noise_correlation(shown_step_size: float) -> float:
     from privreg.noise.toeplitz import dense_matrix, mean_estimation_optimal
@@ -226,7 +225,7 @@ def two_point_constants() -> dict[str, float]:
     "shown_step_size",
     printed_least_value=stated(
         "printed least value of (18) over the exact private squared error",
-        where="Equation (19), Appendix B",
+        where="Appendix B, text after equation (19)",
         statement="The least value of (18) is eta^2 G^2 sigma_dp^2 / (4 pi^2) times the squared "
         "integral of 1 / |1 - eta - exp(i omega)|.",
         check=every(close(1.0, relative=1e-6)),

@@ -65,7 +65,7 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
         "exact squared error in the norm of H over printed C.18",
         where="Theorem C.18, equation (22)",
         statement="With F of (22) the asymptotic suboptimality is at least eta sigma_sgd^2 tr H / 2"
-        " + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h.",
+        " + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h, h of (21).",
         check=every(above(1.0)),
         id="lower-bound-c18",
         kind="theorem",
@@ -102,9 +102,9 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
         check=every(above(1.0)),
         id="lower-bound-for-all-coefficients",
         kind="theorem",
-        ours=[SPECTRA, SHARES, "the constant 1, sixteen times that of Theorem C.18 halved"],
-        note="The exact risk is linear in |B|^2: Cauchy and Schwarz give the least of all. With d "
-        "the constant falls, to 0.53 at d = 1 and 0.9 / R^2.",
+        ours=[SPECTRA, SHARES, "constant: 1, sixteen times half of that of Theorem C.18"],
+        note="The features are normal and G is 1. The exact risk is linear in |B|^2, so Cauchy and "
+        "Schwarz give its least value. At d = 1 and 0.9 / R^2 the constant is 0.53.",
     ),
     constant_in_one_dimension="that constant at d = 1",
     attained_over_least="private risk with |B|^2 = h^(-1/2) over the least of all, the largest of "
@@ -133,8 +133,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     id="label-part-of-theorem-2-2",
     kind="theorem",
     where="Theorem 2.2",
-    statement="Whatever the coefficients, the part of the label noise is of order eta sigma_sgd^2 "
-    "tr H.",
+    statement="For all coefficients label noise adds a risk of order eta sigma_sgd^2 tr H.",
     ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )
@@ -174,8 +173,8 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
     worst_transient=stated(
         "largest ratio of the exact curve to D.11 over the steps",
         where="Theorem D.11",
-        statement="At every step the suboptimality is at most the square of (L / mu exp(-eta mu t) "
-        "(F(theta_0) - F*))^(1/2) + F_infinity^(1/2).",
+        statement="With L and mu the extreme eigenvalues of H the suboptimality is at most the "
+        "square of (L / mu exp(-eta mu t) (F(theta_0) - F*))^(1/2) + F_infinity^(1/2), at every t.",
         check=every(below(1.000000001)),
         wrong={
             "Without the factor L / mu.": "transient_without_condition",
@@ -184,13 +183,14 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
         id="transient-bound-d11",
         kind="theorem",
         ours=[
-            "20000 steps at 0.9 / R^2 from a distance of 1 along the last eigenvector",
+            "normal features without label noise; R^2 = 2 lambda_1 + tr H",
+            "20000 steps of 0.9 / R^2 from a distance of 1 along the eigenvector of mu",
             NOISES,
             "the identity in eight dimensions, too, where L / mu is 1",
             "rho = 1, and 1e12, where the noise is negligible at first",
         ],
-        note="Our copy of the text has lost both roots. The bound is reached in the limit. In "
-        "place of L / mu = 128 for eigenvalues 1/k a factor of 1.25 would pass.",
+        note="Our copy of the text has lost both roots. The bound is reached in the limit, up to "
+        "rounding. For eigenvalues 1/k L / mu is 128; 1.25 in its place would pass.",
     ),
     transient_without_condition="the same without the factor L / mu",
     transient_at_a_faster_rate="the same with exp(-1.5 eta mu t)",
@@ -205,8 +205,7 @@ def curves(parameters: Parameters, family: str) -> dict:
 @identity(
     id="gradient-of-equation-22",
     where="Equation (22)",
-    statement="The stochastic gradient x x' theta - y x has the gradient of F of equation (22) as "
-    "its mean.",
+    statement="The mean of the stochastic gradient x x' theta - y x is the gradient of F in (22).",
     ours=["the mean over one finite law of features and labels, by central differences"],
     check=close(1.0, relative=1e-6),
     corrected={"holds_with": "the factor 1/2 of (8)", "check": close(0.5, relative=1e-6)},
