@@ -17,7 +17,7 @@ import numpy as np
 import privreg
 
 # %% [markdown]
-# ## How accurate is a budget?
+# ## How accurate is a fit at a given budget?
 #
 # A plan does not read the table. It needs the numbers of rows and features, the strength of the
 # signal and the size of the errors.
