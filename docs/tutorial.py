@@ -6,9 +6,9 @@
 # %% [markdown]
 # # Tutorial: from a question to a private fit
 #
-# Ten thousand flats, their size and year, and their rent. How well can a linear regression be
-# fitted with differential privacy, with which method, and what do its error bars mean? This
-# notebook runs when the site is built.
+# The table holds size, year and rent of ten thousand flats. How accurate is a private linear
+# regression, which method is best, and what do the error bars mean? Each build of the site runs
+# this notebook.
 
 # %%
 import matplotlib.pyplot as plt
@@ -17,10 +17,10 @@ import numpy as np
 import privreg
 
 # %% [markdown]
-# ## Before the data: what will a budget buy?
+# ## How accurate is a fit at a given budget?
 #
-# A plan reads no table. It needs what one would write in a proposal: rows, features, the strength
-# of the signal and the size of the errors.
+# A plan does not read the table. It needs the numbers of rows and features, the strength of the
+# signal and the size of the errors.
 
 # %%
 problem = privreg.Problem(10_000, np.ones(4), signal=1.0, label_noise_std=1.0)
@@ -46,9 +46,9 @@ figure.tight_layout()
 # %% [markdown]
 # ## A private fit
 #
-# Bounds come from public knowledge, never from a look at the table; a value outside is clipped,
-# row by row. Here the table is made up, so that the truth is known. Noise is secret, so that the
-# numbers differ each time this page is built.
+# Bounds come from public knowledge, never from the table; values outside are clipped, row by row.
+# The table is synthetic: the true slopes are known. Noise is secret: each build of this page has
+# different numbers.
 
 # %%
 rng = np.random.default_rng(1)
@@ -64,10 +64,10 @@ model = privreg.PrivateLinearRegression(
 print(model.report())
 
 # %% [markdown]
-# ## What the error bars hold
+# ## What do the error bars include?
 #
-# An interval counts sampling and private noise. Against least squares without privacy, the price of
-# privacy is the difference of the lengths.
+# An interval includes sampling and privacy noise. The cost of privacy is the difference in length
+# from least squares without privacy.
 
 # %%
 intervals = model.confidence_intervals(level=0.95)
@@ -86,5 +86,5 @@ panels[0].set_ylabel("coefficient, 95 % interval")
 figure.tight_layout()
 
 # %% [markdown]
-# [Your own table](your-own-table.html) goes on from here: CSV and Parquet files, persons with
-# several rows, categories, and the command line.
+# [Your own table](your-own-table.html) continues with CSV and Parquet files, persons with several
+# rows, categories, and the command line.

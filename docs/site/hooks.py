@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built, those of the papers too; formulas as MathML."""
+"""Pages that are generated when the site is built, with formulas as MathML."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROOT = Path(__file__).parents[2]
 MARKUP_OR_TEXT = re.compile(
     r"(?P<markup><(code|h\d|a|cite)\b.*?</\2>|<[^>]*>)|(?P<text>[^<]+)", re.DOTALL
 )
-# Figures and tables that were made in this checkout; where there are two of a name, the later.
+# Figures and tables of this checkout; of two with one name, the later.
 DRAWN = ("results/figures/*/*.*", "results/tables/*/*.csv", "*/peers/*.png")
 PICTURES = {
     f"{path.parent.name}/{path.name}": path for each in DRAWN for path in sorted(ROOT.glob(each))
 }
-# Pages of a build of the papers in this checkout. The site has them at the same addresses, but for
-# those of which it has another version.
+# Pages of a build of the papers in this checkout. The site has these pages at the same addresses,
+# except for pages with a version of the site's own.
 RESULTS = ROOT / "results"
 BUILT = {
     path.relative_to(RESULTS).with_suffix(".md").as_posix(): path
@@ -47,7 +47,7 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 
 
 def on_config(config: Any) -> Any:
-    """Take the addresses of the site and of the repository, which `pyproject.toml` states."""
+    """Read the addresses of site and repository from `pyproject.toml`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.site_url = project["urls"]["Documentation"]
     config.repo_url = project["urls"]["Repository"]
@@ -56,7 +56,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add pages that follow from sources."""
+    """Add pages generated from sources."""
     from reproduction.engine.ledger import load_coverage
     from reproduction.engine.page import TEMPLATES
     from reproduction.engine.plan import Plan
@@ -93,7 +93,7 @@ def on_files(files: Any, config: Any) -> Any:
     for name, path in PICTURES.items():
         folder = "tables" if path.suffix == ".csv" else "figures"
         files.append(File.generated(config, f"{folder}/{name}", abs_src_path=str(path)))
-    # The style of built pages, below an element of their own, in the colours of the theme's scheme.
+    # The style of built pages, nested in their own element, in the theme's colours.
     style = re.sub(r"\bmain\b", ".page", (TEMPLATES / "page.css").read_text(encoding="utf-8"))
     style = re.sub(r"([\d.]+)rem", lambda found: f"{0.8 * float(found[1]):.3g}rem", style)
     dark = '[data-md-color-scheme="slate"] & {\n  & {'
@@ -104,7 +104,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any) -> str:
-    """Show pictures; link to results, and to the repository for files that the site lacks."""
+    """Show pictures; link to results, or to the repository for files that the site lacks."""
     from reproduction.engine.results_docs import with_pictures
 
     source = page.file.src_uri
@@ -122,7 +122,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any
     markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
     if "/" in source:
         return markdown
-    # The README is read in other places too, where links must be whole.
+    # The README is also read elsewhere; its links must be absolute.
     markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
     markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
     picture = r'<picture>.*?srcset="(.*?)".*?<img src="(.*?)"(.*?)>.*?</picture>'
@@ -133,7 +133,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any
 
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
-    """Typeset formulas in a way that browsers read without a script; lead to the ledger's pages."""
+    """Typeset formulas without a script; link to the ledger's pages."""
     source = page.file.src_uri
     if built := BUILT.get({"entries.md": "index.md", "index.md": ""}.get(source, source)):
         page.toc.items.clear()
@@ -142,7 +142,7 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     if source in ("results.md", "wrong.md", "gallery.md") or folder in ("results", "coverage"):
         content = MARKUP_OR_TEXT.sub(_as_the_ledger, content)
 
-    # Where an entry has a page with its evidence, links to its line in a table lead there.
+    # Links to an entry's table row lead to its page of evidence, if there is one.
     def to_entry(found: re.Match[str]) -> str:
         entry = f"entries/{found[2] or Path(name).stem}/{found[3]}"
         prefix = found[1] if found[2] else "../"
@@ -158,7 +158,7 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Keep the theme from asking the repository's host for numbers of stars."""
+    """Stop the theme from requesting the repository's number of stars."""
     return output.replace(' data-md-component="source"', "")
 
 
@@ -169,7 +169,7 @@ def _as_the_ledger(found: re.Match[str]) -> str:
 
 
 def _built(text: str, source: str) -> str:
-    """Body of a built page, with links as the site has them."""
+    """Body of a built page, with links adapted to the site."""
     shown = text.partition("<body>")[2].partition("<footer>")[0].partition("</body>")[0]
     shown = re.sub(r"<nav.*?</nav>|<a class=.skip.*?</a>", "", shown, flags=re.DOTALL)
     shown = shown.replace('<main class="', '<div class="page ')
@@ -215,12 +215,12 @@ def _citation(file: Path) -> str:
   url = {{{about["repository-code"]}}}}}
 ```
 
-Cite also [the paper](results.md#papers) whose result you use.
+Also cite [each paper](results.md#papers) that you use.
 """
 
 
 def _moved(page: Path) -> str:
-    """A page from elsewhere, its links as seen from `docs/`."""
+    """A page from another folder, with links relative to `docs/`."""
 
     def there(found: re.Match[str]) -> str:
         return found[1] + os.path.relpath(page.parent / found[2], ROOT / "docs")
