@@ -65,16 +65,19 @@ class ProductTail(Rebuilt):
     is assumed by that, and not bounded.
 
     `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
-    e^η, but for the first bin, which reaches to 0 and keeps its own count. `missing` is what
-    `square`, at most the mean of q²/p, has beyond theirs: (q/√p - t)₊ is at most q²/(4pt).
+    e^η, but for the first bin, which reaches to 0 and keeps its own count. `square` is a deviation
+    below a noisy mean of q²/p. `missing` is what it has beyond theirs, and `hidden` the same a
+    deviation above, if any is missing: (q/√p - t)₊ is at most q²/(4pt).
     """
 
     edges: FloatArray
     counts: NoisyValue
     sample_size: float
     square: float = 0.0
+    square_noise_std: float = 0.0
     smoothed: FloatArray = field(init=False)
     missing: float = field(init=False)
+    hidden: float = field(init=False)
     _covariance: FloatArray = field(init=False, repr=False)
     _points: FloatArray = field(init=False, repr=False)
     _shares: FloatArray = field(init=False, repr=False)
@@ -90,7 +93,9 @@ class ProductTail(Rebuilt):
         weights /= weights.sum(axis=1, keepdims=True)
         points = ends[:, None] * 2.0 ** (places / 2)
         second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
-        object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
+        missing = max(self.square - float(second) / n, 0.0)
+        object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "hidden", missing + 2 * self.square_noise_std if missing else 0.0)
         arrays = {"edges": ends, "smoothed": smoothed, "_covariance": covariance}
         for name, array in (arrays | {"_points": points, "_shares": weights}).items():
             object.__setattr__(self, name, frozen(array))
@@ -387,7 +392,8 @@ class _LeastSquaresDescent(Descent):
         what, share = "tail of products", settings.tail_share
         noisy = shares.histogram(what, (1 - SQUARE) * share, counts)
         mean = shares.number(what, SQUARE * share, total, limit**2 / p, n)
-        tail = ProductTail(edges, noisy, n, square=float(mean.value) - mean.noise_std)
+        std = mean.noise_std
+        tail = ProductTail(edges, noisy, n, float(mean.value) - std, square_noise_std=std)
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
             sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho

@@ -247,7 +247,7 @@ class LeastSquaresLaw:
     privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
     curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
     excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
-    hidden: float  # part of m₁ that is of records that no count shows
+    hidden: float  # the same of records that no count shows, not in m₁
     constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
     moved: FloatArray  # δ, by which the wide steps have moved the robust start
     moved_noise: float  # standard deviation of uᵀδ for a unit vector u
@@ -264,12 +264,13 @@ class LeastSquaresLaw:
         r"""Largest bias of a coefficient by the clip, along a direction u with the slope a = A⁻¹u.
 
         .. math::
-            b = m_1(\kappa\|a - m m^\top a\| + |m^\top a|), \qquad
+            b = (m_1\kappa + h\sqrt p)\|a - m m^\top a\| + (m_1 + h)|m^\top a|, \qquad
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
         Where the tail leans on a coefficient, so does what the narrow clip t_H of the start leaves
-        out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1.
+        out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1. Records that no
+        count shows, h, may all bias one coefficient.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:
@@ -281,9 +282,8 @@ class LeastSquaresLaw:
         lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
         rest = float(np.linalg.norm(slope - along * self.constant))
-        # Records that no count shows may all bias one coefficient.
-        hidden = self.hidden * max(1.0 - lean, 0.0)
-        return self.excess * (lean * rest + abs(along)) + hidden * rest
+        hidden = self.hidden * (float(np.sqrt(slope.size)) * rest + abs(along))
+        return self.excess * (lean * rest + abs(along)) + hidden
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -312,8 +312,8 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         second_moment=floored(shrunk.matrix, 0.02 * ratio * typical),
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
-        excess=fit.tail.excess(fit.tail_clip),
-        hidden=fit.tail.missing / (4 * fit.tail_clip),
+        excess=fit.tail.excess(fit.tail_clip) - fit.tail.missing / (4 * fit.tail_clip),
+        hidden=fit.tail.hidden / (4 * fit.tail_clip),
         constant=constant,
         moved=moved,
         moved_noise=float(np.sqrt(moved_variance)),

@@ -164,6 +164,11 @@ def test_the_largest_bias_is_whole_along_the_mean_and_follows_what_moved_elsewhe
     far = replace(still, moved=across)
     assert far.largest_bias(across, across) == pytest.approx(2 * law.excess)
     assert far.largest_bias(across, 0 * across) == 0
+    # Records that no count shows may lie along one coefficient: √p with p = 4.
+    unseen = replace(still, hidden=0.5)
+    for direction, share in ((along, 1.0), (across, 2.0)):
+        more = unseen.largest_bias(direction, direction) - still.largest_bias(direction, direction)
+        assert more == pytest.approx(0.5 * share)
 
 
 def test_a_direction_seen_to_be_thin_widens_intervals_of_all_that_lean_on_it(rng):

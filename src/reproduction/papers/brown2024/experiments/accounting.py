@@ -95,8 +95,8 @@ def separate_runs_cost(parameters: Parameters) -> float:
     id="gaussian-mechanism",
     kind="theorem",
     where="Definition A.3, Claim A.5",
-    statement="A Gaussian mechanism of sensitivity Delta and noise N(0, lambda^2 I) is "
-    "Delta^2 / (2 lambda^2)-zCDP.",
+    statement="A Gaussian mechanism of sensitivity Delta and noise N(0, lambda^2 I) is Delta^2 / "
+    "(2 lambda^2)-zCDP.",
     ours=["unit Gaussians three apart: Delta = 3, lambda = 1", "orders 1.25, 2, 4 and 8"],
     check=every(close(1.0, absolute=1e-8)),
     wrong={

@@ -68,8 +68,8 @@ def normal_tail_ratio() -> float:
     id="gaussian-norm-tail",
     kind="theorem",
     where="Claim A.9, equation (14)",
-    statement="The norm of a draw of N(0, Sigma) exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| "
-    "ln(1 / beta)) with probability at most beta.",
+    statement="The norm of a draw of N(0, Sigma) exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| ln(1 / "
+    "beta)) with probability at most beta.",
     ours=[
         "Sigma = I for p up to 1000, and diag(1, 1, s, s) with s = 0.1 and 0.01",
         "beta from 1e-12 to 0.999",
