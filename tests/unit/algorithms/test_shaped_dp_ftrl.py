@@ -288,7 +288,7 @@ def test_the_ends_of_ranges_are_taken():
         (lambda: mechanism_of(FixedClip(1.0), size=1), "sample_size must be .* at least 2, got 1"),
         (
             lambda: run_of(data(), mechanism_of(FixedClip(1.0), size=SIZE + 1)),
-            "samples must have the mechanism's sample_size rows, 46, got 45",
+            "samples must have as many rows as the mechanism, 46, got 45",
         ),
         (lambda: run_of(data(), mechanism_of(FixedClip(1.0)), 0.0), "step_size"),
         (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),
