@@ -274,14 +274,14 @@ def test_the_ends_of_ranges_are_taken():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mechanism_of(FixedClip(math.inf), 1.0), "finite where noise is added"),
+        (lambda: mechanism_of(FixedClip(math.inf), 1.0), "finite if noise is added"),
         (
             lambda: mechanism_of(ResidualClip(1.0, *data()), correlation=CORRELATIONS[2]),
             "clipping must be FixedClip",
         ),
         (
             lambda: mechanism_of(ResidualClip(1.0, *data()), covariance=identity_covariance(3)),
-            "features of the clipping must have 3 columns, got 12",
+            "clipping must have features with 3 columns, got 12",
         ),
         (lambda: FixedClip(0.0), "clip_norm must be"),
         (lambda: mechanism_of(FixedClip(1.0), 0.9e-12), "noise_multiplier must be"),
