@@ -495,7 +495,7 @@ def general_bound(
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     if np.any(np.diff(lam) > 0) or lam[-1] < LEAST:
-        raise ValueError(f"eigenvalues must not increase nor be below {LEAST:g}, got others")
+        raise ValueError(f"eigenvalues must be non-increasing and at least {LEAST:g}, got others")
     start, shape = _along("target", target, lam, least=-MOST), _along("covariance", covariance, lam)
     tau, psi, label_noise_std = require_scales(
         zero=True,
