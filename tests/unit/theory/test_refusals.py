@@ -149,7 +149,7 @@ class Rising:
         (partial(RELEASE, steps=[3, 4]), "steps must be one number"),
         (partial(RELEASE, record=40), "record must be a whole number, at most 39"),
         (partial(RELEASE, replacement=(np.zeros(3), 0.0)), "replacement features must have shape"),
-        (partial(RELEASE, replacement=3), "replacement must be features and a label"),
+        (partial(RELEASE, replacement=3), "replacement must be a pair"),
         (partial(RELEASE, start=np.zeros(3)), "start must have shape"),
         (
             partial(RELEASE, population=Population(np.eye(3), np.zeros(3), 0.0)),
