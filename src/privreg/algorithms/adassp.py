@@ -202,9 +202,9 @@ def adassp(
     Guarantee
     ---------
     Under `neighbours`, with bounds stated a priori, the three releases together are ρ-zCDP with
-    ρ = 3/(2s²) = ε² / (6 ln(6/δ)), and therefore (ε, δ)-DP by `to_approximate` (checked at each
-    call). The usual argument gives a third of ε and δ to each release; at this noise scale a single
-    release is not (ε/3, δ/3)-DP unless ε is small.
+    ρ = 3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by `to_approximate` (checked at
+    each call). The usual argument gives a third of ε and δ to each release. But at this noise scale
+    a single release is not (ε/3, δ/3)-DP unless ε is small.
 
     Source
     ------
@@ -366,9 +366,9 @@ def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:
     """True if G - shift I is proved to be positive definite; G is semi-definite.
 
-    It is if the Cholesky factor of less of it is found, whose backward error is at most about
-    (p + 1) 2⁻⁵³ tr G (Rump 2006), and not if a whole vector says so. What they leave open, near an
-    eigenvalue, fraction-free elimination decides (Bareiss).
+    A Cholesky factor of a smaller matrix proves it; the factor's backward error is at most about
+    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole vector can disprove it. Undecided cases, near an
+    eigenvalue, are left to fraction-free elimination (Bareiss).
     """
     numbers, matrix = gram.astype(np.float64), gram.astype(object)
     margin = 2.0**-50 * len(gram) * np.trace(numbers)

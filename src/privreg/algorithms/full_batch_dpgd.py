@@ -214,7 +214,7 @@ class FullBatchIterates(Rebuilt):
     times : ndarray, shape (len(times),)
         Steps of the iterates, counted from 1; the start, step 0, is not released.
     clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
-        Share of the rows whose gradient was clipped at each step, computed without noise.
+        Share of rows with a clipped gradient at each step, computed without noise.
     clip_norm, gradient_noise_std : ndarray, shape settings
         γ and λ.
     sample_size : float

@@ -77,8 +77,8 @@ def huber_descent(
     2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move them. One record
     adds a count to a histogram. It adds a semi-definite matrix of Frobenius norm at most R² to the
     Gram matrix, and one of norm at most γ² to B, the second moment of clipped gradients. It adds a
-    derivative of norm at most R² to A, a vector of length at most γ to sums of gradients, and one
-    of at most `feature_norm` to the sum of rows. It adds a number in [0, R²] to tr A and one in
+    derivative of norm at most R² to A. It adds vectors of length at most γ to sums of gradients and
+    at most `feature_norm` to the sum of rows. It adds a number in [0, R²] to tr A and one in
     [0, γ²] to tr B. A blank record has features, labels and intercept entries 0 in all its rows.
     Maps of rows are linear: a blank adds 0 to every sum and enters no count, as if absent. A row of
     `WeightedSamples` adds w̃ u ψ(r), of norm at most √w̃ γ; other sums treat it like any row.

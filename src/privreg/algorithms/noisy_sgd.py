@@ -99,7 +99,7 @@ class LinearRecords(Immutable):
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
+        """Records with i.i.d. feature coordinates, uniform on mean ± half_width."""
         truth = np.asarray(target)
         return cls(
             "uniform",
@@ -178,10 +178,11 @@ def simulate_noisy_sgd(
     Guarantee
     ---------
     Neighbours differ in one replaced record at a fixed position. It enters one gradient of norm at
-    most c. For finite c and σ > 0, all iterates together therefore satisfy Rényi privacy of every
-    order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²), if the start and the
-    step sizes do not depend on the data. With c = `inf` the gradient is unbounded and there is no
-    guarantee, whatever σ is. Settings share noise: `NoisySGDRuns.release` releases only one.
+    most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not depend on
+    the data. Then all iterates together satisfy Rényi privacy of every order α > 1 with
+    ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the gradient is
+    unbounded and there is no guarantee, whatever σ is. Settings share noise:
+    `NoisySGDRuns.release` releases only one.
 
     Source
     ------
@@ -367,7 +368,7 @@ def one_pass(  # type: ignore[no-untyped-def]
 
     Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
     in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
-    whose gradient was longer than the norm.
+    with a gradient longer than the norm.
     """
     uniform, mean, std, target, label_noise_std, label_noise_clip, label_noise_square = law
     settings, dimension = iterate.shape

@@ -377,11 +377,11 @@ class Mechanism(Immutable):
 
     Guarantee
     ---------
-    Each setting's output keeps `budget` for data sets that differ in one sample (replace one), if
-    features are scaled and one setting is chosen without looking at these data, and only the last
-    iterate is released. The cost is computed from the actual steps and noise (equation (4.1)); a
-    mechanism over its budget is refused. Settings share noise directions: only one setting may be
-    released. Risks along the path and comparisons of settings are not private.
+    Each setting's output keeps `budget` for data sets that differ in one sample (replace one).
+    Conditions: features are scaled and one setting is chosen without looking at these data, and
+    only the last iterate is released. The cost is computed from the actual steps and noise
+    (equation (4.1)); a mechanism over its budget is refused. Settings share noise directions: only
+    one setting may be released. Risks along the path and comparisons of settings are not private.
 
     Source
     ------

@@ -111,7 +111,7 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
 
     Guarantee
     ---------
-    Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity, and no
+    Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity. No
     smaller ρ holds if some pair of neighbours attains Δ.
     """
     shift, spread = (np.asarray(each, dtype=np.float64) for each in (sensitivity, noise_std))
@@ -254,7 +254,7 @@ def from_approximate_tight(epsilon: float, *, delta: float) -> float:
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
+    r"""Exact ε of one Gaussian mechanism with zCDP budget ρ.
 
     .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
         - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}

@@ -508,7 +508,7 @@ def _shared_grids(
     label_noise_std: float,
     rtol: float,
 ) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
-    """Settings whose first and last time scales agree to a decade, and those scales.
+    """Settings with first and last time scales that agree to a decade, and these scales.
 
     The fastest mode relaxes in a transient at 0 and, at the end, remembers a layer; there the
     exponents of a step may be as small as the accuracy needs, and no smaller.
