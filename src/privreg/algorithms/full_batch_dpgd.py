@@ -473,7 +473,7 @@ def exact_descent(
     Guarantee
     ---------
     The iterates together keep the budget under its relation, as computed (`privreg.noise.exact`).
-    They depend on the data through n and noisy sums of whole numbers. Each row's whole numbers are
+    They are a function of n and of noisy sums of whole numbers. Each row's whole numbers are
     computed from that row and the last iterate, in an order that no other row changes.
     """
     shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []

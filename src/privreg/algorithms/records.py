@@ -413,7 +413,7 @@ class Point(NamedTuple):
     ) -> FloatArray:
         """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
 
-        A record adds 1 to one count, or nothing if it is zero. A γ appends Σ min(‖g‖², γ²).
+        A record adds 1 to one count; a zero record adds nothing. A γ appends Σ min(‖g‖², γ²).
         """
 
         def part(found: RecordGradients) -> Sums:

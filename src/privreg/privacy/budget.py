@@ -32,8 +32,8 @@ class Neighbours(Enum):
     """Pairs of data sets that privacy must make indistinguishable.
 
     REPLACE_ONE: equal numbers of records; one record differs. ADD_REMOVE: one data set has one more
-    record. The number of records then enters no output, shape or error, and means divide by a
-    declared number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records;
+    record. The number of records enters no output, shape or error. Means divide by a declared
+    number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records;
     one record is blank in one of the two: its features, label and intercept entry are 0. A blank
     contributes 0 to every release, counts included. The other records keep their places, as
     algorithms that visit records in order require.

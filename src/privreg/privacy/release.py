@@ -22,8 +22,8 @@ from privreg.checks import Computed, OneProcess, Uncopied, require_count, requir
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
-TRUSTED = "the memory of the process and the workers that it asks are trusted"
-PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
+TRUSTED = "the memory of the process and of its workers is trusted"
+PUBLIC_SIZE = "the number of records is public or already released if the output depends on it"
 REAL_NUMBERS = "sums and noise are exact real numbers, not rounded to floating point"
 SECRET_STREAM = "the generator's stream stays secret, and nothing else is drawn from it"
 LAST_ALONE = "only the last iterate is seen"
@@ -130,8 +130,8 @@ class OneOfMany(OneProcess, Computed):
     ---------
     Only one setting can be taken: the difference of two outputs has less noise than each output, or
     none, whatever they cost. A copy is the same object. An unpickled object cannot know what was
-    released elsewhere. It allows only the setting taken before pickling; with several settings and
-    none taken, it allows none. In a forked process it allows none.
+    released elsewhere: it allows only the setting taken before pickling. If none was taken and
+    there are several, it allows none. A forked process allows none either.
 
     Examples
     --------
