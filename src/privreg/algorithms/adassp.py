@@ -55,9 +55,9 @@ class ClippedSums(Immutable):
         return partial(build, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
-        """The same sums with looser bounds stated, under which their sensitivities hold too."""
+        """Same sums with looser stated bounds, for which the sensitivities also hold."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
-            raise ValueError(f"bounds must be at least {self.bounds}, those of the sums, got less")
+            raise ValueError(f"bounds must be at least those of the sums, {self.bounds}, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
@@ -72,8 +72,8 @@ class Sensitivities(NamedTuple):
 def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
     """Largest row norm and label in the data.
 
-    A fit with these bounds, the diagnostic's `non_private`, carries no privacy guarantee: it serves
-    comparisons that favour AdaSSP on purpose.
+    The diagnostic's `non_private` holds the bounds. A fit with these bounds has no privacy
+    guarantee; it is for comparisons that favour AdaSSP on purpose.
     """
     samples = as_samples(samples)
     extremes = [
@@ -81,15 +81,15 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
         for _, labels, norms in samples.chunks()
     ]
     if not extremes:
-        raise ValueError("samples must have rows for bounds from the data, got none")
+        raise ValueError("samples must have rows to take bounds from, got none")
     found = Bounds(*(max(column) for column in zip(*extremes, strict=True)))
     return Diagnostic(found, "bounds computed from the data")
 
 
 def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
-    """Chunks of the data, longer rows shortened and larger labels clipped to the bounds.
+    """Chunks of the data, with longer rows shortened and larger labels clipped to the bounds.
 
-    For methods that need rows: with these the bounds are no promise of the caller's.
+    They are for methods that need rows. The caller need not promise that the data keep the bounds.
     """
     bounds = require_bounds(bounds)
     for features, labels, norms in as_samples(samples).chunks():
@@ -110,7 +110,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
-    """Bounds of the domain, as numbers that cannot change."""
+    """Checked bounds in the allowed range, as immutable numbers."""
     require_instance("bounds", bounds, Bounds)
     scales = {f"bounds.{name}": value for name, value in bounds._asdict().items()}
     return Bounds(*require_scales(**scales))
@@ -123,9 +123,9 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
         \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
         \text{replace-one: } (B_x^2,\; \sqrt2 B_x^2,\; 2 B_x B_y)
 
-    B_x and B_y are the bounds of rows and labels. Replacing a row changes XᵀX by xxᵀ - zzᵀ: the
-    operator norm, at most B_x², bounds what its eigenvalues move by; the Frobenius norm, at most
-    √2 B_x² as ⟨xxᵀ, zzᵀ⟩ is not negative, that of its upper triangle.
+    B_x and B_y are the bounds of rows and labels. Replacing a row changes XᵀX by xxᵀ - zzᵀ. The
+    operator norm, at most B_x², bounds the change of the eigenvalues. The Frobenius norm, at most
+    √2 B_x² since ⟨xxᵀ, zzᵀ⟩ ≥ 0, bounds the change of the upper triangle.
 
     Source
     ------
@@ -140,11 +140,11 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
 
 
 def largest_epsilon(delta: float) -> float:
-    r"""The largest ε that `to_approximate`, the closed-form conversion, certifies for `adassp`.
+    r"""Largest ε that `to_approximate`, the closed-form conversion, certifies for `adassp`.
 
     .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
 
-    It solves ε = ρ + 2√(ρ ln(1/δ)) for ε at ρ = ε² / (6 L).
+    This ε solves ε = ρ + 2√(ρ ln(1/δ)) with ρ = ε² / (6 L).
     """
     log_term = np.log(6) - np.log(delta)
     return float(6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3)))
@@ -178,9 +178,9 @@ def adassp(
     Parameters
     ----------
     samples : Samples or ClippedSums
-        The data, or their `clipped_sums` with the same bounds.
+        Data, or `clipped_sums` of the data with the same bounds.
     bounds : Bounds
-        A priori bounds, chosen without looking at the data; longer rows are shortened and larger
+        A priori bounds, chosen without looking at the data. Longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon : float
         ε, from 1e-12 to `largest_epsilon(delta)`.
@@ -191,20 +191,20 @@ def adassp(
     neighbours : Neighbours
         Neighbouring relation; Wang's own is add-remove.
     ridge_failure : float
-        Bound β on the probability that the matrix's noise is larger than the ridge allows for, in
-        (0, 1). It does not affect privacy.
+        Bound β in (0, 1) on the probability that the matrix noise exceeds what the ridge allows
+        for. It does not affect privacy.
 
     Returns
     -------
     ndarray, shape (p,)
-        The estimate. Large noise makes a large ridge and pulls it to 0.
+        Estimate. Large noise makes a large ridge, which shrinks the estimate toward 0.
 
     Guarantee
     ---------
     Under `neighbours`, with bounds stated a priori, the three releases together are ρ-zCDP with
-    ρ = 3/(2s²) = ε² / (6 ln(6/δ)), and therefore (ε, δ)-DP by `to_approximate` (checked at each
-    call). The usual argument gives a third of ε and δ to each release; at this noise scale a single
-    release is not (ε/3, δ/3)-DP unless ε is small.
+    ρ = 3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by `to_approximate` (checked at
+    each call). The usual argument gives a third of ε and δ to each release. But at this noise scale
+    a single release is not (ε/3, δ/3)-DP unless ε is small.
 
     Source
     ------
@@ -217,7 +217,7 @@ def adassp(
     if not to_approximate(RELEASES / (2 * multiplier**2), delta=delta) <= epsilon:
         raise ValueError(
             f"epsilon must be at most {largest_epsilon(delta):.3g}, got {epsilon}: "
-            "beyond it this noise scale does not give the budget"
+            "for larger epsilon this noise scale does not keep the budget"
         )
     return _fit(
         samples,
@@ -238,19 +238,19 @@ def adassp_zcdp(
     rng: np.random.Generator | None,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
-    r"""AdaSSP at a zCDP budget, a third of it to each of the three releases.
+    r"""AdaSSP at a zCDP budget, with a third of the budget for each of the three releases.
 
     As `adassp` with :math:`s = \sqrt{3 / (2\rho)}` and the eigenvalue's shift
     :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound of probability β. Without a
-    generator the statistics are whole numbers, and their noise exact and from secure bits.
+    generator the statistics are whole numbers; their noise is exact and from secure bits.
 
     Guarantee
     ---------
-    The estimate keeps the budget under its relation if the bounds are a priori: it is a function of
-    three Gaussian releases, of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros changes
-    none of them, and the number of records appears in none. Without a generator this holds as
-    computed (`privreg.noise.exact`): a record's parts of XᵀX and Xᵀy are at most 2⁴⁰ and 2²⁰ units
-    in norm, and it moves the whole number of 2²⁰ units below λ_min by at most 2²⁰.
+    The estimate keeps the budget under its relation if the bounds are a priori. It is a function of
+    Gaussian releases of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros changes no
+    release, and none contains the number of records. Without a generator this holds as computed
+    (`privreg.noise.exact`): a record's parts of XᵀX and Xᵀy are at most 2⁴⁰ and 2²⁰ units in norm.
+    One record moves the whole number of 2²⁰ units below λ_min by at most 2²⁰.
 
     Source
     ------
@@ -366,9 +366,9 @@ def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:
     """True if G - shift I is proved to be positive definite; G is semi-definite.
 
-    It is if the Cholesky factor of less of it is found, whose backward error is at most about
-    (p + 1) 2⁻⁵³ tr G (Rump 2006), and not if a whole vector says so. What they leave open, near an
-    eigenvalue, fraction-free elimination decides (Bareiss).
+    A Cholesky factor of a smaller matrix proves it; the factor's backward error is at most about
+    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole vector can disprove it. Undecided cases, near an
+    eigenvalue, are left to fraction-free elimination (Bareiss).
     """
     numbers, matrix = gram.astype(np.float64), gram.astype(object)
     margin = 2.0**-50 * len(gram) * np.trace(numbers)

@@ -4,9 +4,9 @@ r"""DP-FTRL for least squares: clipped gradients and Gaussian noise that is corr
     \mathrm{clip}_G\big(x_i(x_i^\top\theta_t-y_i)\big) + \delta\theta_t
     + \sum_{\tau\le t}B_{t,\tau}w_\tau\Big),\qquad w_\tau\sim N(0,\sigma^2I)
 
-FTRL is for "follow the regularized leader". B = I is DP-SGD without random batches; without
-clipping the method is called Noisy-FTRL, and promises nothing. The records are visited in their
-own order, the same in every epoch; 𝓑_t are the at most m records of step t, and δ is the ridge.
+FTRL stands for "follow the regularized leader". B = I gives DP-SGD without random batches. Without
+clipping the method is called Noisy-FTRL and promises no privacy. Every epoch visits the records in
+their given order. 𝓑_t holds the records of step t, at most m, and δ is the ridge.
 """
 
 from __future__ import annotations
@@ -66,45 +66,45 @@ COLUMNS = 16
 
 @dataclass(frozen=True, eq=False)
 class FTRLMechanism(Immutable):
-    r"""Everything that decides the privacy of a run of DP-FTRL, and nothing else.
+    r"""All settings that determine the privacy of a DP-FTRL run, and no others.
 
     Parameters
     ----------
     decoder : array_like, shape (steps,) or (steps, steps)
         B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
         matrix; kept as a read-only copy. The encoder is its inverse C. Entries are at most 1e12 in
-        size, those of the diagonal at least 1e-12. A decoder is refused if its inverse cannot be
-        computed in double precision (entries above about 1e15 times the first, or cancellation).
+        size, and diagonal entries at least 1e-12. B is refused if its inverse cannot be computed in
+        double precision (entries above about 1e15 times the first, or cancellation).
     gradient_noise_std : float
-        σ, the standard deviation of a coordinate of the white noise w, in units of the mean
-        gradient; from 0 to 1e12. The noise in a gradient is Bw, of another deviation.
+        σ, standard deviation of each coordinate of the white noise w, in units of the mean
+        gradient; from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
     clip_norm : float
-        G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
+        Clipping norm G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
     sample_size : int
         Number n of records, public.
     epochs : int
         Passes over the records.
     batch_size : int
-        Records a step, m; the last step of an epoch may have fewer, and is divided by m too. The
-        number of steps must be epochs × ⌈n/m⌉.
+        Records per step, m. The last step of an epoch may have fewer; its sum is also divided by m.
+        The number of steps must be epochs × ⌈n/m⌉.
 
     Attributes
     ----------
     sensitivity : float
-        γ: the norm of what one record moves in :math:`B^{-1}` times the gradients, if it moves
-        each mean gradient that it enters by at most 1. Exact for one epoch, and for several where
-        the columns of the encoder have non-negative products; an upper bound otherwise. What
-        rounding in the inverse may hide (`privreg.noise.toeplitz`) is added: no correction up to
-        some 16,000 steps, a share of about 1e-13 × steps beyond.
+        γ: norm of the change that one record makes to :math:`B^{-1}` times the gradients, if it
+        changes each mean gradient that it enters by at most 1. γ is exact for one epoch, and for
+        several if the encoder's columns have non-negative products; otherwise an upper bound. A
+        correction for rounding in the inverse is added (`privreg.noise.toeplitz`): none up to about
+        16,000 steps, and a share of about 1e-13 × steps beyond.
 
     Guarantee
     ---------
-    All iterates together, and so everything computed from them, are ρ-zCDP with ρ = `spent(...)`,
-    for replace-one or zero-out neighbours, if step sizes and start are chosen without the data. A
-    record enters steps i, i + b, i + 2b, ... for b steps an epoch, and one Gaussian mechanism
-    releases :math:`B^{-1}g + w` for the mean gradients g of all steps at once: its budget comes
-    from the norm of the whole difference, never from composing the steps, whose noise is not
-    independent. g may depend on earlier iterates because B is lower triangular.
+    All iterates together are ρ-zCDP with ρ = `spent(...)` for replace-one or zero-out neighbours,
+    if step sizes and start are chosen without the data. So is everything computed from them. A
+    record enters steps i, i + b, i + 2b, ... for b steps per epoch. One Gaussian mechanism releases
+    :math:`B^{-1}g + w` for the mean gradients g of all steps at once. Its budget comes from the
+    norm of the whole difference, never from composition: the steps' noise is not independent.
+    g may depend on earlier iterates because B is lower triangular.
 
     Source
     ------
@@ -145,7 +145,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""Noise at which all iterates keep a budget, the least where `sensitivity` is exact.
+        r"""Mechanism that keeps a budget for all iterates; least noise if `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
@@ -168,8 +168,8 @@ class FTRLMechanism(Immutable):
         std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
-                f"clip_norm must need noise of at most 1e12 at {budget}, got {clip_norm}, "
-                f"which needs {std:g}"
+                f"clip_norm must need noise of at most 1e12 at {budget}, got {clip_norm}: "
+                f"it needs noise of {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)
@@ -177,7 +177,7 @@ class FTRLMechanism(Immutable):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number b of steps of an epoch, ⌈n/m⌉."""
+        """Number b of steps per epoch, ⌈n/m⌉."""
         return ceil(self.sample_size / self.batch_size)
 
     @property
@@ -188,8 +188,8 @@ class FTRLMechanism(Immutable):
     def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
-        It is `inf` without noise or clipping. Neighbours are replace-one or zero-out: adding or
-        removing a record would move the later ones to other steps, which nothing here covers.
+        ρ is `inf` without noise or clipping. Neighbours are replace-one or zero-out. Add-remove is
+        not covered: one record more or less would move the later ones to other steps.
         """
         change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
@@ -204,13 +204,13 @@ class FTRLRun:
     Attributes
     ----------
     iterates : ndarray, shape (len(times), p)
-        The iterates; `release` hands them out.
+        Iterates; `release` returns them with their budget.
     times : ndarray of int, shape (len(times),)
-        Their steps, counted from 1.
+        Steps of the iterates, counted from 1.
     clipped_fraction : Diagnostic of float
         Share of all gradients that were clipped, computed without noise.
     mechanism : FTRLMechanism
-        What made them.
+        Mechanism of the run.
     """
 
     iterates: FloatArray
@@ -221,7 +221,7 @@ class FTRLRun:
     def release(
         self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Release[FloatArray]:
-        """The iterates with the budget that the mechanism spends on all of them.
+        """Release of the iterates, at the mechanism's budget for all iterates.
 
         Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
@@ -245,27 +245,27 @@ def dp_ftrl(
     Parameters
     ----------
     samples : Samples
-        Data of n rows and p features, as many as the mechanism's `sample_size`.
+        Data with p features and n rows, where n is the mechanism's `sample_size`.
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, more than 0, be it below 1e-12, and at most 1e12, chosen without looking at the data.
-        Steps so large that the iterates overflow are refused.
+        η, more than 0 (also below 1e-12) and at most 1e12, chosen without looking at the data.
+        Refused if the iterates overflow.
     rng : Generator
         Source of the noise.
     ridge : float
-        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; 0 or from 1e-12 to 1e12.
+        δ in the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. The penalty's gradient is not clipped.
     start : array_like, shape (p,), optional
         θ_0, independent of the data, entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
-        Increasing steps in 1..steps whose iterates are returned; the last alone by default.
+        Increasing steps in 1..steps to return; only the last by default.
 
     Guarantee
     ---------
-    The iterates, all of them together, are ρ-zCDP with ρ = `mechanism.spent()`: for data sets of
-    one size that differ in one replaced record, and with ``neighbours="zero-out"`` for those in
-    which one record is a blank (features and label 0) in one of the two. The guarantee is that
-    of exact Gaussian noise; sampling in floating point is not covered.
+    All iterates together are ρ-zCDP with ρ = `mechanism.spent()` for data sets of one size that
+    differ in one replaced record. With ``neighbours="zero-out"`` the guarantee is for data sets in
+    which one record is blank (features and label 0) in one of the two. It assumes exact Gaussian
+    noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -333,10 +333,10 @@ def simulate_ftrl(
 ) -> FloatArray:
     r"""Excess risks (steps + 1,) of a one-pass run without clipping on fresh samples.
 
-    Half the sum of λ_j e_j², no privacy. Samples are :math:`N(0,\mathrm{diag}\,\lambda)` with the
-    `eigenvalues` λ (d,), one a step. `decoder` holds coefficients β of
-    `privreg.noise.toeplitz`, and what is missing of it is 0; `initial_error` is θ_0 - θ* in the
-    eigenbasis. Risks are `inf` where the iteration is unstable.
+    A risk is half the sum of λ_j e_j². Not private. Samples are :math:`N(0,\mathrm{diag}\,\lambda)`
+    with the `eigenvalues` λ (d,), one sample per step. `decoder` holds coefficients β of
+    `privreg.noise.toeplitz`; missing coefficients are 0. `initial_error` is θ_0 - θ* in the
+    eigenbasis. Risks are `inf` if the iteration is unstable.
     """
     scales = np.sqrt(eigenvalues)
     noise, risks = np.zeros((steps, scales.size)), np.zeros(steps + 1)
@@ -372,7 +372,7 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
     encoder, column_error = bounded_inverse("decoder", decoder)
     diagonal = np.diag(decoder) if decoder.ndim == 2 else decoder[:1]
     if np.min(np.abs(diagonal)) < LEAST:
-        raise ValueError(f"decoder must have a diagonal of at least {LEAST:g}, got smaller entries")
+        raise ValueError(f"decoder must have diagonal entries of at least {LEAST:g}, got less")
     if epochs == 1:
         gamma = single_participation_sensitivity(encoder)
     else:
@@ -390,7 +390,7 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # type: ignore[no-untyped-def]
-    """Add rows; make a step after each full batch and after the last one of an epoch.
+    """Add rows; make a step after each full batch and after the last row of an epoch.
 
     `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
     and gradients clipped; `noise` has a row for each step that these rows complete.

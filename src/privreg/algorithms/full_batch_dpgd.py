@@ -58,11 +58,11 @@ PILOT_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False, init=False)
 class ScreenedSamples(Immutable):
-    """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
+    """Rows that cannot clip as sums, others as a chunk; valid within `radius` of the centre path.
 
-    `screen` alone makes it. `centres` (points, p) is that path by step; its last point stands for
-    all later steps. No row of the sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, reaches
-    `clip_norm`; `kept` are the other rows.
+    Only `screen` makes it. `centres` (points, p) holds the path by step; its last point stands for
+    all later steps. The sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, are over rows with
+    gradients of norm at most `clip_norm` near the path. `kept` holds the other rows.
     """
 
     not_private: ClassVar[bool] = True
@@ -103,13 +103,13 @@ def screen(
     lanes: int,
     start: FloatArray,
 ) -> ScreenedSamples | None:
-    """Screen a data set for gradient descent with Gaussian noise; None where that does not pay.
+    """Screen a data set for gradient descent with Gaussian noise; None if that saves no time.
 
-    The centre path is noiseless, unclipped descent on the first 65,536 rows; the radius covers the
-    noise of all lanes and steps with probability 0.999, and what those rows leave unknown of the
-    others. Neither choice affects correctness, only how often the caller must fall back to the
-    whole data set, which is walked once here. It does not pay where a quarter of the rows or 128 MB
-    would have to be kept, or the descent diverges.
+    The centre path is noiseless, unclipped descent on the first 65,536 rows. The radius covers the
+    noise of all lanes and steps with probability 0.999, and the sampling error of these rows.
+    Neither choice affects correctness, only how often the caller must use the whole data set. This
+    function walks the data set once. It returns None if a quarter of the rows or 128 MB would have
+    to be kept, or if the descent diverges.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -205,20 +205,20 @@ def _tube(
 
 @dataclass(frozen=True, eq=False)
 class FullBatchIterates(Rebuilt):
-    """Iterates of full-batch private gradient descent, of one setting or of several.
+    """Iterates of full-batch private gradient descent, for one or several settings.
 
     Attributes
     ----------
     iterates : ndarray, shape (*settings, runs, len(times), p)
-        For studies; `release` hands out those of one setting with their budget.
+        All iterates, for studies; `release` returns those of one setting with their budget.
     times : ndarray, shape (len(times),)
-        Their steps, counted from 1; the start is step 0 and is not released.
+        Steps of the iterates, counted from 1; the start, step 0, is not released.
     clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
-        Share of the rows whose gradient was clipped at each step, computed without noise.
+        Share of rows with a clipped gradient at each step, computed without noise.
     clip_norm, gradient_noise_std : ndarray, shape settings
         γ and λ.
     sample_size : float
-        n, what the sums were divided by.
+        Divisor n of the sums.
     """
 
     iterates: FloatArray
@@ -249,10 +249,10 @@ class FullBatchIterates(Rebuilt):
         Parameters
         ----------
         setting : int or tuple of int, optional
-            Index of the setting; may be left out where there is one only. Refused if another one
-            was released before, it has no noise, or any setting of the run has no clipping.
+            Index of the setting; optional if there is only one. Refused if another setting was
+            released before, this one has no noise, or any setting of the run has no clipping.
         neighbours : Neighbours
-            Neighbouring relation; add-remove needs a run whose `sample_size` was declared.
+            Neighbouring relation; add-remove requires that the run's `sample_size` was declared.
 
         Source
         ------
@@ -288,21 +288,21 @@ def full_batch_noise_std(
     Parameters
     ----------
     clip_norm : array_like, shape (...)
-        Clipping bound γ on a row's gradient norm, from 1e-12 to 1e12; `inf` is none.
+        Clipping bound γ on a row's gradient norm, from 1e-12 to 1e12; `inf` clips nothing.
     rho : array_like, shape (...)
-        Total zCDP budget ρ, more than 0; `inf` asks for nothing.
+        Total zCDP budget ρ, more than 0; `inf` needs no noise.
     sample_size : float
-        What the run divides its sums by, n, at least 1 and at most 1e15.
+        Divisor n of the run's sums, from 1 to 1e15.
     gradients : array_like, shape (...)
-        TOTAL number T of noisy gradients released, at least 1: steps times runs if several runs on
-        the same data are released.
+        TOTAL number T of noisy gradients released, at least 1. If several runs on the same data are
+        released, T is steps times runs.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
     Returns
     -------
     ndarray, shape (...)
-        λ, before the step size multiplies it; `inf` for an infinite clipping bound.
+        λ, not yet multiplied by the step size; `inf` for an infinite clipping bound.
 
     Guarantee
     ---------
@@ -345,15 +345,14 @@ def full_batch_dpgd(
     Parameters
     ----------
     samples : Samples
-        Data: `ArraySamples(features, labels)`, or `GaussianSamples` that are never held.
+        Data: `ArraySamples(features, labels)`, or `GaussianSamples`, which are not held in memory.
     clip_norm : array_like, shape settings
         Clipping bound γ, from 1e-12 to 1e12; or `inf`, which clips nothing.
     step_size : float
-        Step size η, from 1e-12 to 1e12; one so large that the iterates overflow is refused.
+        Step size η, from 1e-12 to 1e12; refused if the iterates overflow.
     gradient_noise_std : array_like, shape settings
-        λ of `full_batch_noise_std`, which is 0 or more and at most 1e12; broadcast with
-        `clip_norm`. All settings of a run share its standard normal draws: only one of them may be
-        released.
+        λ of `full_batch_noise_std`, from 0 to 1e12; broadcast with `clip_norm`. All settings of a
+        run share its standard normal draws: only one setting may be released.
     steps : int
         Number of steps T of each run, at least 1.
     rng : Generator
@@ -361,27 +360,27 @@ def full_batch_dpgd(
     runs : int
         Number of independent runs on the same data.
     sample_size : float, optional
-        n, what the sums are divided by, at least 1 and at most 1e15: a number of rows that is
-        public or was released before (`private_count`). By default the number of rows, which
-        replace-one and zero-out neighbours share; a release under add-remove must be given it.
+        Divisor n of the sums, from 1 to 1e15: a number of rows that is public or already released
+        (`private_count`). The default is the number of rows, which replace-one and zero-out
+        neighbours share. A release under add-remove requires a given `sample_size`.
     start : array_like, shape (p,), optional
         θ_0, independent of the data, at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
-        Steps in 1..T to return, increasing, may be empty; all by default.
+        Increasing steps in 1..T to return, possibly none; all by default.
     screening : bool or ScreenedSamples
-        Let rows that provably cannot clip enter through their Gram matrix (`screening`), or take
-        the caller's screening of these samples at a bound no larger than any in `clip_norm`, which
-        is checked. The iterates agree with those of the plain pass up to rounding.
+        If True, rows that provably cannot clip enter through their Gram matrix (`screen`). A given
+        `ScreenedSamples` must be of these samples, at a bound no larger than any in `clip_norm`.
+        The iterates agree with those of a plain pass up to rounding.
 
     Guarantee
     ---------
-    One run's iterates together are ρ-zCDP with ρ = T (2γ/n)² / (2λ²) under replace-one neighbours,
-    and T (γ/n)² / (2λ²) under zero-out ones, and under add-remove ones if n is declared as
-    `sample_size`; m released runs cost m times as much. It is a statement about real numbers and
-    one setting: settings share noise, so that differences between them carry less of it, and
-    floating point adds what `exact_descent` avoids.
-    `times` and any function of the iterates are post-processing. `FullBatchIterates.release` hands
-    out one setting with this budget. A running time that depends on the data is not protected.
+    One run's iterates together are ρ-zCDP. Under replace-one neighbours ρ = T (2γ/n)² / (2λ²).
+    Under zero-out neighbours, and under add-remove ones if n is declared as `sample_size`,
+    ρ = T (γ/n)² / (2λ²). m released runs cost m times as much. The guarantee covers real numbers
+    and one setting: settings share noise, so that their differences have less noise. It does not
+    cover floating-point leaks, which `exact_descent` avoids, or running times that depend on the
+    data. `times` and any function of the iterates are post-processing. The budget of one setting
+    comes with `FullBatchIterates.release`.
 
     Source
     ------
@@ -399,11 +398,11 @@ def full_batch_dpgd(
     if screened is not None:
         known = screened.samples
         if samples is not known and samples is not getattr(known, "samples", None):
-            raise ValueError("screening must be of these samples, got one of another data set")
+            raise ValueError("screening must be of these samples, got that of another data set")
         if screened.clip_norm > bounds.min():
             raise ValueError(
                 f"screening must be at a bound of at most {bounds.min():g}, the smallest in "
-                f"clip_norm, got {screened.clip_norm:g}"
+                f"clip_norm; got {screened.clip_norm:g}"
             )
         # What was screened knows what rows it gave.
         samples = known
@@ -444,7 +443,7 @@ def full_batch_dpgd(
             # Larger ones would leave double precision inside a sum; NaN compares as too large.
             if not np.maximum.reduce(np.abs(theta), axis=None) <= LARGEST_PARAMETER:
                 raise ValueError(
-                    f"step_size must be small enough for descent to be stable, got {step_size}: "
+                    f"step_size must be small enough for stable descent, got {step_size}: "
                     f"the iterates overflow at step {step}"
                 )
             clipped_fraction[:, step - 1] = clipped / max(rows, 1)
@@ -473,9 +472,9 @@ def exact_descent(
 
     Guarantee
     ---------
-    The iterates together keep the budget under its relation, as computed (`privreg.noise.exact`):
-    they are a function of n and of sums of whole numbers, of which a row's are computed
-    from that row and the last iterate, in an order that no other row changes.
+    The iterates together keep the budget under its relation, as computed (`privreg.noise.exact`).
+    They are a function of n and of noisy sums of whole numbers. Each row's whole numbers are
+    computed from that row and the last iterate, in an order that no other row changes.
     """
     shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []
     for _ in range(steps):

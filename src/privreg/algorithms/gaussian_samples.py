@@ -26,26 +26,26 @@ from privreg.kernels import standard_normal
 
 @dataclass(frozen=True)
 class GaussianSamples(Rebuilt):
-    r"""A linear-Gaussian data set that is drawn from its seed at every pass and never held.
+    r"""Linear-Gaussian data set, drawn from its seed at every pass and never held in memory.
 
     .. math::
         \mathbf x_i = C \mathbf g_i,\ \mathbf g_i \sim N(0, I_p), \qquad
         y_i = \mathbf x_i^\top\theta^* + \xi_i,\ \xi_i \sim N(m, \sigma^2)
 
-    The first rows do not depend on `sample_size`: growing data sets of one seed are nested.
+    A row does not depend on `sample_size`: data sets of different sizes from one seed are nested.
 
     Parameters
     ----------
     sample_size : int
         Number of rows n, at least 1.
     target : array_like, shape (p,)
-        θ*; its entries, those of C and m are at most 1e12 in size.
+        θ*. The entries of θ* and C, and m, are at most 1e12 in size.
     label_noise_std : float
         σ, 0 or from 1e-12 to 1e12.
     seed : SeedSequence
         Source of the rows; each chunk draws from its own child.
     covariance_root : array_like, shape (p, p), optional
-        C with C Cᵀ the covariance of the features; the identity by default.
+        C such that C Cᵀ is the covariance of the features; the identity by default.
     label_noise_mean : float
         m, 0 in the model.
 

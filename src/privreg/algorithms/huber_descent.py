@@ -54,34 +54,34 @@ def huber_descent(
         \mathrm{clip}\big(y_i - \mathbf x_i^\top\theta_{t-1},\ \pm\gamma/\sqrt p\big)
         + \lambda_t\zeta_t\Big), \qquad \zeta_t \sim N(0, I_p)
 
-    with z = Wᵀx, u = z min(1, √p/‖z‖). Residuals that are clipped make the steps descend on a Huber
-    loss; a row adds a vector of norm at most γ. One width for all rows leaves slopes their target
-    where errors are skewed but independent of the features; `settings.common_width` False clips
-    gradients z r to γ instead. W whitens by a private second moment: noise lies in directions in
-    which the coefficients are uncertain anyway, and few steps suffice. Clip and noise grow with the
-    private residual scale: a warm-up step after which that is larger, or hidden by its noise, is
-    taken back. The final K steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the
-    average of K Newton steps, with the noise of one that had the budget of all.
+    with z = Wᵀx and u = z min(1, √p/‖z‖). Since residuals are clipped, the steps descend on a Huber
+    loss, and a row adds a vector of norm at most γ. One clip width for all rows keeps the slopes'
+    target if errors are skewed but independent of the features. If `settings.common_width` is
+    False, gradients z r are clipped to γ instead. W whitens by a private second moment: noise lies
+    in directions with uncertain coefficients, and few steps suffice. Clip and noise grow with the
+    private residual scale. A warm-up step is undone if that scale is larger after it, or hidden by
+    noise. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the
+    average of K Newton steps, with the noise of one step that spends all K budgets.
 
-    Rows and labels are bounded as `Records` says. Sums are divided by `sample_size`, which is
-    public or was released before (`private_count`), by default by the number of records. With an
-    intercept the first column is one of ones, 0 in a blank record, and the others are centred by
-    their private means.
+    Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
+    public or already released (`private_count`); the default is the number of records. With an
+    intercept the first column holds ones, but 0 in a blank record. The other columns are centred
+    by private means.
 
     Guarantee
     ---------
     Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
-    settings are chosen without looking at the data; without a generator as computed. With `groups`
-    neighbours differ in all rows of one person. Proof: the fit is a function of `sample_size` and
-    of sums that `SplitBudget` releases, whose budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7
-    and 2.3), and `privreg.noise.exact` says what neighbours move them by. One record adds a count
-    to a histogram; semi-definite matrices of Frobenius norms at most R² and γ² to the Gram matrix
-    and to B, the second moment of clipped gradients; a derivative of norm at most R² to A; vectors
-    of length at most γ and `feature_norm` to the sums of gradients and of rows; and numbers in
-    [0, R²] and [0, γ²] to tr A and tr B. A blank record has features and label 0 in all of its
-    rows, and so a first entry of 0 with an intercept, too. Maps of rows are linear, Wᵀ0 = 0: it
-    adds 0 to every sum and is in no count, as if it were absent. A row of `WeightedSamples` adds
-    w̃ u ψ(r), of norm at most √w̃ γ, and all other sums take it as they take any row.
+    settings are chosen without looking at the data. Without a generator this holds as computed.
+    With `groups` neighbours differ in all rows of one person. Proof: the fit is a function of
+    `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ (Bun and Steinke
+    2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move them. One record
+    adds a count to a histogram. It adds a semi-definite matrix of Frobenius norm at most R² to the
+    Gram matrix, and one of norm at most γ² to B, the second moment of clipped gradients. It adds a
+    derivative of norm at most R² to A. It adds vectors of length at most γ to sums of gradients and
+    at most `feature_norm` to the sum of rows. It adds a number in [0, R²] to tr A and one in
+    [0, γ²] to tr B. A blank record has features, labels and intercept entries 0 in all its rows.
+    Maps of rows are linear: a blank adds 0 to every sum and enters no count, as if absent. A row of
+    `WeightedSamples` adds w̃ u ψ(r), of norm at most √w̃ γ; other sums treat it like any row.
 
     Source
     ------
@@ -104,25 +104,25 @@ class HuberSettings(StartSettings):
     Parameters
     ----------
     clip_width : float
-        Width w of the clip in residual scales, in [1e-3, 1e3]: about 1 where privacy decides, wider
-        where the sample does.
+        Clip width w in residual scales, from 1e-3 to 1e3: about 1 if privacy noise dominates, wider
+        if sampling error does.
     warm_up_steps : int
-        Steps at full length that only have to come near; each takes the residual scale anew.
+        Full-length steps toward the solution; each re-estimates the residual scale.
     final_steps : int
-        Steps K that are averaged: step k has length 1/k. They have what the shares leave of ρ.
+        Number K of averaged steps; step k has length 1/k. They get the rest of ρ.
     gram_rounds : int
-        Rounds of the private Gram matrix; each whitens for the next, for less noise in thin
-        directions.
+        Rounds of the private Gram matrix. Each whitens for the next, which reduces noise in
+        directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ, in (0, 1), for the rows' typical length (half of it for
-        their mean, with an intercept), the Gram matrix, the residual scales,
-        the warm-up steps, and the two means that intervals need.
+        Shares of ρ in (0, 1) for the rows' typical length, the Gram matrix, the residual scales,
+        the warm-up steps, and the two means that intervals need. With an intercept half of
+        `norm_share` is for the rows' mean.
     moment_share : float
-        Share, in [0, 1), for the two second moments of the clipped gradient. Without them intervals
-        take errors to be independent of the features.
+        Share in [0, 1) for the two second moments of the clipped gradient. Without these moments
+        intervals assume that errors are independent of the features.
     common_width : bool
-        True: residuals are clipped to γ/√p, and rows longer than √p are shortened to it. False: the
-        residual of a row is clipped to γ/‖z‖. Records of several rows know neither.
+        True: residuals are clipped to γ/√p, and rows longer than √p are shortened to √p. False: the
+        residual of a row is clipped to γ/‖z‖. Records of several rows use neither rule.
     """
 
     end: ClassVar[str] = "final"
@@ -147,17 +147,17 @@ class HuberSettings(StartSettings):
 def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
     r"""Settings from public numbers: records, features and the budget.
 
-    The clip minimises the variance of a coefficient under Gaussian noise, sampling and privacy
-    together, in units of the sampling variance of least squares:
+    The clip minimises a coefficient's variance from sampling and privacy under Gaussian errors, in
+    units of the sampling variance of least squares:
 
     .. math::
         w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + \kappa w^2}{\Pr(|\xi| \le w)^2},
         \qquad \kappa = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
 
-    with Δ = 2 under replace-one and 1 under the other relations. Where it is narrower than what
-    skewed errors would have, 1.09 scales, it is widened up to that as long as it costs at most 1 %
-    of the variance under Gaussian noise; exponential errors gain ten times that. Where the noise of
-    the second moments would hide what they are for, their share goes to the Gram matrix.
+    with Δ = 2 under replace-one and 1 under the other relations. A clip narrower than 1.09 scales,
+    the best width for skewed errors, is widened up to that while this costs at most 1 % of the
+    variance under Gaussian errors; exponential errors gain ten times as much. If noise would hide
+    the second moments, their share goes to the Gram matrix.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = HuberSettings()
@@ -182,7 +182,7 @@ def best_clip_width(privacy_price: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class HuberFit(DescentFit):
-    """Everything that `huber_descent` releases: the iterates and what their law needs."""
+    """Released values of `huber_descent`: iterates and the statistics for their distribution."""
 
     initial_scale: float  # residual scale at θ = 0: it bounds how far that may have been away
     last_root: FloatArray  # took the coordinates of `gram` to those of W

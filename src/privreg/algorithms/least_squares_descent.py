@@ -53,21 +53,21 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class ProductTail(Rebuilt):
-    r"""Law of q/√p, the product of residual and row length, smoothed from a private histogram.
+    r"""Smoothed law of q/√p, from a private histogram; q is residual times row length.
 
     .. math::
         \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
-    η are log counts, h the noisy counts and σ_h their noise; τ is `CONVEX` where Δ²η is positive
-    and `CONCAVE` elsewhere: lighter tails are believed sooner, and power laws, straight lines in
-    these bins, continue. Within bins log counts are linear. What lies where counts drown in noise
-    is assumed by that, and not bounded.
+    η are log counts, h the noisy counts and σ_h their noise. τ is `CONVEX` where Δ²η is positive
+    and `CONCAVE` elsewhere: a lighter tail needs less evidence. Power laws are straight lines in
+    these bins and continue. Within bins log counts are linear. Counts hidden by noise follow from
+    these assumptions; they are not bounded.
 
-    `edges` are the upper ends of all bins but the last, factors √2 apart. `smoothed` (bins,) is
-    e^η, but for the first bin, which reaches to 0 and keeps its own count. `square` is a deviation
-    below a noisy mean of q²/p. `missing` is what it has beyond theirs, and `hidden` the same a
-    deviation above, if any is missing: (q/√p - t)₊ is at most q²/(4pt).
+    `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
+    e^η; the first bin, which starts at 0, keeps its own count. `square` is a deviation below a
+    noisy mean of q²/p. `missing` is its excess over the smoothed mean, and `hidden` the excess of a
+    deviation above if any is missing: (q/√p - t)₊ is at most q²/(4pt).
     """
 
     edges: FloatArray
@@ -109,19 +109,19 @@ class ProductTail(Rebuilt):
         return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
-        """Share of the records that a clip t changes, those with q/√p more than t."""
+        """Share of the records that a clip at t changes: q/√p is more than t."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, intercept: bool = False) -> float:
-        r"""Clip t of the shortest interval, its allowance for bias included, at private noise ν t.
+        r"""Clip t of the shortest interval, with its allowance for bias, at private noise ν t.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With
-        an intercept, where intervals allow for little bias, κ of what counts show is over
-        √(1 + 8nν²) ≤ 2: the error decides where privacy costs most.
+        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With an
+        intercept, intervals allow for little bias: κ for the visible counts is then divided by
+        min(√(1 + 8nν²), 2). The error decides where privacy costs most.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -231,29 +231,29 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`wide_sizes`) and normal ζ_k. These are the
-    wide steps; their clip C may be wider than the warm-up's. A₁ and A₂ are second moments of rows
-    with q ≤ C, shortened to R₁ and to R; S is the inverse of A₁, raised to A₂; B is that of clipped
-    gradients. Arguments are those of `huber_descent`, the start that of `Descent`; C comes from a
-    private histogram of q and balances the bias that a clip leaves against the noise that it costs.
-    Where no q is clipped and no row longer than R, the steps end at least squares, whatever the law
-    of the errors is. docs/private-intervals.md lists what is released, in order, with its share.
+    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`wide_sizes`) and normal ζ_k. These wide steps
+    may have a larger clip C than the warm-up. A₁ and A₂ are second moments of rows with q ≤ C,
+    shortened to R₁ and to R. S is the inverse of A₁, raised to A₂. B is the second moment of
+    clipped gradients. Arguments are as for `huber_descent`; the start is that of `Descent`. C comes
+    from a private histogram of q and balances the clip's bias against its noise. If no q is clipped
+    and no row is longer than R, the steps end at least squares under any law of the errors.
+    docs/private-intervals.md lists the releases in order, with their shares.
 
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
-    relation, if the bounds and the settings are chosen without looking at the data; without a
-    generator as computed. With `groups` neighbours differ in all rows of one person. Proof: as for
-    `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su 2022, Corollary 3.3:
-    adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). Beside what is released there a
+    relation, if the bounds and the settings are chosen without looking at the data. Without a
+    generator this holds as computed. With `groups` neighbours differ in all rows of one person.
+    Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su 2022,
+    Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). In addition, a
     record adds one count to the histogram of products, and a number in [0, p l²] to the sum of
-    their squares, l a label's largest distance from the start; semi-definite matrices of Frobenius
-    norms at most R₁², R² and C² to A₁, A₂ and B; a gradient of length at most C; and numbers in
-    [0, R₁²] and [0, C²] to tr A₁ and tr B.
+    their squares; l is a label's largest distance from the start. It adds semi-definite matrices of
+    Frobenius norms at most R₁², R² and C² to A₁, A₂ and B, and a gradient of length at most C. It
+    adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
 
-    A record that is a person has one q, the length of its summed gradient, and one weight
-    min(1, R²/Σ‖z‖²) for all of its rows. A blank record adds 0 to every sum and is in no count.
-    `WeightedSamples` are rows like others, one of weight 0 is blank.
+    A person's record has one q, the length of the summed gradient, and one weight
+    min(1, R²/Σ‖z‖²) for all its rows. A blank record adds 0 to every sum and enters no count. Rows
+    of `WeightedSamples` are treated like other rows; a row of weight 0 is blank.
 
     Source
     ------
@@ -271,13 +271,13 @@ def least_squares_descent(
 class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
-    The start is as in `HuberSettings`, with an intercept from a private mean of the labels
-    (`label_share`). The clip of the wide steps is found privately: `tail_share` is for what it and
-    the allowance for bias need, `curvature_share` and `long_share` for the second moment of rows
-    that are not clipped: all shortened to where its noise is small, and long ones at more length.
-    `moment_share` and `mean_share` are for the second moment of clipped gradients and two traces.
-    `final_share`, what is left, goes to three wide steps, 10, 20 and 70 % of it. Where noise hides
-    scales it and the warm-up's go to as many wide steps as there would be steps, in equal parts.
+    The start is as in `HuberSettings`; an intercept starts from a private mean of the labels
+    (`label_share`). `tail_share` is for the private clip of the wide steps and the allowance for
+    bias. `curvature_share` and `long_share` are for second moments of unclipped rows: the first
+    shortens rows until noise is small, the second keeps long rows longer. `moment_share` and
+    `mean_share` are for the second moment of clipped gradients and for two traces. `final_share`,
+    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides scales, it and the
+    warm-up's share are split equally over as many wide steps as there would be steps in all.
     """
 
     end: ClassVar[str] = "wide"
@@ -301,7 +301,7 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """a_k = f_k/(f_1 + ... + f_k): the noise of one step that had the whole share."""
+    """Sizes a_k = f_k/(f_1 + ... + f_k), which give the noise of one step with the whole share."""
     return np.asarray(shares) / np.cumsum(shares)
 
 
@@ -331,7 +331,7 @@ def default_least_squares_settings(
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquaresFit(DescentFit):
-    """Everything that `least_squares_descent` releases."""
+    """Released values of `least_squares_descent`."""
 
     robust_start: FloatArray  # (p,), last iterate of the warm-up, where the wide steps begin
     robust_start_variance: float  # of its private noise along a whitened coordinate
@@ -442,15 +442,15 @@ class _LeastSquaresDescent(Descent):
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R to which rows are shortened in gradients, the longest that A₂'s noise allows.
+    """Length R to which gradients shorten rows: the longest that A₂'s noise allows.
 
-    A larger budget shortens fewer rows, and in the end none.
+    A larger budget shortens fewer rows; a large enough budget shortens none.
     """
     return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=longest)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
-    """Grid of q/√p, factors √2 from half a residual scale to what labels and rows allow."""
+    """Grid of q/√p by factors √2, from half a residual scale to the largest possible value."""
     lowest = LOWEST * scale
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))

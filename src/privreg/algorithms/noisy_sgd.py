@@ -1,4 +1,4 @@
-"""One-pass noisy SGD on ridge-regularised least squares, with the gradient clipped or not."""
+"""One-pass noisy SGD on ridge-regularised least squares, with or without gradient clipping."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ CANCELLED = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class LinearRecords(Immutable):
-    r"""The law of a record: features with independent coordinates, a linear label, clipped noise.
+    r"""Law of a record: independent feature coordinates, and a linear label with clipped noise.
 
     .. math::
         a_j = \mu_j + s_ju_j,\qquad b = a^\top\tilde x + \xi,\qquad
         \mathbb E[aa^\top] = \mathrm{diag}(s^2) + \mu\mu^\top
 
-    with u standard uniform (on ±3^{1/2}) or Gaussian, and ξ normal, set to the nearer end beyond
+    with u standard uniform (on ±3^{1/2}) or Gaussian, and ξ normal, clipped to
     ± `label_noise_clip` standard deviations.
 
     Parameters
@@ -68,7 +68,7 @@ class LinearRecords(Immutable):
     label_noise_std : float
         Standard deviation of the label noise before it is clipped, 0 or from 1e-12 to 1e12.
     label_noise_clip : float
-        In standard deviations, from 1e-12 to 1e12; `inf` clips nothing.
+        Clip in standard deviations, from 1e-12 to 1e12; `inf` clips nothing.
     """
 
     shape: Literal["uniform", "gaussian"]
@@ -99,7 +99,7 @@ class LinearRecords(Immutable):
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
+        """Records with i.i.d. feature coordinates, uniform on mean ± half_width."""
         truth = np.asarray(target)
         return cls(
             "uniform",
@@ -157,9 +157,8 @@ def simulate_noisy_sgd(
         g_k = a_k(a_k^\top x_k-b_k)+\delta x_k,\qquad
         x_{k+1} = x_k - \eta_k\big(\min(1, c/\|g_k\|)\,g_k + \sigma Z_k\big),\qquad Z_k\sim N(0,I_d)
 
-    The full gradient, penalty included, is clipped; the noise does not scale with c. All
-    settings share the records and the Z_k, so their differences carry no sampling error of
-    their own.
+    The full gradient, penalty included, is clipped. The noise does not scale with c. All settings
+    share the records and the Z_k, so that they can be compared without separate sampling error.
 
     Parameters
     ----------
@@ -167,7 +166,7 @@ def simulate_noisy_sgd(
     initial : array_like, shape (d,)
         Start x_0, at most 1e12 in size.
     step_sizes : array_like, shape (n,)
-        Discrete steps η, one a record, from 0 to 1e12.
+        Step sizes η, one per record, from 0 to 1e12.
     gradient_noise_stds : array_like, shape (S,)
         Standard deviations σ of the gradient noise, from 0 to 1e12.
     clip_norms : array_like, shape (C,)
@@ -178,12 +177,12 @@ def simulate_noisy_sgd(
 
     Guarantee
     ---------
-    With a finite c and σ > 0, for data sets that differ in one replaced record at a fixed
-    position: the record enters one gradient of norm at most c, so all iterates together satisfy
-    Rényi privacy of every order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ =
-    2c²/σ²), if the start and the step sizes do not depend on the data. With c = `inf` the
-    gradient is unbounded and there is no guarantee, whatever σ is. Settings share their noise:
-    `NoisySGDRuns.release` hands out one of them.
+    Neighbours differ in one replaced record at a fixed position. It enters one gradient of norm at
+    most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not depend on
+    the data. Then all iterates together satisfy Rényi privacy of every order α > 1 with
+    ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the gradient is
+    unbounded and there is no guarantee, whatever σ is. Settings share noise:
+    `NoisySGDRuns.release` releases only one.
 
     Source
     ------
@@ -213,9 +212,9 @@ def run_noisy_sgd(
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     records : LinearRecords
-        The law that the recorded population risk refers to; nothing is drawn from it.
+        Law for the recorded population risk; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`; `inf` takes only records whose squares are numbers.
+        As for :func:`simulate_noisy_sgd`; `inf` needs row lengths from 1e-50 to 1e50, or 0.
 
     Guarantee
     ---------
@@ -232,7 +231,7 @@ class NoisySGDRuns(Rebuilt):
     Attributes
     ----------
     iterate : ndarray, shape (S, C, d)
-        The last iterates, for studies; `release` hands out that of one setting.
+        Last iterates, for studies; `release` returns that of one setting with its budget.
     risk : Diagnostic of ndarray, shape (S, C, n + 1)
         Population risk before the first step and after each.
     clipped_fraction : Diagnostic of ndarray, shape (S, C)
@@ -263,15 +262,15 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one neighbours, and for zero-out ones too, since the gradient of a blank still
-        holds the penalty's.
+        for replace-one and for zero-out neighbours: the gradient of a blank still contains the
+        penalty's.
 
         Parameters
         ----------
         setting : (int, int), optional
-            Indices of the noise scale and of the clipping norm; may be left out where there is one
-            of each. Refused if another one was released before, it has no noise, or any setting of
-            the run has no clipping.
+            Indices of the noise scale and of the clipping norm; optional if there is one of each.
+            Refused if another setting was released before, this one has no noise, or any setting
+            of the run has no clipping.
         neighbours : Neighbours
             Replace-one or zero-out: records keep their places.
         """
@@ -342,8 +341,8 @@ def _run(
     rows, labels, _ = found = rescaled(given)
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
-            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-            "most 1e110 where a gradient is not clipped, got rows or labels outside"
+            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels at most 1e110 "
+            "in size, if clip_norms holds inf; got rows or labels outside"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)
@@ -365,11 +364,11 @@ def one_pass(  # type: ignore[no-untyped-def]
 ):
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
-    A setting is a noise and a norm, all norms at the first noise first.
+    A setting is a pair of noise and norm; all norms at the first noise come first.
 
     Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
     in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
-    whose gradient was longer than the norm.
+    with a gradient longer than the norm.
     """
     uniform, mean, std, target, label_noise_std, label_noise_clip, label_noise_square = law
     settings, dimension = iterate.shape

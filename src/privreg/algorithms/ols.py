@@ -20,7 +20,7 @@ class LeastSquares:
     Attributes
     ----------
     coefficients : ndarray, shape (p,)
-        The empirical minimiser.
+        Empirical minimiser.
     standard_errors : ndarray, shape (p,)
         Estimated standard deviation of each coefficient about the population parameter.
     degrees_of_freedom : int
@@ -59,8 +59,8 @@ def ols(samples: Samples) -> LeastSquares:
     Parameters
     ----------
     samples : Samples
-        Data with more rows than features, which are linearly independent; two passes, one for the
-        Gram matrix, one for residuals.
+        Data with more rows than features and linearly independent features. They are read twice,
+        for the Gram matrix and for residuals.
 
     Source
     ------

@@ -47,9 +47,9 @@ from privreg.schedules import Schedule, noise_multipliers, step_shape
 def draw_and_step(  # type: ignore[no-untyped-def]
     rng, eigenvalues, deviation, label_noise_std, runs, record, risk_out
 ):
-    """Gaussian samples drawn in the loop; `deviation` is theta - theta*, shape (settings, d).
+    """Run on Gaussian samples drawn in the loop; `deviation` (settings, d) is theta - theta*.
 
-    A step without private noise draws no direction.
+    Steps without private noise draw no noise direction.
     """
     step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings, dimension = deviation.shape
@@ -120,12 +120,12 @@ def step_block(  # type: ignore[no-untyped-def]
 ):
     """Moves along each sample of a block.
 
-    `predictions` (sample_size, settings) are those of the parameters before the block; `gram` and
-    `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
-    directions of the private noise (no column if the block has none).
+    `predictions` (sample_size, settings) use the parameters before the block. `gram` holds inner
+    products of samples with samples. `noise_overlap` holds inner products of samples with
+    directions of the private noise, and has no column if the block has no noise.
 
-    Returns whether all rows and labels are in the range of `is_within_range`; where not, the
-    moves mean nothing.
+    Returns True if all rows and labels are in the range of `is_within_range`. After False the
+    moves are meaningless.
     """
     sample_size, settings = predictions.shape
     noisy = noise_overlap.shape[1] > 0
@@ -168,9 +168,9 @@ def step_block(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[no-untyped-def]
-    """Subtract `moves` from `parameters` (settings, d), and add the noise of a setting's shape.
+    """Subtract `moves` from `parameters` (settings, d), and add noise by each setting's shape.
 
-    `noise` (shapes, d) is that of unit `scale`.
+    `noise` (shapes, d) has unit scale; `scale` (settings,) multiplies it.
     """
     for shape in range(len(noise)):
         direction = noise[shape]
@@ -197,10 +197,10 @@ def step_rows(  # type: ignore[no-untyped-def]
 ):
     """Run one setting, sample by sample, and update `parameters` (d,) in place.
 
-    `directions` (sample_size, d) are those of the private noise, of no row if there is none.
+    `directions` (sample_size, d) of the private noise have no row if there is no noise.
 
-    Returns whether all rows and labels are in the range of `is_within_range`; where not,
-    nothing is moved.
+    Returns True if all rows and labels are in the range of `is_within_range`. Otherwise nothing is
+    moved.
     """
     squared_norms, within = _squared_norms(rows, labels, in_range)
     if not within:
@@ -226,9 +226,9 @@ def step_rows(  # type: ignore[no-untyped-def]
 def step_narrow_rows(  # type: ignore[no-untyped-def]
     rows, labels, directions, runs, in_range, parameters
 ):
-    """All settings, sample by sample; `parameters` (d, settings) are moved in place.
+    """Run all settings, sample by sample, and update `parameters` (d, settings) in place.
 
-    `directions` and what is returned are as for `step_rows`.
+    `directions` and the return value are as for `step_rows`.
     """
     step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     dimension, settings = parameters.shape
@@ -333,9 +333,9 @@ def _spread(freedom):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
-    """A draw as `rng.chisquare` makes it, without finding its constants again each time.
+    """Draw as from `rng.chisquare`, without recomputing its constants at each call.
 
-    Marsaglia and Tsang (2000) cube a Gaussian around 1 and reject; `spread` is its deviation.
+    Marsaglia and Tsang (2000) cube a Gaussian around 1, with deviation `spread`, and reject.
     """
     if freedom <= 2:
         return rng.chisquare(freedom)
@@ -361,7 +361,7 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class Mechanism(Immutable):
-    """Settings of runs of one-pass DP-GD that share a schedule's shape.
+    """Settings of one-pass DP-GD that share the shape of a schedule.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
     adds noise of standard deviation `2 * clip_norm[g] * amplitude[g] * noise_shape`.
@@ -371,18 +371,17 @@ class Mechanism(Immutable):
     step_shape, noise_shape : array_like, shape (sample_size,)
         Step sizes and noise multipliers at unit amplitude, from 0 to 1e30.
     amplitude, clip_norm : array_like, shape (settings,)
-        From 1e-12 to 1e12, and from 1e-12 to 1e30.
+        Amplitudes from 1e-12 to 1e12, and clipping norms from 1e-12 to 1e30.
     budget : Budget
-        The promise, which the noise must keep; an infinite one promises nothing.
+        Budget that the noise must keep; an infinite budget promises nothing.
 
     Guarantee
     ---------
-    Each setting's output keeps `budget` for data sets that differ in one sample (replace one), when
-    features are scaled and one setting is chosen without looking at these data, and only the last
-    iterate is released. The budget is computed from the steps and the noise that will be used
-    (equation (4.1)), and a mechanism over its budget is refused. Settings share noise directions:
-    only one of them may be released. Risks along the path, and comparisons of many settings, are
-    not private.
+    Each setting's output keeps `budget` for data sets that differ in one sample (replace one).
+    Conditions: features are scaled and one setting is chosen without looking at these data, and
+    only the last iterate is released. The cost is computed from the actual steps and noise
+    (equation (4.1)); a mechanism over its budget is refused. Settings share noise directions: only
+    one setting may be released. Risks along the path and comparisons of settings are not private.
 
     Source
     ------
@@ -409,7 +408,7 @@ class Mechanism(Immutable):
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must keep {self.budget}, got noise of sqrt(2 rho) = {spent:g}"
+                f"noise_shape must keep {self.budget}, got noise that costs sqrt(2 rho) = {spent:g}"
             )
 
     @classmethod
@@ -422,10 +421,10 @@ class Mechanism(Immutable):
         budget: Budget,
         clip_constant: ArrayLike,
     ) -> Mechanism:
-        """The noise that spends the whole budget on every sample, equation (4.2).
+        """Mechanism with noise that spends the whole budget on every sample, equation (4.2).
 
-        Gradients are clipped to the norm c sqrt(dimension), where the clipping constants c are in
-        units of the residual. They are broadcast with the schedule's amplitudes, and flattened.
+        Gradients are clipped to norm c sqrt(dimension); the clipping constants c have the unit of
+        the residual. They are broadcast with the schedule's amplitudes and flattened.
         """
         steps = step_shape(schedule, sample_size)
         clip_constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
@@ -448,15 +447,15 @@ def fit(
 ) -> FloatArray:
     """Run every setting of a mechanism over given samples, with the same private noise directions.
 
-    Blocks of samples go through matrix products: inside a block a prediction depends on earlier
-    samples only through inner products that all settings share. One setting alone and tables of
-    few columns go from sample to sample, which is quicker; the two ways agree up to rounding.
+    Blocks of samples use matrix products: within a block, predictions depend on earlier samples
+    only through inner products that all settings share. A single setting, or a table of few
+    columns, goes sample by sample, which is faster. Both ways agree up to rounding.
 
     Parameters
     ----------
     mechanism : Mechanism
     features : array_like, shape (sample_size, dimension)
-        In the order of use; as many rows as the mechanism has steps.
+        Rows in the order of use, one for each step of the mechanism.
     labels : array_like, shape (sample_size,)
     rng : Generator
         Draws the private noise.
@@ -464,13 +463,13 @@ def fit(
     Returns
     -------
     ndarray, shape (settings, dimension)
-        The private output of each setting, of which only one may be released: they share noise.
+        Private output of each setting. Settings share noise: only one output may be released.
 
     Guarantee
     ---------
-    Each row of the result keeps the mechanism's budget, for every finite data set from subnormal
-    to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
-    integers can make up for what floating point reveals.
+    Each row of the result keeps the mechanism's budget in real arithmetic, for every finite data
+    set from subnormal to 1e308. What floating point reveals is not covered. Exact sums of integers
+    cannot prevent it, since only last iterates are private.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
@@ -483,9 +482,9 @@ def risk_path(
     *,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    """Excess risk along runs over samples drawn on the fly, which are never stored.
+    """Excess risk along runs on samples that are drawn on the fly and never stored.
 
-    All settings share the data and the directions of the private noise. Paths are diagnostics, not
+    All settings share the data and the private noise's directions. Paths are diagnostics, not
     private releases.
 
     Parameters
@@ -496,13 +495,13 @@ def risk_path(
     rng : Generator
         Draws samples and noise.
     record : array_like of int, optional
-        Increasing steps after which the risk is recorded, 0 for the start; the last step alone if
-        left out.
+        Increasing steps after which the risk is recorded; 0 is the start. The default is the last
+        step only.
 
     Returns
     -------
     ndarray, shape (settings, len(record))
-        Excess risk; the last step's includes the output noise.
+        Excess risk; the value of the last step includes the output noise.
     """
     (risk,) = risk_paths_together([mechanism], model, rng, record=record)
     return risk
@@ -517,7 +516,7 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""As `risk_path` for an isotropic covariance, in law, at a cost that does not depend on d.
+    r"""Excess risk for an isotropic covariance, in law as `risk_path`, at a cost independent of d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and
@@ -530,7 +529,7 @@ def isotropic_risk_path(
     dimension : int
         At least 3.
     target_norm, label_noise_std : float
-        Norm of theta* and standard deviation of the label noise, 0 or from 1e-12 to 1e12.
+        Norm of theta* and standard deviation of the label noise; each 0 or from 1e-12 to 1e12.
 
     Returns
     -------
@@ -554,7 +553,7 @@ def fit_together(
     labels: ArrayLike,
     rng: np.random.Generator,
 ) -> list[FloatArray]:
-    """As `fit` for several mechanisms: only one row of all results may be released."""
+    """Run `fit` for several mechanisms; only one row of all results may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, shape=(runs.sample_size, None))
@@ -604,7 +603,7 @@ def risk_paths_together(
     *,
     record: ArrayLike | None = None,
 ) -> list[FloatArray]:
-    """As `risk_path` for several mechanisms."""
+    """Run `risk_path` for several mechanisms."""
     runs = _Runs.of(mechanisms)
     recorded = _recorded(runs, record)
     risk = np.empty((runs.settings, len(recorded)))
@@ -624,10 +623,10 @@ def isotropic_risk_paths_together(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> list[FloatArray]:
-    """As `isotropic_risk_path` for several mechanisms.
+    """Run `isotropic_risk_path` for several mechanisms.
 
-    Each mechanism's risk has its law exactly; jointly they share draws, but are not runs over the
-    same samples: each sees components of its own.
+    Each mechanism's risk has exactly the right law. Mechanisms share draws, but their joint law is
+    not that of runs on the same samples: each mechanism sees its own components.
     """
     dimension = require_count("dimension", dimension, least=3)
     target_norm, label_noise_std = require_scales(

@@ -45,9 +45,9 @@ PLAIN = (np.number, np.character)
 def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
     """Names of persons, compared as given, independent of the other names.
 
-    A list is never made an array of one type, in which 1 and "1" are one name, as are 2^53 and
-    2^53 + 1 beside a fraction. Names are of one kind that can be ordered, `inf` among them, none
-    missing; an error quotes none.
+    Lists are never converted to an array of one type: there 1 and "1" would be one name, and so
+    would 2^53 and 2^53 + 1 beside a fraction. All names have one sortable type, which may include
+    `inf`, and none is missing. Errors quote no names.
     """
     require_unmasked("groups", groups)
     names: NDArray[Any] = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
@@ -98,11 +98,11 @@ KEPT_BYTES = 1 << 28
 class Records(Rebuilt):
     """A data set as records of bounded rows.
 
-    Longer rows than `feature_norm` are shortened together with their labels, then labels are
-    clipped to `label_bound`; each row is changed by itself. `groups` (n,) says whose row it is, for
-    data sets in memory; every row is a record of its own by default. With `common_width` all rows
-    clip at the same residual at points without a cap, and long ones count less instead; with
-    `clips_weighted` that residual is the one of the weighted row, √w r, not that of the record.
+    Rows longer than `feature_norm` are shortened together with their labels. Labels are then
+    clipped to `label_bound`. Each row is changed by itself. `groups` (n,) names each row's person,
+    for data sets in memory; by default every row is a record. With `common_width` all rows clip at
+    the same residual at points without a cap, and long rows count less instead. With
+    `clips_weighted` the weighted row's residual √w r is clipped, not the record's.
     """
 
     samples: Samples
@@ -159,9 +159,9 @@ class Records(Rebuilt):
     def chunks(
         self, most: int = ROWS_PER_CHUNK, given: Iterable[Chunk] | None = None
     ) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
-        """Bounded rows, and where among them each record starts: None where a row is a record.
+        """Bounded rows, and the first row of each record, or None if each row is a record.
 
-        Of rows that are not in memory it may be given a part.
+        If rows are not in memory, `given` may hold a part of them.
         """
         held, starts = self._rows, self._starts
         if held is None:
@@ -184,11 +184,11 @@ class Records(Rebuilt):
         whitening: FloatArray | None = None,
         parameters: FloatArray | None = None,
     ) -> FloatArray:
-        """Sum over chunks of what `part(features, labels, starts)` gives, of this shape.
+        """Sum of `part(features, labels, starts)` over chunks, of this shape.
 
-        A part is an array, or a function of a slice of the rows, of which a chunk is one. With a
-        map W the part is given the white rows first, and with parameters θ residuals for labels; of
-        data sets in memory those of the last θ are kept, and those of the last W up to 256 MB.
+        A part is an array, or a function that returns the array for a slice of the rows. With a map
+        W `part` gets the white rows first; with parameters θ it gets residuals for labels. For data
+        sets in memory, the last θ's residuals and up to 256 MB of the last W's rows are kept.
         Samples that come in parts are read and summed by several threads, or by the executor that
         they name. Parts are whole numbers, of at most 2⁴⁰ for each record, and the sum is exact.
         """
@@ -292,7 +292,7 @@ class Records(Rebuilt):
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Number of each row's person, from 0 on, shape (rows,); computed once."""
+    """Person number of each row, counted from 0, shape (rows,); computed once."""
 
     codes: NDArray[np.intp]
 
@@ -306,7 +306,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of the given rows, from `groups` by `require_names` unless they are Persons."""
+    """Persons of the rows: `groups` if they are Persons, otherwise numbered by `require_names`."""
     if not isinstance(groups, Persons):
         return Persons(np.unique(require_names(groups, rows), return_inverse=True)[1])
     if len(groups.codes) != rows:
@@ -321,7 +321,7 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
 class WhiteRows(NamedTuple):
     """Rows z = Wᵀx (rows, p), and ‖z‖² and ‖z‖ (rows,) computed from them.
 
-    `roots` are those of the rows' weights where a clip must know a record's own residual.
+    `roots` are the roots of the rows' weights if a clip needs a record's own residual.
     """
 
     rows: Rows
@@ -333,8 +333,8 @@ class WhiteRows(NamedTuple):
 def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
     """Rows Wᵀx, written to `out` if it has their shape.
 
-    A pass over a file whose every block asked for memory of its own would wait for the system.
-    At an identity, with which every whitening starts, they are the features themselves.
+    Using `out` again saves passes over files from waiting for new memory at every block. For an
+    identity W, with which every whitening starts, the rows are the features themselves.
     """
     if out is None or out.rows.shape != features.shape:
         out = WhiteRows(np.empty(features.shape), *np.empty((2, len(features))))
@@ -352,9 +352,9 @@ def _is_identity(whitening: FloatArray) -> bool:
 
 
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
-    """Sum over records of their mean rows, (p,), each of length at most `longest`.
+    """Sum (p,) of the records' mean rows, each shortened to at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x), by its first entry. With a unit labels follow, (p + 1,).
+    A weighted row √w(1, x) adds w(1, x), by its first entry. `label_unit` adds labels, (p + 1,).
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
@@ -372,9 +372,9 @@ def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> Flo
 
 
 def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
-    """Records by the root of the summed squares of their rows Wᵀx; (len(edges) + 1,) counts.
+    """Counts (len(edges) + 1,) of records by the root of the summed squares of their rows Wᵀx.
 
-    A record adds one to one count; a record of zeros adds nothing.
+    A record adds 1 to one count; a record of zeros adds nothing.
     """
 
     def part(white: WhiteRows, features: Rows, labels: Rows, starts: Starts) -> FloatArray:
@@ -385,7 +385,7 @@ def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray)
 
 
 def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArray:
-    """Sum of zzᵀ for z = Wᵀx, each record's term shrunk to a trace of at most cap²; (p, p).
+    """Sum (p, p) of zzᵀ for z = Wᵀx; each record's term is shrunk to a trace of at most cap².
 
     A record adds a positive semi-definite matrix of Frobenius norm at most cap².
     """
@@ -399,8 +399,8 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
 class Point(NamedTuple):
     """Records at an iterate θ, with gradients in the coordinates of z = Wᵀx.
 
-    Under a cap R each record's gradient is multiplied by min(1, R²/Σ‖z‖²), and the clip looks at
-    all of it; without one the records' `common_width` says how a row's gradient is bounded.
+    Under a cap R each record's gradient is multiplied by min(1, R²/Σ‖z‖²), and the whole product is
+    clipped. Without a cap, `common_width` of the records determines how a gradient is bounded.
     """
 
     records: Records
@@ -411,9 +411,9 @@ class Point(NamedTuple):
     def gradient_length_histogram(
         self, edges: FloatArray, clip_norm: float | None = None
     ) -> FloatArray:
-        """Records by the length of their gradient, over √p; (len(edges) + 1,) counts.
+        """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
 
-        A record adds one to one count; one of zeros nothing. With a γ Σ min(‖g‖², γ²) follows.
+        A record adds 1 to one count; a zero record adds nothing. A γ appends Σ min(‖g‖², γ²).
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -426,7 +426,7 @@ class Point(NamedTuple):
         return self._total(part, (len(edges) + 1 + (clip_norm is not None),))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
-        """Sum (p,) of z r, clipped to γ = `clip_norm`: the way of a step, called gradient below."""
+        """Sum (p,) of z r, clipped to γ = `clip_norm`: a step's direction, here called gradient."""
         return self._total(lambda found: found.sum_clipped(clip_norm), self.parameters.shape)
 
     def curvature_sum(self, *, clip_norm: float, cap: float) -> FloatArray:
@@ -435,9 +435,9 @@ class Point(NamedTuple):
         .. math::
             \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
-        At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the residual decides. For a
-        record of several rows with gradient g and M = Σ zzᵀ it is the matrix M, or, where it is
-        clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Its Frobenius norm is at most cap².
+        At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the indicator tests the residual.
+        A record of several rows with gradient g and M = Σ zzᵀ adds M, or, if it is clipped,
+        (γ/‖g‖)(I - ggᵀ/‖g‖²) M. A record's term has Frobenius norm at most cap².
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -459,7 +459,7 @@ class Point(NamedTuple):
         return self._total(part, self.whitening.shape)
 
     def traces(self, *, clip_norm: float, cap: float) -> tuple[float, float]:
-        """Traces of `curvature_sum` and of `second_moment_sum`, neither of which is formed.
+        """Traces of `curvature_sum` and of `second_moment_sum`, without forming the matrices.
 
         A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
         """
@@ -497,14 +497,14 @@ class Point(NamedTuple):
     def first_sums(
         self, *, clip_norm: float, short_cap: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""Two second moments of records that are not clipped, and `gradient_sum`.
+        r"""Two second moments of unclipped records, and `gradient_sum`.
 
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
-        with Z_i the summed squares of record i, and the same with R for R₁, (p, p). A record adds
-        positive semi-definite matrices of Frobenius norm at most R₁² and R², and a vector of norm
-        at most C.
+        with Z_i the summed squares of record i. The second moment has R for R₁; both are (p, p). A
+        record adds positive semi-definite matrices of Frobenius norm at most R₁² and R², and a
+        vector of norm at most C.
         """
 
         cap: Any = self.cap
@@ -580,8 +580,8 @@ class Point(NamedTuple):
 class RecordGradients:
     """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
-    A row's gradient is leverage · residual · row; of several rows `vectors` has the sum.
-    `lengths` is what the clip looks at; `norms` are 0 for absent records.
+    A row's gradient is leverage · residual · row; for several rows `vectors` has the sum.
+    `lengths` are compared with the clip; `norms` are 0 for absent records.
     """
 
     white: WhiteRows
@@ -598,7 +598,7 @@ class RecordGradients:
         return bin_counts(lengths / np.sqrt(self.white.rows.shape[1]), edges)
 
     def sum_clipped(self, clip_norm: float) -> Callable[[slice], FloatArray]:
-        """Sum of gradients clipped to this length, (p,), over a slice of the records."""
+        """Sum (p,) of gradients clipped to this length, over a slice of the records."""
         weights, vectors = self.clipped_weights(clip_norm), self.vectors
         return lambda rows: truncated_sum(vectors[rows], weights[rows], clip_norm)
 
@@ -621,7 +621,7 @@ def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
 
 
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
-    """Number of values, none negative, by bins, upper edges included; (len(edges) + 1,) counts."""
+    """Counts (len(edges) + 1,) of nonnegative values; bins include their upper edges."""
     counts = np.zeros(len(edges) + 1)
     # A copy can be written to, as every copy can: one type, which is compiled once.
     _count(values + 0.0, edges, counts)

@@ -1,8 +1,8 @@
-"""Data sets, walked in chunks of rows as often as needed, and sums of clipped gradients.
+"""Data sets that are read in chunks of rows, and sums of clipped gradients.
 
-Rows lie in arrays or are made again at every pass, so that n × p numbers need never exist together.
-The norms that bound a row's influence are always those of the rows as they enter a sum: the
-library's own samples cannot change, and those of others are checked in every pass.
+Rows are in arrays or are regenerated at every pass, so that a data set need not fit in memory. The
+norms that bound a row's influence are always computed from the rows that enter a sum: the library's
+own samples cannot change, and samples of other classes are checked in every pass.
 """
 
 from __future__ import annotations
@@ -54,11 +54,10 @@ class Chunk(NamedTuple):
 
 @runtime_checkable
 class Samples(Protocol):
-    """A data set of n rows with p features that can be walked any number of times.
+    """Data set of n rows and p features that can be read any number of times.
 
-    The library computes the norms of the rows that other implementations give, and raises
-    ValueError where the rows are not finite, of other shapes or numbers than said, or not the same
-    in every pass.
+    For other implementations the library computes the rows' norms itself. It raises ValueError if
+    rows are not finite, differ from the stated number or shape, or change between passes.
     """
 
     @property
@@ -75,22 +74,22 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class ArraySamples(Immutable):
-    """A data set in memory.
+    """Data set in memory.
 
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features, copied to read-only memory, so that the norms stay those of the rows. A
-        table may be empty, of shape (0, p).
+        Finite features, copied to read-only memory, so that the norms stay valid. An empty table
+        has shape (0, p).
     labels : array_like, shape (n,)
-        Finite labels, empty where the features are.
+        Finite labels, one per row.
 
     Attributes
     ----------
     norms : ndarray, shape (n,)
         Euclidean norms of the rows, correct for every finite row; `inf` beyond double precision.
     is_within_range : bool
-        Whether clipped gradients can be computed from the rows as they are; see `rescaled`.
+        True if clipped gradients can be computed without rescaling any row (`rescaled`).
     """
 
     not_private: ClassVar[bool] = True
@@ -133,7 +132,7 @@ class ArraySamples(Immutable):
 
 
 class _CheckedSamples:
-    """Samples of others: each pass checks the rows and computes their norms from them."""
+    """Samples of another class: each pass checks the rows and computes their norms."""
 
     _norms_are_own = True
 
@@ -185,7 +184,7 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
 
 def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, FloatArray]:
-    """`moments` of chunks, not finite where rows are too long."""
+    """`moments` of chunks; not finite if rows are too long."""
     gram, moment = np.zeros((dimension, dimension)), np.zeros(dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         for features, labels, _ in chunks:
@@ -195,7 +194,7 @@ def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, Fl
 
 
 def as_samples(samples: Samples) -> Samples:
-    """Data set with checked norms; an error if the argument is not one."""
+    """Data set with checked norms; raises ValueError if the argument is not a data set."""
     # By the type itself: a subclass may give other rows.
     if vars(type(samples)).get("_norms_are_own"):
         return samples
@@ -231,13 +230,13 @@ def row_norms(features: FloatArray) -> FloatArray:
 
 
 def rescaled(chunk: Chunk) -> Chunk:
-    r"""Rows with the chunk's clipped gradients and with lengths whose squares do not overflow.
+    r"""Rows with the same clipped gradients, and lengths with squares that do not overflow.
 
-    A row longer than 1e50 is shortened to it together with its label, which keeps the gradient's
-    direction, and its length where it is clipped. A row shorter than 1e-50 is lengthened to it, and
-    its label divided by as much: :math:`\|x\|y` stays, and beside it :math:`\|x\|^2\theta` is
-    nothing. A label beyond 1e110 is set to it; at these lengths its gradient is clipped either way.
-    Each row is changed by itself, whatever rows are beside it.
+    A row longer than 1e50 is shortened to 1e50 together with its label. This keeps the gradient's
+    direction, and its length if it is clipped. A row shorter than 1e-50 is lengthened to 1e-50, and
+    its label divided by the same factor: :math:`\|x\|y` stays, and :math:`\|x\|^2\theta` is
+    negligible beside it. A label beyond 1e110 is set to 1e110: its gradient is clipped either way.
+    Each row is changed by itself, independent of other rows.
     """
     features, labels, norms = chunk
     if is_within_range(labels, norms):
@@ -268,7 +267,7 @@ def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
 class WeightedChunk(NamedTuple):
     """Weighted rows as in `Chunk`, with the roots (rows,) of their weights.
 
-    Records that know the roots can clip a residual as the record has it.
+    With the roots, `Records` can clip a record's own residual.
     """
 
     features: FloatArray
@@ -284,8 +283,8 @@ class WeightedSamples(ArraySamples):
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
 
-    Least squares of such rows is weighted least squares, and a row of weight 0 is one of zeros. The
-    intercept's entry has been multiplied as well.
+    Least squares on these rows is weighted least squares. A row of weight 0 holds only zeros. The
+    intercept's entry is multiplied too.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -312,20 +311,20 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 def clipped_gradient_sum(
     chunks: Iterable[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    r"""Negative sum (p, lanes) of clipped gradients at (p, lanes), and the number (lanes,) clipped.
+    r"""Negative sum (p, lanes) of clipped gradients, and numbers (lanes,) of clipped rows.
 
     .. math::
         -\sum_i \mathrm{CLIP}_\gamma\big(-\mathbf x_i r_i\big)
         = \sum_i \mathbf x_i\, \mathrm{clip}\big(r_i, \pm\gamma / \|\mathbf x_i\|\big),
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
-    The right-hand side is the negative gradient of a sum of Huber losses, one width a row; it needs
-    no n × p array of gradients. The number of clipped rows is a non-private diagnostic.
+    The right-hand side is the negative gradient of a sum of Huber losses, with one width per row.
+    It needs no n × p array of gradients. The number of clipped rows is a non-private diagnostic.
 
     Guarantee
     ---------
     A row adds a vector of norm at most γ, for every finite row from subnormal to 1e308, up to a
-    relative rounding error of p + 4 units in the last place. It is a statement about sums of real
+    relative rounding error of p + 4 units in the last place. The guarantee is for sums of real
     numbers: the sum itself is rounded.
 
     Source
@@ -357,10 +356,10 @@ def sum_clipped(
 
 
 def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[Chunk]:
-    """Chunks whose clipped gradients double precision can compute; as they are without clipping.
+    """Chunks with clipped gradients within double precision; unchanged if nothing is clipped.
 
-    Where some clips are infinite and others not, a row beyond the range raises ValueError: nothing
-    of such a run is private.
+    If some clips are infinite and others finite, a row beyond the range raises ValueError: nothing
+    in such a run is private.
     """
     clips = np.isfinite(clip_norm)
     for chunk in chunks:
@@ -377,7 +376,7 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[C
 
 
 def clippable_chunks(samples: Samples, clip_norm: FloatArray) -> Callable[[], Iterator[Chunk]]:
-    """A function that walks the data set once more, in `rescale_chunks`."""
+    """Function that reads the data set again, through `rescale_chunks`."""
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples.chunks
@@ -406,7 +405,7 @@ def _clip_residuals(
 def require_clip_norm(
     clip_norm: ArrayLike, *, name: str = "clip_norm", shape: Shape = (...,)
 ) -> FloatArray:
-    """Clipping norms of the domain, or infinite ones; at least one."""
+    """Checked clipping norms, at least one, each in the allowed range or infinite."""
     bounds = require_array(name, clip_norm, shape=shape, least=LEAST, infinite=True)
     if np.any((bounds > MOST) & np.isfinite(bounds)):
         raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
@@ -416,13 +415,13 @@ def require_clip_norm(
 def require_run(
     mechanism: Any, kind: type[Any], samples: Samples, rng: np.random.Generator
 ) -> Samples:
-    """Data set of a mechanism of this kind, with the mechanism's number of rows; checks `rng`."""
+    """Data set with as many rows as the mechanism; checks the mechanism's type and `rng` too."""
     require_instance("mechanism", mechanism, kind)
     require_rng("rng", rng)
     samples = as_samples(samples)
     if samples.sample_size != mechanism.sample_size:
         raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
+            f"samples must have as many rows as the mechanism, {mechanism.sample_size}, "
             f"got {samples.sample_size}"
         )
     return samples
@@ -467,7 +466,7 @@ def released_setting(
     """Index, clipping norm and noise of the released setting, one of several that share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
-        raise ValueError("setting must be of a run whose clip norms are finite, got infinite ones")
+        raise ValueError("setting must be of a run with finite clip norms, got infinite ones")
     index = settings.take(setting)
     if not noise[index] > 0:
         raise ValueError(f"setting must have noise for a release, got {noise[index]:g}")

@@ -3,9 +3,9 @@ r"""One-pass DP-FTRL with shaped and correlated noise, and estimates of its resi
 .. math:: w_{t+1} = w_t - \eta\big(\mathrm{clip}_\psi(x_t(x_t^\top w_t - y_t)) + \xi_t\big),
     \qquad \bar w_N = \frac1N\sum_{t<N} w_t
 
-from w_0 = 0, where gradients are clipped in the norm √(gᵀΣ⁻¹g) and the increments ξ_t are made of
-N(0, (τψ)²Σ) noise. Only the average is released. The tree makes it anon2024's DP-FTRL-Σ,
-independent noise makes it DP-SGD, Σ = I the usual algorithms.
+from w_0 = 0. Gradients are clipped in the norm √(gᵀΣ⁻¹g); the increments ξ_t are made of
+N(0, (τψ)²Σ) noise. Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
+independent noise gives DP-SGD. Σ = I gives the usual algorithms.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: 
 
     Guarantee
     ---------
-    Releasing every prefix sum of gradients clipped at ψ with node noise τψ keeps the budget, for
-    replace-one or zero-out neighbours, and so do the iterates that depend on them, also where ψ
-    follows earlier iterates and public rows and a node takes the largest ψ so far.
+    For replace-one or zero-out neighbours, releasing every prefix sum of gradients clipped at ψ
+    with node noise τψ keeps the budget. So do the iterates, which depend on these sums. ψ may
+    depend on earlier iterates and public rows if a node takes the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -74,7 +74,7 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
+    """Budget that a noise multiplier keeps; inverse of `shaped_noise_multiplier`."""
     ratio = _sensitivity(neighbours, correlation, steps) / noise_multiplier
     return Budget.half_square(ratio, neighbours=neighbours)
 
@@ -96,8 +96,8 @@ def shaped_dp_ftrl(
     Parameters
     ----------
     samples : Samples
-        As many rows as the mechanism's `sample_size`; walked once, in chunks, so that rows drawn
-        from a seed are never held together.
+        Data with as many rows as the mechanism's `sample_size`. They are read once, in chunks: rows
+        drawn from a seed are never all in memory.
     mechanism : ShapedMechanism
         Shape, correlation, clipping and noise.
     step_size : float
@@ -108,13 +108,13 @@ def shaped_dp_ftrl(
     Returns
     -------
     ShapedRun
-        A run that overflows is kept, with an infinite average.
+        Average and diagnostics; the average is infinite if the run overflows.
 
     Guarantee
     ---------
-    `average` is ρ-zCDP with ρ = `mechanism.spent()` for data sets that differ in one replaced row,
-    and `mechanism.spent(neighbours="zero-out")` for those where one row is blank in one of the two.
-    The guarantee is that of exact Gaussian noise; sampling in floating point is not covered.
+    `average` is ρ-zCDP. If data sets differ in one replaced row, ρ is `mechanism.spent()`. If one
+    row is blank in one of the two, ρ is `mechanism.spent(neighbours="zero-out")`. The guarantee
+    assumes exact Gaussian noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -166,28 +166,28 @@ def shaped_dp_ftrl(
 
 @dataclass(frozen=True, eq=False)
 class ShapedMechanism(Rebuilt):
-    r"""Everything that decides the privacy of a run, and nothing else.
+    r"""All settings that determine the privacy of a run, and no others.
 
     Parameters
     ----------
     covariance : NoiseCovariance
-        Σ, made without the private rows.
+        Σ, computed without the private rows.
     correlation : Correlation
-        Of the noise over the steps: the tree, independent, or the damped square root.
+        Correlation of the noise over steps: tree, independent or damped square root.
     clipping : FixedClip or ResidualClip
-        Where gradients are clipped.
+        Rule for the clip norm ψ.
     noise_multiplier : float
-        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-12 to 1e12; or 0, which adds none
-        and promises nothing.
+        τ: noise divided by clip norm, both in the norm of Σ⁻¹, from 1e-12 to 1e12; or 0, which adds
+        no noise and promises nothing.
     sample_size : int
-        Number N of rows, public; at least 2. The last row enters no released iterate.
+        Public number N of rows, at least 2. The last row enters no released iterate.
 
     Guarantee
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`,
-    for replace-one neighbours by default. It is computed from the noise that is added: N - 1
-    gradients, and for the tree only the nodes that enter a prefix. Rows used by `ResidualClip`
-    and by Σ are public and not covered.
+    for replace-one neighbours by default. ρ is computed from the noise that is added: N - 1
+    gradients, and for the tree only the nodes that enter a prefix. Rows used by `ResidualClip` and
+    by Σ are public and not covered.
 
     Source
     ------
@@ -215,15 +215,15 @@ class ShapedMechanism(Rebuilt):
             )
         if isinstance(self.clipping, FixedClip):
             if isinf(self.clipping.clip_norm) and self.noise_multiplier > 0:
-                raise ValueError("clip_norm must be finite where noise is added, got inf")
+                raise ValueError("clip_norm must be finite if noise is added, got inf")
         elif self.correlation.increment_terms(1) is None:
             raise ValueError(
-                "clipping must be FixedClip where noise is correlated over all steps, "
-                "got ResidualClip: its scale would change inside the correlation"
+                "clipping must be FixedClip if noise is correlated over all steps, "
+                "got ResidualClip: its scale would change within the correlated noise"
             )
         elif self.clipping.features.shape[1] != self.covariance.dimension:
             raise ValueError(
-                f"features of the clipping must have {self.covariance.dimension} columns, "
+                f"clipping must have features with {self.covariance.dimension} columns, "
                 f"got {self.clipping.features.shape[1]}"
             )
 
@@ -237,7 +237,7 @@ class ShapedMechanism(Rebuilt):
         clipping: FixedClip | ResidualClip,
         sample_size: int,
     ) -> ShapedMechanism:
-        """The least noise at which all iterates keep a budget for replace-one or zero-out."""
+        """Mechanism with the least noise that keeps a replace-one or zero-out budget."""
         multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=sample_size - 1)
         return cls(covariance, correlation, clipping, multiplier, sample_size)
 
@@ -251,7 +251,7 @@ class ShapedMechanism(Rebuilt):
 
 @dataclass(frozen=True)
 class FixedClip:
-    """Clipping at one norm ψ, chosen without looking at the private rows.
+    """Clipping at a fixed norm ψ, chosen without looking at the private rows.
 
     Parameters
     ----------
@@ -269,15 +269,15 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
 
-    Noise takes the largest ψ so far. The loop feeds back: more noise makes larger residuals, which
-    make a larger ψ, and beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) it runs away.
+    Noise takes the largest ψ so far. More noise makes larger residuals, and these a larger ψ.
+    Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
 
     Parameters
     ----------
     per_residual : float
         C, from 1e-12 to 1e12: a bound on the inverse norm of a feature vector.
     features : array_like, shape (m, d)
-        Public rows, which nothing hides, at most 1e12 in size.
+        Public rows, which are not protected, at most 1e12 in size.
     labels : array_like, shape (m,)
         Their labels, at most 1e12 in size.
 
@@ -297,7 +297,7 @@ class ResidualClip(Immutable):
         require_fields(self, labels=partial(within, shape=(len(self.features),)))
 
     def clip_norm(self, parameters: FloatArray) -> float:
-        """C l for the current parameters (d,); `inf` where double precision does not hold it."""
+        """C l for the current parameters (d,); `inf` if beyond double precision."""
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = self.features @ parameters - self.labels
             scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
@@ -311,15 +311,15 @@ class ShapedRun:
     Attributes
     ----------
     average : ndarray, shape (d,)
-        The average iterate, which `release` hands out; all `inf` for a run that overflowed.
+        Average iterate; `release` returns it with its budget. All `inf` if the run overflowed.
     diverged : bool
-        Whether it did.
+        True if the run overflowed.
     clipped_fraction : Diagnostic of float
         Share of clipped gradients, computed without noise.
     largest_clip_norm : float
         Largest ψ used, a function of the iterates and of public rows.
     mechanism : ShapedMechanism
-        What made it.
+        Mechanism of the run.
     """
 
     average: FloatArray
@@ -331,7 +331,7 @@ class ShapedRun:
     def release(
         self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Release[FloatArray]:
-        """The average with the budget that the mechanism spends on all iterates.
+        """Release of the average, at the mechanism's budget for all iterates.
 
         Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
@@ -356,13 +356,13 @@ def run_settings(
 ) -> tuple[FloatArray, Diagnostic[FloatArray]]:
     """Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
-    It is the loop of `shaped_dp_ftrl` for studies that compare settings; each setting by itself has
-    that function's law, but their comparison is not private. `inverse_norms` (settings, N) are
-    √(xᵀΣ⁻¹x) under each setting's Σ; `noise` (N - 1, d) are increments of standard normal noise in
-    the chosen correlation, which `noise_scale` (settings, d) multiplies: τψ times the root of a
-    diagonal Σ. `shared_noise` (N - 1, d) is a second part, the low-rank one of `PublicCovariance`,
-    with a multiplier a setting. At most `block` settings pass over the rows together; their state
-    should fit the cache. The averages (settings, d) of a setting that overflowed are `inf`.
+    This is the loop of `shaped_dp_ftrl` for studies that compare settings. Each setting alone has
+    that function's law, but comparisons are not private. `inverse_norms` (settings, N) are
+    √(xᵀΣ⁻¹x) under each setting's Σ. `noise` (N - 1, d) are increments of standard normal noise in
+    the chosen correlation. `noise_scale` (settings, d) multiplies them: τψ times the root of a
+    diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part (`PublicCovariance`), with one
+    multiplier per setting. At most `block` settings pass over the rows together; their state should
+    fit the cache. Averages (settings, d) of settings that overflowed are `inf`.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)
@@ -478,7 +478,7 @@ def _rows_but_last(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step_rows(features, labels, norms, noises, shared_noises, settings, state):  # type: ignore[no-untyped-def]
-    """One step a row for every setting; the iterates after each step are added to `total`.
+    """Make one step per row for every setting; add the iterates after each step to `total`.
 
     `parameters`, `total` and `noise_scale` have shape (d, settings), so that the innermost loop is
     over settings and no sum changes its order. `noise` (rows, d) is scaled by coordinate and
@@ -536,7 +536,7 @@ def public_residual_scale(
 
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
 
-    Its square estimates twice ‖w - w*‖²_H + σ².
+    l² estimates 2 (‖w - w*‖²_H + σ²).
 
     Source
     ------
@@ -555,19 +555,19 @@ def private_residual_scale(
     failure_probability: float,
     rng: np.random.Generator,
 ) -> float:
-    """Private version: the fullest dyadic bin of group means, by a stability histogram (Option 2).
+    """Private residual scale: fullest dyadic bin of group means, by stability histogram (Option 2).
 
-    The squared residuals are split into groups; a bin [2^k, 2^(k+1)) that holds a share of the
-    group means gets Laplace noise of scale 2/(εg) for g groups, and only a noisy share of at least
-    2 ln(2/δ)/(εg) + 1/g counts. The scale is √(2 b) for the upper end b of the bin, so that its
-    square is 2 to 4 times the mean of a typical group; 0 if the group means are 0, `inf` if they
-    are beyond double precision or if no bin is full enough to be named. Fewer rows than
-    `private_groups_needed` are refused: the histogram would be noise.
+    Squared residuals are averaged in g groups. Each bin [2^k, 2^(k+1)) that holds group means gets
+    Laplace noise of scale 2/(εg) on its share. Only noisy shares of at least 2 ln(2/δ)/(εg) + 1/g
+    count. The scale is √(2 b) for the upper end b of the fullest bin: its square is 2 to 4 times
+    the mean of a typical group. It is 0 if the group means are 0. It is `inf` if they are beyond
+    double precision, or if no bin is full enough. Fewer rows than `private_groups_needed` are
+    refused: the histogram would be noise.
 
     Guarantee
     ---------
-    The estimate is (ε, δ)-DP for replacing one of these rows, none of which is used elsewhere: one
-    group's mean moves from one bin to another, which changes two shares by 1/g each.
+    The estimate is (ε, δ)-DP for replacing one of these rows, if none of them is used elsewhere.
+    One group's mean moves from one bin to another, which changes two shares by 1/g each.
 
     Source
     ------
@@ -605,7 +605,7 @@ def private_residual_scale(
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
-    """Groups, and so rows at least, for a private estimate: ⌈8 ln(1/(βδ)) / ε⌉.
+    """Least number of groups, and of rows, for a private estimate: ⌈8 ln(1/(βδ)) / ε⌉.
 
     δ and the failure probability β are at least 1e-150.
     """
@@ -616,7 +616,7 @@ def private_groups_needed(*, epsilon: float, delta: float, failure_probability: 
 
 
 def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, float]:
-    r"""(ε, δ) of each of many private estimates: ε/√(8 N ln(2/δ)) and δ/(2N).
+    r"""Shares of (ε, δ) for each of N private estimates: ε/√(8 N ln(2/δ)) and δ/(2N).
 
     Guarantee
     ---------

@@ -1,6 +1,6 @@
-"""Common parts of private descents: split of a budget, start, released values.
+"""Common parts of private descents: budget split, start, released values.
 
-The start is whitening, residual scales, and warm-up steps on a Huber loss.
+The start consists of whitening, residual scales, and warm-up steps on a Huber loss.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NoisyValue:
-    """A private statistic and the standard deviation of the noise in it.
+    """Private statistic and the standard deviation of its noise.
 
-    A symmetric matrix has the noise of `symmetric_noise`: that deviation along each unit vector,
-    1/√2 of it in entries off the diagonal. Everything else has independent noise.
+    Symmetric matrices have noise as from `symmetric_noise`: this deviation along each unit vector,
+    and 1/√2 of it in entries off the diagonal. Other statistics have independent noise.
     """
 
     value: FloatArray
@@ -71,8 +71,8 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
     Guarantee
     ---------
-    ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
-    the number is the same for both, and under zero-out as well unless blanks are left out of it.
+    ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Replace-one
+    neighbours share the number; zero-out neighbours share it unless blanks are not counted.
     """
     shares = SplitBudget(budget, rng)
     found = shares.number("number of records", 1.0, count * UNITS, 1.0, 1.0)
@@ -83,15 +83,15 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 class SplitBudget(Uncopied):
     """Gaussian mechanisms that share one budget, and a list of their spending.
 
-    The methods take what the share is spent on, the share, a sum over records in whole numbers, the
-    largest norm of a record's part of it, and the number that the sum is divided by. That norm is
-    2²⁰ units of a vector or a number, 2⁴⁰ of a matrix. Without a generator noise is exact and comes
-    from the operating system's secure bits (`privreg.noise.exact`).
+    The methods take the purpose, the share, a sum over records in whole numbers, the largest norm
+    of a record's part, and the divisor of the sum. That norm is 2²⁰ units for vectors and numbers,
+    and 2⁴⁰ units for matrices. Without a generator, noise is exact and comes from the operating
+    system's secure bits (`privreg.noise.exact`).
 
     Guarantee
     ---------
-    What the methods return is together as private as the sum of the shares, if what they are given
-    is bounded as they say and depends on the data through it and earlier returns alone.
+    All returned values together cost the sum of the shares, if the given sums are bounded as stated
+    and arguments depend on the data only through those sums and earlier returned values.
     """
 
     budget: Budget
@@ -117,7 +117,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Least whole noise s with Δ² ≤ 2ρs² for a share of ρ, which this spends."""
+        """Least whole noise s with Δ² ≤ 2ρs² for a share of ρ; spends the share."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -158,14 +158,14 @@ class SplitBudget(Uncopied):
         return self.gaussian_mechanism(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        """A sum of matrices, not symmetric, whose rows may have been rounded by a unit."""
+        """Noisy sum of matrices that are not symmetric; rows may have been rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
         return self.gaussian_mechanism(what, share, total, self.moves * reach**2, bound / UNITS / n)
 
     def gaussian_mechanism(
         self, what: str, share: float, total: Any, square: int, size: float
     ) -> NoisyValue:
-        """A sum of squared sensitivity `square`, times a size of 2²⁰ units."""
+        """Noisy sum of squared sensitivity `square` in whole units; 2²⁰ units are `size`."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
             noise = rounded_normals(total.shape, std=std)
@@ -213,8 +213,8 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """Noisy curvature of mean near 1, shrunk by its known noise, small eigenvalues raised.
 
-    Lest noise of edge e make steps long none is thinner than a fifth of the mean, or 5e² ≤ 1
-    of it. With `thin` those that are seen to be thinner stay so: intervals along them are longer.
+    No eigenvalue is below a fifth of the mean, or 5e² ≤ 1 of it for noise of edge e: noise must not
+    make steps long. With `thin`, eigenvalues seen to be smaller stay so and lengthen intervals.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -236,8 +236,8 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
-    for eigenvectors v of A, and for those of A₂ with eigenvalue λ. A is raised up to `caution`
-    deviations s₂ below what is seen.
+    for eigenvectors v of A, and for eigenvectors of A₂ with eigenvalue λ. A is raised to `caution`
+    deviations s₂ below the value seen in A₂.
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
@@ -264,7 +264,7 @@ LONGEST, EDGE = 20.0, 0.2
 
 
 def scale_edges(label_bound: float) -> FloatArray:
-    """Grid of residual scales, 4 label bounds and 34 factors √2 down from there."""
+    """Grid of residual scales: 4 label bounds, and 34 factors √2 below."""
     return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
 
 
@@ -276,9 +276,9 @@ def length_edges(feature_norm: float) -> FloatArray:
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length to which whitened rows are shortened for a second moment at budget rho.
 
-    It is chosen from public numbers alone: as long as the noise allows (`noise_edge` of at most
-    `EDGE`), so that few rows are shortened, and a little over the typical length √p otherwise. It
-    grows with the budget up to `longest`, which bounds allow a row, and √(20p) where that is more.
+    It depends on public numbers alone: it is as long as the noise allows (`noise_edge` at most
+    `EDGE`), so that few rows are shortened, but at least a little over the typical length √p. It
+    grows with the budget up to the larger of √(20p) and `longest`, a row's largest length.
     """
     affordable = EDGE / sqrt(2 * dimension) * sample_size * sqrt(rho)
     most = max(LONGEST * dimension, longest**2)
@@ -286,15 +286,15 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
 
 
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:
-    r"""Scale of the normal law whose bin probabilities are nearest to a noisy histogram.
+    r"""Scale of the normal law with bin probabilities nearest to a noisy histogram.
 
     .. math::
         \hat s = \arg\min_s \sum_k \Big(\frac{h_k}n - p_k(s)\Big)^2, \qquad
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
-    The noise of bins that a scale does not reach enters every candidate alike, so that the whole
-    grid costs no accuracy; outliers lie in such bins. Edges are the upper ends of all bins but the
-    last; the scale is between the second and the last of them.
+    Bins that a scale does not reach add the same noise to all candidates, so that a full grid costs
+    no accuracy. Outliers lie in such bins. Edges are the upper ends of all bins but the last; the
+    scale is between the second edge and the last.
     """
     candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
     score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
@@ -304,9 +304,9 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     """True if the noise of a histogram hides the scale, by public numbers alone.
 
-    The right scale leads a distant one by ‖p - p'‖²/2, about 0.18, through noise of
-    ‖p - p'‖ s/n, about 0.6 s/n; among some 17 distant ones the largest draw is near 2 of these,
-    and 3.5 leave a margin: s/n of 0.085.
+    The right scale leads a distant one by ‖p - p'‖²/2, about 0.18. The noise in that difference is
+    ‖p - p'‖ s/n, about 0.6 s/n. Among about 17 distant scales the largest draw is near 2
+    deviations; 3.5 deviations leave a margin: s/n of 0.085.
     """
     return noise_std > HIDDEN * sample_size
 
@@ -316,8 +316,8 @@ def length_cap(
 ) -> float:
     """Length that about a tenth of the records exceed, from a noisy histogram.
 
-    Where the noise is more than that tenth, so many may exceed it as the noise cannot hide; the
-    largest length where it hides all of them.
+    If the noise is more than that tenth, the number of records above the cap must be visible
+    through the noise. If no number is visible, the cap is the largest length.
     """
     above = np.cumsum(counts[::-1])[::-1]
     # above[k] counts lengths over edges[k - 1]; the last bin is empty of single rows.
@@ -352,7 +352,7 @@ ASSUMPTIONS = (
 
 
 class StartSettings:
-    """Steps and budget shares of a descent: those of its start, and the rest for its end."""
+    """Steps and budget shares of a descent: shares for its start, and the rest for its end."""
 
     clip_width: float
     warm_up_steps: int
@@ -423,10 +423,10 @@ class DescentFit:
 class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
-    The start releases the sum of rows, with an intercept, of norm √5 `feature_norm` with labels in
-    units in which they have twice that; histograms of row lengths and, at the start and after each
-    warm-up step, of residuals; Gram matrices of rows of length at most R; and sums of gradients
-    clipped to γ, the warm-up steps.
+    With an intercept the start releases the sum of rows. If labels are included, their unit makes
+    their bound 2 `feature_norm`, and a record's norm is at most √5 `feature_norm`. The start also
+    releases histograms of row lengths, and of residuals at the start and after each warm-up step;
+    Gram matrices of rows of length at most R; and, for the steps, sums of gradients clipped to γ.
     """
 
     settings: StartSettings
@@ -451,7 +451,7 @@ class Descent:
         self.noise_stds: list[float] = []
 
     def whiten(self) -> Whitening:
-        """W from rounds of a private second moment, each in the last one's coordinates."""
+        """W from rounds of private second moments, each in the previous round's coordinates."""
         records, settings = self.records, self.settings
         share = settings.norm_share + settings.label_share
         norm_share = settings.norm_share / 2 if self.intercept else share
@@ -469,7 +469,7 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """Private mean m, so that W maps rows (1, x) to (1, x - m); the labels' is the start."""
+        """Private mean m: W maps rows (1, x) to (1, x - m); the labels' mean is the start."""
         longest, most, unit = self.records.feature_norm, self.records.label_bound, 0.0
         if self.settings.label_share:
             longest, unit = sqrt(5) * longest, most / (2 * longest)
@@ -485,8 +485,8 @@ class Descent:
     def warm_up(self, slope: float) -> tuple[float, float]:
         """Full-length steps with a narrow clip; steps that were mostly noise are undone.
 
-        `slope` is the share of whole gradients under Gaussian residuals. Returns residual scales
-        before the first step and after the last.
+        `slope` is the share of unclipped gradients under Gaussian residuals. Returns the residual
+        scales before the first step and after the last.
         """
         settings, most = self.settings, self.records.label_bound
         share = settings.warm_up_share / settings.warm_up_steps
@@ -507,7 +507,7 @@ class Descent:
         return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
-        """Values of a `DescentFit`, with its steps from number `first` on."""
+        """Values of a `DescentFit`, with the steps from number `first` on."""
         return {
             "iterates": np.array(self.iterates),
             "whitening": self.whitening,
@@ -532,7 +532,7 @@ class Descent:
         self.noise_stds.append(gradient.noise_std)
 
     def white_cap(self, share: float) -> float:
-        """`white_cap` of a share of the budget."""
+        """`white_cap` at a share of the budget."""
         return white_cap(self.p, sample_size=self.n, rho=share * self.shares.budget.rho)
 
     def clip_norm(self, scale: float) -> float:
@@ -551,11 +551,11 @@ class Descent:
 
 
 def _weighted_mean(mean: NoisyValue) -> NoisyValue:
-    """Mean row by weight after the mean weight, from a mean of w(1, x).
+    """Mean weight, then the weighted mean row, from a mean of w(1, x).
 
-    Where noise does not tell the mean weight from 1 it is taken for 1, and where it does not tell
-    it from 0 either, the former goes first; a weight of about 0 leaves the middle of the bounds.
-    The noise of the quotient is bounded from above, for a mean in [-1, 1].
+    The mean weight is taken for 1 if noise hides the difference, even if it also hides the
+    difference from 0. A weight of about 0 otherwise leaves the middle of the bounds. The noise of
+    the quotient is bounded from above, for a mean in [-1, 1].
     """
     weight, rest, std = float(mean.value[0]), mean.value[1:], mean.noise_std
     if weight > 1 - DEVIATIONS * std:
@@ -566,7 +566,7 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
 
 
 def moderate(released: FloatArray) -> FloatArray:
-    """Released values, refused if sums over rows would overflow; the refusal reveals no more."""
+    """Released values, refused if sums over rows would overflow; a refusal reveals nothing else."""
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(

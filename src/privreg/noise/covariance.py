@@ -1,9 +1,9 @@
-r"""Noise with a shape: covariances Σ of private noise that are never held as d × d matrices.
+r"""Shaped noise: covariances Σ of private noise that are never held as d × d matrices.
 
-A Gaussian mechanism that adds N(0, σ²Σ) has the sensitivity of what it releases in the norm
-√(vᵀΣ⁻¹v), so a covariance has to do two things: multiply standard normals by a root of Σ, and
-measure vectors in the inverse norm. Both are linear in the dimension here: Σ is diagonal, or the
-low-rank plus identity matrix of public features, whose inverse Woodbury's identity gives.
+For noise N(0, σ²Σ) the sensitivity of a Gaussian mechanism is measured in the norm √(vᵀΣ⁻¹v). A
+covariance therefore multiplies standard normals by a root of Σ, and measures vectors in the inverse
+norm. Both costs are linear in the dimension. Σ is diagonal, or low rank plus identity from public
+features; Woodbury's identity gives the inverse.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LONGEST, _LOST = 1e60, 1e-290
 
 @runtime_checkable
 class NoiseCovariance(Protocol):
-    """A positive definite Σ of `dimension` rows, known through its root and its inverse norm."""
+    """Positive definite Σ of `dimension` rows, given by its root and its inverse norm."""
 
     @property
     def dimension(self) -> int:
@@ -45,7 +45,7 @@ class NoiseCovariance(Protocol):
 
     @property
     def draws(self) -> int:
-        """Standard normals that one noise vector takes."""
+        """Number of standard normals for one noise vector."""
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
         """Vectors of covariance Σ, shape (..., d), from normals of shape (..., draws)."""
@@ -54,15 +54,15 @@ class NoiseCovariance(Protocol):
         """√(vᵀΣ⁻¹v) of each row v, shape (n,), from rows of shape (n, d)."""
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
-        """tr(Σ⁻¹H) of a diagonal H: the mean squared inverse norm of features of covariance H."""
+        """tr(Σ⁻¹H) for a diagonal H: mean squared inverse norm of features with covariance H."""
 
     def trace(self, eigenvalues: ArrayLike) -> float:
-        """tr(ΣH) of a diagonal H."""
+        """tr(ΣH) for a diagonal H."""
 
 
 @dataclass(frozen=True)
 class DiagonalCovariance(Immutable):
-    r"""Noise that is independent from coordinate to coordinate, Σ = diag(s).
+    r"""Covariance of noise with independent coordinates, Σ = diag(s).
 
     Parameters
     ----------
@@ -109,20 +109,20 @@ class DiagonalCovariance(Immutable):
 
 
 def identity_covariance(dimension: int) -> DiagonalCovariance:
-    """Noise that treats all directions alike, Σ = I."""
+    """Covariance of isotropic noise, Σ = I."""
     return DiagonalCovariance(np.ones(dimension))
 
 
 def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> DiagonalCovariance:
-    r"""The shape that follows the features' covariance, in its eigenbasis.
+    r"""Noise covariance that follows the features' covariance H, in the eigenbasis of H.
 
     .. math:: \Sigma = H + \frac{1}{N\eta} I
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        Of H, at least 0 and at most 1e12. H must be known without the private features: no
-        guarantee covers noise whose shape is computed from them.
+        Eigenvalues of H, from 0 to 1e12. H must be known without the private features: no guarantee
+        covers a noise shape computed from them.
     horizon : float
         N η, the number of steps times the step size.
 
@@ -136,23 +136,22 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
 
 @dataclass(frozen=True)
 class PublicCovariance(Immutable):
-    r"""The shape of public, unlabelled features: low rank plus identity.
+    r"""Noise covariance from public, unlabelled features: low rank plus identity.
 
     .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
 
-    The rows of X̃, shape (M, d), are the public features. A draw takes d + M normals,
-    √(λ/M) g + X̃ᵀ h / √M; the inverse norm needs the eigenvectors of the smaller of X̃X̃ᵀ and
-    X̃ᵀX̃, which several ridges λ share through `with_ridge`.
+    The rows of X̃, shape (M, d), are the public features. A draw √(λ/M) g + X̃ᵀ h / √M takes d + M
+    normals. Inverse norms need the eigenvectors of X̃X̃ᵀ or X̃ᵀX̃, the smaller of the two. Several
+    ridges λ share these eigenvectors through `with_ridge`.
 
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃, at most 1e12 in size; copied. They must be public: the guarantee of a mechanism does
+        X̃, at most 1e12 in size; copied. Features must be public: the guarantee of a mechanism does
         not cover them.
     ridge : float
-        λ, at least 1e-9 of the largest eigenvalue of X̃ᵀX̃: with a smaller one rounding would decide
-        the inverse norms. It may be as large as a square, 1e24. M/(Nη) makes Σ the estimate of
-        `population_covariance`.
+        λ, from 1e-9 times the largest eigenvalue of X̃ᵀX̃ to 1e24. With a smaller λ, rounding would
+        dominate the inverse norms. With λ = M/(Nη), Σ is an estimate of `population_covariance`.
 
     Examples
     --------
@@ -182,7 +181,7 @@ class PublicCovariance(Immutable):
         object.__setattr__(self, "ridge", float(self._ridges("ridge", [self.ridge])[0]))
 
     def with_ridge(self, ridge: float) -> PublicCovariance:
-        """The same features with another λ."""
+        """Covariance of the same features with another λ."""
         other = object.__new__(PublicCovariance)
         for name in ("features", "gram_eigenvalues", "directions"):
             object.__setattr__(other, name, getattr(self, name))
@@ -207,7 +206,7 @@ class PublicCovariance(Immutable):
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
         """√(vᵀΣ⁻¹v) of rows v, shape (n, d).
 
-        They are rounded up, so that rows clipped by these norms are short enough.
+        Norms are rounded up, so that rows clipped by them are short enough.
         """
         # Rounding moves the Gram matrix by some ulp of its largest eigenvalue, in which the inverse
         # norm's condition is that eigenvalue over the ridge.
@@ -221,9 +220,9 @@ class PublicCovariance(Immutable):
         .. math:: v^\top\Sigma^{-1}v
             = \frac M\lambda\Big(\|v\|^2 - \sum_j\frac{(u_j^\top\tilde X v)^2}{\lambda+w_j}\Big)
 
-        where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ; with more public rows than
-        coordinates u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃. Rounding may make them
-        too small, by 1e-7 of them at the least ridge.
+        where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ. With more public rows than
+        coordinates, u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃. Rounding may make the
+        norms too small, by a relative 1e-7 at the least ridge.
         """
         values = _rows(rows, self.dimension)
         ridge = self._ridges("ridges", ridges)

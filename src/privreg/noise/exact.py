@@ -1,35 +1,34 @@
 r"""Gaussian mechanism on sums that is private as computed, not only in real arithmetic.
 
-A guarantee for real numbers does not survive floating point: the last bits of a sum depend on every
-record, and the sum plus noise takes values for one data set that it cannot take for its neighbour
-(Mironov, 2012). Here a sum and its noise are whole numbers, of which a record's bound has K = 2²⁰.
+A guarantee for real numbers does not survive floating point. The last bits of a sum depend on every
+record, and a noisy sum takes values for one data set that are impossible for its neighbour
+(Mironov, 2012). Here sums and noise are whole numbers; a record's bound is K = 2²⁰ units.
 
-Proof. (1) A record, one row or all rows of a person, weighted or not, enters as whole numbers k
-that are computed from that record, from declarations and from earlier releases alone, by whatever
-rounding; a record of zeros enters as 0. Rows and labels are rounded to multiples of powers of two
-first, and released maps W and iterates θ by `exact_factor`: the products Wᵀx and xᵀθ are exact in
-double precision, in any order of summation, whatever block, thread or processor they are taken in.
-(2) The code compares the integers :math:`\sum_j k_j^2` of a record and K², and where the first is
-larger it puts k = 0 (`truncated`); a number is cut to 0, ..., K. So its part of a sum of vectors
-has norm at most K as computed, and its part :math:`M = \sum k k^\top` of a sum of matrices is
-semi-definite with trace, and so Frobenius norm, at most K².
+Proof. (1) A record is one row or all rows of a person, weighted or not. It enters as whole numbers
+k that are computed, with any rounding, from that record, declarations and earlier releases alone. A
+record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of two, and
+released maps W and iterates θ by `exact_factor`. The products Wᵀx and xᵀθ are therefore exact in
+double precision, in any order of summation, and in any block, thread or processor.
+(2) The code compares a record's integer :math:`\sum_j k_j^2` with K², and sets k = 0 if the first
+is larger (`truncated`). A number is cut to 0, ..., K. As computed, a record's part of a sum of
+vectors therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is
+semi-definite, with trace and so Frobenius norm at most K².
 (3) The sum S is exact: products of blocks below 2⁵³ in double precision, blocks below 2⁶² in 64
-bits, and the rest in integers of any size. No bit of it depends on how records are read.
-(4) Under add-remove and zero-out neighbours differ by one part, under replace-one by two. The
-squared sensitivity Δ² is a whole number: K² or 4K² of vectors, K⁴ or 2K⁴ of semi-definite matrices
-since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 of counts, and K² of numbers. A person's
+bits, and the rest in integers of any size. No bit of S depends on how records are read.
+(4) Under add-remove and zero-out, neighbours differ by one part; under replace-one, by two. The
+squared sensitivity Δ² is a whole number: K² or 4K² for vectors, K⁴ or 2K⁴ for semi-definite
+matrices since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 for counts, and K² for numbers. A person's
 derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is rounded by a unit in
-each entry of a row: (K² + (√p + 1) K)², or four times that.
-(5) The released [S + s ξ] = S + [s ξ], ξ exact normal deviates, is a function of S + s ξ, the
-Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
+each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that.
+(5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ,
+the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
 :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Numbers above a symmetric matrix's
-diagonal count twice in the norm, and have noise of the least whole t with 2t² ≥ s².
-(6) Everything after, products with units, rounding of W and θ and saturation at the ends of 64 bits
-included, is post-processing; adaptive releases add up.
+diagonal count twice in the norm; their noise has the least whole t with 2t² ≥ s².
+(6) Everything after that is post-processing, including products with units, rounding of W and θ,
+and saturation at the ends of 64 bits. Adaptive releases add up.
 
-The noise is made of the operating system's secure bits; there is no seed to set. What the proof
-does not cover is time: the sampler and the sum take a little longer for some values than for
-others.
+The noise comes from the operating system's secure bits; there is no seed to set. The proof does not
+cover running time: the sampler and the sum take slightly longer for some values than for others.
 """
 
 from __future__ import annotations
@@ -58,15 +57,15 @@ FALSE, TRUE, UNDECIDED = 0, 1, 2
 
 
 def power_of_two(size: float) -> float:
-    """Least power of two that is at least so large."""
+    """Least power of two that is not below the argument."""
     return 2.0 ** ceil(log2(size))
 
 
 def exact_factor(released: FloatArray) -> FloatArray:
     """Released numbers, rounded so that their products with rows are exact in any order.
 
-    Rows are multiples of a power of two of which an entry has at most 2²⁰; of a number's column the
-    rounded absolute values add up to at most 2³² units.
+    Entries of rows are at most 2²⁰ units, where the unit is a power of two. In each column of the
+    rounded numbers the absolute values add up to at most 2³² units.
     """
     unit = power_of_two(float(np.abs(released).sum(axis=0).max()) or 1.0) * 2.0**-31
     return np.asarray(np.rint(released / unit) * unit)
@@ -76,14 +75,14 @@ def exact_factor(released: FloatArray) -> FloatArray:
 def truncated(
     rows: FloatArray, factors: FloatArray, bound: float, starts: IntArray | None = None
 ) -> FloatArray:
-    r"""Rows times factors in units of 2⁻²⁰ of a bound, each entry cut off towards 0; (n, p).
+    r"""Rows times factors (n, p) in units of 2⁻²⁰ of a bound, each entry truncated toward 0.
 
     Guarantee
     ---------
-    The squares of a record's entries, whole numbers, add up to at most 2⁴⁰, whatever the rows and
-    factors are: a record with more, or with a number that is not finite, is put to 0. Rounding
-    towards 0 puts no record to 0 whose length is at most the bound. A record is a row, or the rows
-    from one of `starts` to the next; its entries depend on its rows and factors alone.
+    A record's entries are whole numbers with squares that add up to at most 2⁴⁰, for any rows and
+    factors. A record with a larger sum, or with a number that is not finite, is set to 0. Records
+    of length at most the bound are kept. A record is a row, or the rows from one of `starts` to the
+    next; its entries depend on its rows and factors alone.
     """
     ends = np.arange(len(rows) + 1) if starts is None else np.append(starts, len(rows))
     whole = np.empty(rows.shape)
@@ -93,14 +92,14 @@ def truncated(
 
 @np.errstate(over="ignore")
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
-    """Sum of `truncated` rows that are records, (p,); exact for 2³³ of them."""
+    """Sum (p,) of `truncated` rows, each a record; exact for up to 2³³ rows."""
     total, entries = np.zeros((2, rows.shape[1]))
     _add_truncated(_read_only(rows), factors * (UNITS / bound), entries, total)
     return total
 
 
 def whole_numbers(values: FloatArray, bound: float) -> FloatArray:
-    """Numbers from 0 to a bound in units of 2⁻²⁰ of it, whole numbers from 0 to 2²⁰."""
+    """Numbers from 0 to a bound, as whole numbers from 0 to 2²⁰ in units of 2⁻²⁰ of the bound."""
     return np.clip(np.rint(np.nan_to_num(values * (UNITS / bound))), 0, UNITS)
 
 
@@ -166,13 +165,13 @@ def integer_noise_std(*, square_sensitivity: int, rho: float | Fraction) -> int:
 
 
 def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int64]:
-    r"""Independent exact normal deviates of a whole standard deviation, rounded, from secure bits.
+    r"""Independent exact normal deviates with a whole standard deviation, rounded; secure bits.
 
     .. math:: Z = [s\,\xi], \qquad \xi = \pm(k + x) \sim N(0, 1)
 
-    exactly, for s from 0 to 2⁵³: k and the digits of x in [0, 1) are found by comparing uniform
-    digits alone, about 17 words of 64 bits from the operating system. What their first 64 digits
-    leave undecided, a comparison of equal digits or a product s x near a half, takes more of them.
+    exactly, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and the digits of x in
+    [0, 1), from about 17 words of 64 bits of the operating system. Cases that the first 64 digits
+    do not decide, equal digits or a product s x near a half, take more digits.
 
     Source
     ------

@@ -1,12 +1,12 @@
 r"""Mechanisms of least error for a workload, Toeplitz and dense, and the best damping.
 
-With encoder C, decoder B = C⁻¹ and workloads A_j of weight a_j the error at a noise multiplier of 1
-is, for one participation,
+With encoder C, decoder B = C⁻¹ and workloads A_j of weight a_j, the squared error for one
+participation at a noise multiplier of 1 is
 
 .. math:: E(c) = \lVert c \rVert_2^2 \; \sum_j a_j \sum_t m_t \big( (A_j c^{-1})_t \big)^2
 
-with m_t = (T - t)/T for the mean over steps and m_t = 1 for the last one, which is also the
-largest, since a Toeplitz workload's error never falls with time.
+with m_t = (T - t)/T for the mean over steps and m_t = 1 for the last step. The last error is also
+the largest, since a Toeplitz workload's error never falls with time.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ CRITERIA = ("mean", "largest", "last")
 
 
 class ToeplitzOptimum(NamedTuple):
-    """The best Toeplitz mechanism that was found.
+    """Best Toeplitz mechanism found.
 
     Attributes
     ----------
     encoder, decoder : ndarray, shape (steps,)
-        Coefficients, the first of each being 1.
+        Coefficients; the first of each is 1.
     error : float
         Root mean square error at a noise multiplier of 1: sensitivity times the root of the
         criterion's weighted sum of variances.
@@ -78,26 +78,26 @@ def toeplitz_optimum(
     steps : int
         Number T of steps.
     criterion : {"mean", "largest", "last"}
-        Which error; the last two are one for Toeplitz workloads.
+        Error to minimise; the last two are equal for Toeplitz workloads.
     workload : array_like, shape (steps,) or (workloads, steps), optional
         Toeplitz coefficients of A, or of several A_j, at most 1e12 in size; prefix sums by default.
         Linear regression with eigenvalues λ_j has the coefficients ``(1 - step_size * λ_j)**t``
         with weights λ_j.
     weights : array_like, shape (workloads,), optional
-        Weights a_j, at least 0 and at most 1e12, one of which is above 0 with a workload that is
-        not all 0; 1 by default.
+        Weights a_j, from 0 to 1e12; 1 by default. At least one workload with a positive weight must
+        not be all 0.
     bands : int, optional
-        Number of encoder coefficients that may differ from 0; all by default. Where k
-        participations are at least `bands` steps apart, the sensitivity is √k times that of one,
-        and the optimum is also the best non-negative, non-increasing encoder of any width.
+        Number of encoder coefficients that may differ from 0; all by default. If k participations
+        are at least `bands` steps apart, the sensitivity is √k times that of one participation. The
+        optimum is then also the best non-negative, non-increasing encoder of any width.
     tolerance : float
-        Relative change of the error's square at which the search ends, at least 0 and at most 1.
+        Relative change of the squared error at which the search ends, from 0 to 1.
 
     Notes
     -----
     One evaluation takes O(workloads × steps log steps). The search runs over the encoder's
-    coefficients, in which the problem is well conditioned: near the optimum its curvature is
-    the identity plus the criterion's weights m_t.
+    coefficients. The problem is then well conditioned: near the optimum its curvature is the
+    identity plus the criterion's weights m_t.
 
     Examples
     --------
@@ -141,11 +141,11 @@ def best_damping(
     participations: int = 1,
     separation: int = 1,
 ) -> float:
-    r"""Damping ν with the least error of `toeplitz.damped_square_root`, one number searched for.
+    r"""Damping ν with the least error of `toeplitz.damped_square_root`, by a search in one number.
 
-    It is about 0.75/steps for the mean error of prefix sums and one participation, 0 for their
-    largest. A record takes part in `participations` steps, at least `separation` apart; the rest is
-    as in `toeplitz_optimum`.
+    For prefix sums and one participation, ν is about 0.75/steps for the mean error, and 0 for the
+    largest error. A record takes part in `participations` steps, at least `separation` apart; the
+    other arguments are as in `toeplitz_optimum`.
 
     Source
     ------
@@ -226,7 +226,7 @@ def _workloads(
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
     if not np.any(scales * np.any(kernels, axis=1)):
-        raise ValueError("workload must not be all 0 where weights are above 0, got only 0")
+        raise ValueError("workload must not be all 0 if its weight is above 0, got only 0")
     return kernels, scales
 
 
@@ -245,12 +245,12 @@ class DenseOptimum(NamedTuple):
     Attributes
     ----------
     encoder, decoder : ndarray, shape (steps, steps)
-        Lower-triangular C and its inverse. The sensitivity of C is 1 under the epochs asked for.
+        Lower-triangular C and its inverse. C has sensitivity 1 for the given epochs.
     error : float
         Root mean square error over steps at a noise multiplier of 1.
     gap : float
-        error / bound - 1 with a lower bound, from the dual problem, on the error of every
-        mechanism; at least 0 up to rounding.
+        error / bound - 1, at least 0 up to rounding. The dual problem gives the bound: no mechanism
+        has a smaller error.
     """
 
     encoder: FloatArray
@@ -264,9 +264,9 @@ def dense_optimum(
 ) -> DenseOptimum:
     r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
 
-    Limited-memory BFGS on X starts from the Toeplitz optimum with as many bands as an epoch has
-    steps, corrected by the optimum over fewer steps. It is preconditioned in the cosine basis:
-    there X is nearly diagonal with entries x and the curvature of the problem nearly
+    Limited-memory BFGS on X = CᵀC starts from the Toeplitz optimum with one band per step of an
+    epoch, corrected by the optimum over fewer steps. It is preconditioned in the cosine basis,
+    in which X is nearly diagonal with entries x, and the curvature nearly
     :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
@@ -274,15 +274,15 @@ def dense_optimum(
     steps : int
         Number T of steps, a multiple of `epochs`.
     epochs : int
-        Number k of times that a record takes part, T/k steps apart.
+        Number k of participations of a record, T/k steps apart.
     workload : array_like, shape (steps,), optional
         Toeplitz coefficients of A, the first not 0, at most 1e12 in size; prefix sums by default.
     tolerance : float
-        The search ends when five iterations lower the error's square by less than this share.
+        Share of the squared error; the search ends when five iterations gain less than this.
 
     Notes
     -----
-    O(steps³) an iteration, some tens of iterations, memory for about 20 matrices.
+    It needs some tens of iterations, each O(steps³), and memory for about 20 matrices.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 r"""Sensitivity of the encoded gradients C g to a record that moves a gradient by at most 1.
 
-The noise w that is added to C g needs this norm times the noise multiplier σ for its standard
-deviation. A record takes part once, or several times: at most `participations` times, any two of
-them at least `separation` steps apart. Nothing here returns less than the true sensitivity of the
-numbers that it is given, but for the rounding of its own sums: some ulp, at most n 2⁻⁵³ of a sum of
-n products. An encoder computed from a decoder has an error of its own, which
-`privreg.noise.toeplitz` bounds and `dp_ftrl.FTRLMechanism` adds. Where neighbours replace a record
-by another, its gradient moves by up to 2 and so all of these double.
+The noise w added to C g must have a standard deviation of this sensitivity times the noise
+multiplier σ. A record takes part once, or at most `participations` times, any two of them at least
+`separation` steps apart. No function here returns less than the true sensitivity of its arguments,
+up to the rounding of its own sums: some ulp, at most n 2⁻⁵³ of a sum of n products. An encoder
+computed from a decoder has an error of its own; `privreg.noise.toeplitz` bounds this error and
+`dp_ftrl.FTRLMechanism` adds it. Under replace-one neighbours a gradient moves by up to 2, so all
+sensitivities double.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _SMALLEST = 1e-100
 
 
 def single_participation_sensitivity(encoder: ArrayLike) -> float:
-    r"""Sensitivity where a record takes part in one step.
+    r"""Sensitivity if a record takes part in one step.
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    The encoder is Toeplitz coefficients, shape (T,), or any matrix with a column a step.
+    The encoder is given by Toeplitz coefficients, shape (T,), or any matrix with a column per step.
 
     Guarantee
     ---------
-    If each step releases a gradient of norm at most 1 and adding, removing or zeroing out a record
-    changes one of them, then C g + σγ_T z, z standard normal, is 1/(2σ²)-zCDP, and so is
-    everything computed from it, all iterates together. Gradients may be chosen adaptively.
+    If each step releases a gradient of norm at most 1, and adding, removing or zeroing out a record
+    changes one gradient, then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything
+    computed from it, such as all iterates together. Gradients may be chosen adaptively.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def damped_anti_pgd_limit(damping: float) -> float:
 def multi_participation_sensitivity(
     encoder: ArrayLike, *, participations: int, separation: int
 ) -> float:
-    r"""Sensitivity of a Toeplitz encoder where a record takes part several times.
+    r"""Sensitivity of a Toeplitz encoder if a record takes part several times.
 
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
-    for at most k `participations` at least b steps apart, the `separation`. It is exact where the
-    coefficients, shape (steps,), are non-negative and non-increasing; others are refused
+    for at most k `participations`, at least b = `separation` steps apart. γ is exact for
+    coefficients, shape (steps,), that are non-negative and non-increasing. Others are refused
     (`multi_participation_bound` takes them).
 
     Guarantee
@@ -111,11 +111,11 @@ def multi_participation_sensitivity(
 
 
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
-    r"""Upper bound of the sensitivity where a record takes part several times, for any encoder.
+    r"""Upper bound on the sensitivity if a record takes part several times, for any encoder.
 
-    For a Toeplitz encoder it is the sensitivity of the non-increasing majorant
-    :math:`\bar c_t = \max_{s \ge t} |c_s|`, equal to `multi_participation_sensitivity` where that
-    applies. For a matrix,
+    For a Toeplitz encoder the bound is the sensitivity of the non-increasing majorant
+    :math:`\bar c_t = \max_{s \ge t} |c_s|`. It equals `multi_participation_sensitivity` if that
+    function applies. For a matrix,
 
     .. math:: \gamma^2 \le
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
@@ -137,14 +137,14 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
 
 
 def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separation: int) -> float:
-    r"""Sensitivity where every epoch visits the records in one and the same order.
+    r"""Sensitivity if every epoch visits the records in the same order.
 
     .. math:: \gamma^2 = \max_{i < b} \sum_{j, l < k} |C_{:,i+jb}^\top C_{:,i+lb}|
 
-    exact where the columns' inner products are non-negative, an upper bound otherwise.
+    γ is exact if the columns' inner products are non-negative; otherwise it is an upper bound.
 
-    A record takes part in steps i, i + b, i + 2b, ..., k in all: `participations` is k, the number
-    of epochs, `separation` b, the steps of one. The encoder is as for
+    A record takes part in k steps i, i + b, i + 2b, ...: `participations` is k, the number of
+    epochs, and `separation` is b, the number of steps per epoch. The encoder is as for
     `single_participation_sensitivity`.
 
     Guarantee

@@ -1,8 +1,8 @@
 r"""Correlated noise step by step: Toeplitz, tree-aggregated or independent, with its sensitivity.
 
-A stream iterates over vectors of shape (dimension,) whose white noise w has standard deviation
-`std`. It ends after `steps` items, because the sensitivity that its privacy is accounted with
-belongs to that many steps.
+A stream yields vectors of shape (dimension,), made from white noise w of standard deviation `std`.
+It ends after `steps` items, because its privacy is accounted with the sensitivity for that number
+of steps.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AT_ONCE = 1 << 16
 
 
 class NoiseStream(Uncopied, ABC):
-    """Iterator over noise vectors; `draw(count)` takes several, and `count` are taken so far."""
+    """Iterator over noise vectors; `draw(n)` takes n, and `count` is the number taken so far."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class NoiseStream(Uncopied, ABC):
         return self.draw(1)[0]
 
     def draw(self, count: int) -> FloatArray:
-        """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
+        """Next `count` items, shape (count, dimension); fewer if the stream ends first."""
         self._require_process()
         if self._is_torn:
             raise ValueError("stream must not be used after a failed draw: create a new one")
@@ -92,7 +92,7 @@ class NoiseStream(Uncopied, ABC):
 
 
 class WhiteNoise(NoiseStream):
-    """Independent noise, of sensitivity 1 at any length, endless unless `steps` are given."""
+    """Independent noise, with sensitivity 1 at any length; endless unless `steps` is given."""
 
     def _fill(self, block: FloatArray) -> None:
         block[:] = self._white(len(block))
@@ -101,10 +101,10 @@ class WhiteNoise(NoiseStream):
 class ToeplitzNoise(NoiseStream):
     """Exact noise of any Toeplitz decoder, by FFT over blocks that double in length.
 
-    The decoder's coefficients, shape (steps,), start with a number other than 0. `std` is the noise
+    The decoder's coefficients, shape (steps,), start with a nonzero number. `std` is the noise
     multiplier times the encoder's sensitivity times the bound on a step's gradient. White noise is
-    drawn step by step in one order, whatever the blocks. Memory is about four vectors for each
-    coefficient up to the last that is not 0, time O(log² steps) a step and coordinate.
+    drawn step by step in one order, for any blocks. Memory is about four vectors for each
+    coefficient up to the last nonzero one. Time is O(log² steps) per step and coordinate.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class ToeplitzNoise(NoiseStream):
 
 
 def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
-    """The product B w of a Toeplitz decoder, shape (bands,), with noise (steps, dimension), by FFT.
+    """Product B w of a Toeplitz decoder, shape (bands,), with noise (steps, dimension), by FFT.
 
-    Coefficients beyond the last of the decoder are 0.
+    Missing coefficients of the decoder are 0.
     """
     noise = require_array("white", white, shape=(None, None))
     steps = len(noise)
@@ -181,13 +181,13 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
 
 
 class TreeNoise(NoiseStream):
-    r"""Stream of tree-aggregated noise in memory for one vector a level.
+    r"""Stream of tree-aggregated noise that holds one vector per level.
 
-    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` that a gradient step takes.
-    Each coordinate of ν_s and ν_t has covariance `std`² times the nodes that both prefixes have; a
-    root of Σ times the items makes it shaped. `std` is a node's: the noise multiplier times
-    `tree_sensitivity` times the bound on a step's vector. Privacy accounted by
-    `tree_sensitivity(steps)` holds for that many steps and no more; by default the stream is
+    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` for a gradient step. In each
+    coordinate ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes
+    share. Items times a root of Σ are shaped noise. `std` is that of a node: the noise multiplier
+    times `tree_sensitivity` times the bound on a step's vector. Privacy accounted by
+    `tree_sensitivity(steps)` holds for at most that number of steps; by default the stream is
     endless. anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
     """
 
@@ -225,8 +225,8 @@ def tree_sensitivity(steps: int) -> float:
     Guarantee
     ---------
     With node noise of standard deviation σγ and steps of norm at most 1, all prefix sums together
-    are 1/(2σ²)-zCDP where adding, removing or zeroing out a record changes one step. Only nodes
-    that enter a prefix count; `tree_levels` counts all of them and is never less.
+    are 1/(2σ²)-zCDP if adding, removing or zeroing out a record changes one step. Only nodes that
+    enter a prefix count; `tree_levels` counts all nodes and is never less.
     """
     return float(np.sqrt(steps.bit_length()))
 
@@ -260,9 +260,9 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
 
     .. math:: B = C^+ = (C^\top C)^{-1} C^\top
 
-    with one row of C for each node of the tree, right children included, that is complete. The
-    decoder is not lower-triangular in time: a prefix uses nodes that later steps complete, so the
-    whole noise is drawn before the first step.
+    C has one row for each complete node of the tree, right children included. The decoder is not
+    lower-triangular in time: a prefix uses nodes that later steps complete, so all noise is drawn
+    before the first step.
 
     Source
     ------
@@ -296,10 +296,10 @@ class Correlation(Protocol):
         """Increments ξ_t made of standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps whose z enter ξ with weight -1, and those whose z no later step needs.
+        """Earlier steps with z that enter ξ at weight -1, and steps with z not needed later.
 
-        Steps count from 1. None where the increments are no short combination of single draws, so
-        that their scale cannot change from step to step.
+        Steps count from 1. None if the increments are not a short combination of single draws:
+        their scale cannot then change from step to step.
         """
 
 
@@ -346,7 +346,7 @@ class SquareRootCorrelation:
     Parameters
     ----------
     damping : float
-        ν in [0, 1]; about ηλ of the directions that matter, 1 is independent noise.
+        ν in [0, 1]: about ηλ for the directions that matter; 1 gives independent noise.
     """
 
     damping: float

@@ -1,9 +1,9 @@
 r"""Lower-triangular Toeplitz matrices that correlate noise, with their inverses and errors.
 
 A mechanism adds the noise :math:`\tilde w = B w` with independent normal w to the gradients. The
-*decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` decides how much w is
-needed. Both are arrays of shape (steps,) here, B's first entry usually 1, so that a product of two
-matrices is a convolution and nothing quadratic in the number of steps is ever stored.
+*decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` determines the size of
+w. Both are arrays of shape (steps,) here; B's first entry is usually 1. A product of two matrices
+is a convolution, and nothing quadratic in the number of steps is ever stored.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _UNIT = 2.0**-53  # relative error of one rounding
 class BoundedInverse(NamedTuple):
     """Approximate inverse, of the decoder's shape, and a bound on the 2-norm of a column's error.
 
-    By forward substitution the error is some ulp of the column's norm, by Newton's iteration about
-    1e-13 times the number of steps.
+    The error is some ulp of the column's norm after forward substitution, and about 1e-13 times the
+    number of steps after Newton's iteration.
     """
 
     encoder: FloatArray
@@ -47,12 +47,12 @@ class BoundedInverse(NamedTuple):
 
 
 def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
-    """Inverse of a lower-triangular decoder whose diagonal is not 0, with a bound on its error.
+    """Inverse of a lower-triangular decoder with nonzero diagonal, and a bound on its error.
 
-    The decoder is Toeplitz coefficients, shape (steps,), or a matrix. One of another kind is
-    refused, as is one with no inverse in double precision whose error can be bounded. Residual
-    bound derived; the error of products by FFT from Brent, Percival and Zimmermann (2007), Error
-    bounds on complex floating-point multiplication, Theorem 5.1.
+    The decoder is given by Toeplitz coefficients, shape (steps,), or as a matrix. It is refused if
+    no inverse in double precision has a bounded error. The residual bound is derived here. The
+    error of products by FFT is from Brent, Percival and Zimmermann (2007), Error bounds on complex
+    floating-point multiplication, Theorem 5.1.
     """
     given = require_coefficients(name, value, least=-MOST, most=MOST)
     if given.ndim == 2:
@@ -239,9 +239,9 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
 
 
 def square_root(steps: int) -> FloatArray:
-    """Decoder of generating function √(1-x): least maximal prefix error of all Toeplitz decoders.
+    """Toeplitz decoder of least maximal prefix error, with generating function √(1-x).
 
-    Encoder and decoded prefix sums are one and the same matrix.
+    Encoder and decoded prefix sums are the same matrix.
 
     Source
     ------
@@ -260,7 +260,7 @@ def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
 
 
 def anti_pgd(steps: int) -> FloatArray:
-    """Decoder 1, -1, 0, 0, ...: each step takes back the noise of the one before.
+    """Decoder 1, -1, 0, 0, ...: each step cancels the noise of the previous step.
 
     Its encoder is the matrix of ones, so its sensitivity grows as √steps (choquettechoo2024,
     Table 2).
@@ -269,7 +269,7 @@ def anti_pgd(steps: int) -> FloatArray:
 
 
 def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
-    """Decoder 1, -(1-ν), 0, 0, ...: each step takes back most of the noise of the one before.
+    """Decoder 1, -(1-ν), 0, 0, ...: each step cancels most of the noise of the previous step.
 
     The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity` (choquettechoo2024, Proposition
     C.24).
@@ -280,11 +280,11 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
 
 
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
-    """First column of the inverse of a lower-triangular Toeplitz matrix with a first entry not 0.
+    """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
-    By forward substitution in O(steps × bands), with an error of some ulp of its norm; beyond 2^28
-    products by Newton's iteration in O(steps log steps), to about 1e-13 × steps of the norm. Where
-    the bound on its relative error in the 2-norm is more than 1e-4, the coefficients are refused.
+    Forward substitution takes O(steps × bands), with an error of some ulp of the norm. Beyond 2^28
+    products, Newton's iteration takes O(steps log steps), with an error of about 1e-13 × steps of
+    the norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
 
     Examples
     --------
@@ -310,15 +310,15 @@ def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatA
 
 
 def dense_matrix(coefficients: ArrayLike) -> FloatArray:
-    """The lower-triangular Toeplitz matrix itself, shape (steps, steps)."""
+    """Dense lower-triangular Toeplitz matrix, shape (steps, steps)."""
     column = require_array("coefficients", coefficients, shape=(None,))
     return np.asarray(toeplitz(column, np.zeros_like(column)))
 
 
 def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
-    """Block-diagonal matrix of a mechanism that starts anew `copies` times (the paper's × S).
+    """Block-diagonal matrix of a mechanism that restarts for `copies` blocks (the paper's × S).
 
-    The matrix is the encoder or decoder of one stretch of steps (`dense_matrix` of coefficients).
+    The argument is the encoder or decoder of one block (`dense_matrix` of coefficients).
 
     Examples
     --------
@@ -351,7 +351,7 @@ def checked_damping(damping: float) -> float:
 class Errors(NamedTuple):
     """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    `mean` is the root of the mean over steps of the squared error, `largest` that of a step.
+    `mean` is the root mean square over steps; `largest` is the largest error of any step.
     """
 
     mean: float
@@ -367,7 +367,7 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
     Parameters
     ----------
     decoder : array_like, shape (steps,) or (steps, rows)
-        Toeplitz coefficients of B, or B itself; at most 1e12 in size, as A.
+        Toeplitz coefficients of B, or B itself. Entries of B and A are at most 1e12 in size.
     workload : array_like, shape (steps,), optional
         Toeplitz coefficients of A; prefix sums by default.
 
@@ -394,8 +394,8 @@ def workload_errors(
 ) -> Errors:
     """Mean, largest and last error of a mechanism at a noise multiplier of 1.
 
-    The sensitivity is that of the encoder under the participation in question
-    (`privreg.noise.sensitivity`); decoder and workload are as for `step_variances`.
+    `sensitivity` is the encoder's, for the given participation (`privreg.noise.sensitivity`).
+    `decoder` and `workload` are as for `step_variances`.
 
     Examples
     --------

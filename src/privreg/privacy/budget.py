@@ -31,15 +31,15 @@ ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
 class Neighbours(Enum):
     """Pairs of data sets that privacy must make indistinguishable.
 
-    REPLACE_ONE: the same number of records, one differs. ADD_REMOVE: one has a record more; its own
-    number of records enters no output, shape or error, and a mean divides by a declared one, the
-    same for both (`shared_sample_size`). ZERO_OUT: the same number of records, one of which is
-    blank in one of the two, with features and label 0, the entry of an intercept included. A blank
-    contributes 0 to every release, counts included; the other records keep their places, which
-    algorithms that visit records in an order need.
+    REPLACE_ONE: equal numbers of records; one record differs. ADD_REMOVE: one data set has one more
+    record. The number of records enters no output, shape or error. Means divide by a declared
+    number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records;
+    one record is blank in one of the two: its features, label and intercept entry are 0. A blank
+    contributes 0 to every release, counts included. The other records keep their places, as
+    algorithms that visit records in order require.
 
-    Every function that takes a relation also takes its value as text; `Neighbours(value)` makes
-    either a member, and refuses anything else.
+    Functions that take a relation also accept its value as text. `Neighbours(value)` returns the
+    member for either and refuses anything else.
     """
 
     REPLACE_ONE = "replace-one"
@@ -59,8 +59,8 @@ def shared_sample_size(
 
     Guarantee
     ---------
-    It is declared, public or released before, or the data set's own number of records where the
-    relation shares it. Under add-remove, which does not, one that is not declared is refused.
+    A declared size must be public or already released. The default is the number of records, which
+    neighbours share, except under add-remove: there a size must be declared.
     """
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
@@ -72,7 +72,7 @@ def shared_sample_size(
 def sum_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> FloatArray:
-    r"""ℓ2 sensitivity of a sum of vectors of norm at most b; divided by n, that of a mean.
+    r"""ℓ2 sensitivity of a sum of vectors with norms at most b; divide by n for a mean.
 
     .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
 
@@ -84,14 +84,14 @@ def sum_sensitivity(
 def gram_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> FloatArray:
-    r"""ℓ2 sensitivity of a sum of terms of norm at most b with inner products of at least 0.
+    r"""ℓ2 sensitivity of a sum of terms with norms at most b and inner products at least 0.
 
     .. math::
         \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
         \Delta = b \text{ (add-remove, zero-out)}
 
-    Matrices xxᵀ (norm of Frobenius) and the counts of a histogram are such terms: an inner product
-    of two is not negative, so ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, has the
+    Examples are matrices xxᵀ in the Frobenius norm, and one-hot counts of a histogram. Since inner
+    products are at least 0, ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, has the
     add-remove case.
     """
     return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
@@ -107,11 +107,11 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
 
     .. math:: \rho = \frac{\Delta^2}{2\lambda^2}
 
-    It is 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
+    ρ is 0 if Δ = 0. If Δ > 0, ρ is `inf` when λ = 0 or Δ is infinite.
 
     Guarantee
     ---------
-    Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity, and no
+    Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity. No
     smaller ρ holds if some pair of neighbours attains Δ.
     """
     shift, spread = (np.asarray(each, dtype=np.float64) for each in (sensitivity, noise_std))
@@ -125,7 +125,7 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
 def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
     """Least noise λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
 
-    The inverse of `gaussian_budget`, infinite for an unbounded sensitivity (brown2024, Claim A.5).
+    Inverse of `gaussian_budget`; infinite for an infinite sensitivity (brown2024, Claim A.5).
     """
     budget = require_real("rho", rho, above=0, infinite=True)
     shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
@@ -136,19 +136,19 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
 
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> FloatArray:
-    r"""Privacy parameter of one-pass DP-GD that releases its last iterate, over the last axis.
+    r"""Privacy parameter of one-pass DP-GD that releases only its last iterate, over the last axis.
 
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
 
-    Step k adds noise of standard deviation 2 C σ_k a coordinate, where C is the norm that gradients
-    are clipped to; the step taken on a sample may be smaller than η_k. ρ is infinite where a sample
-    is used and no noise follows.
+    Step k adds noise of standard deviation 2 C σ_k to each coordinate; C is the clipping norm. The
+    step taken on a sample may be smaller than η_k. ρ is infinite if the step on some sample and all
+    later steps add no noise.
 
     Guarantee
     ---------
-    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one), provided
-    that each sample is used once, its gradient is clipped to norm C, and the step is a contraction,
-    which a step of at most 2 / |x|² is for least squares. Earlier iterates stay secret.
+    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one), if each
+    sample is used once, its gradient is clipped to norm C, and each step is a contraction. For
+    least squares a step of at most 2 / |x|² is a contraction. Earlier iterates must stay secret.
 
     Source
     ------
@@ -201,8 +201,8 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
     Guarantee
     ---------
-    As for `to_approximate`. It is not the exact trade-off of a single Gaussian mechanism, which
-    lies lower still, but it holds for every ρ-zCDP mechanism.
+    As for `to_approximate`: ε holds for every ρ-zCDP mechanism. A single Gaussian mechanism has a
+    smaller exact ε (`gaussian_epsilon`).
 
     Source
     ------
@@ -226,7 +226,7 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def from_approximate_tight(epsilon: float, *, delta: float) -> float:
-    r"""Largest ρ whose tight conversion is at most ε, to a relative 1e-9 from below.
+    r"""Largest ρ with a tight conversion of at most ε, to a relative 1e-9 from below.
 
     The search starts from the inverse of the closed form,
 
@@ -254,18 +254,18 @@ def from_approximate_tight(epsilon: float, *, delta: float) -> float:
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
+    r"""Exact ε of one Gaussian mechanism with zCDP budget ρ.
 
     .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
         - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
 
-    It is rounded up, and exact to some 1e-14 of the larger of μ²/2 and its distance to it (Balle
-    and Wang, 2018, Theorem 8).
+    ε is rounded up; its error is about 1e-14 times the larger of μ²/2 and |ε - μ²/2| (Balle and
+    Wang, 2018, Theorem 8).
 
     Guarantee
     ---------
-    It holds for prefix sums of fixed gradients and, as Gaussian noise on adaptive queries is no
-    worse, for those of a run.
+    ε holds for noisy prefix sums of fixed gradients. It also holds for the prefix sums of a run,
+    since Gaussian noise on adaptive queries is no worse.
     """
     # Imported here: a budget that is stated in another unit needs none of it.
     from scipy.optimize import brentq
@@ -327,12 +327,12 @@ def _checked_delta(delta: float) -> float:
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP, to a relative 1e-12 from below.
 
-    The inverse of `gaussian_epsilon`, for ε in the domain and δ of at least 1e-100.
+    Inverse of `gaussian_epsilon`, for ε in the domain and δ at least 1e-100.
 
     Guarantee
     ---------
-    Every composition of Gaussian mechanisms with this budget, its shares fixed beforehand, is
-    (ε, δ)-DP. Other mechanisms of ρ-zCDP need `from_approximate_tight`.
+    Every composition of Gaussian mechanisms with total budget ρ is (ε, δ)-DP, if their shares are
+    fixed beforehand. Other ρ-zCDP mechanisms need `from_approximate_tight`.
     """
     from scipy.optimize import brentq
 
@@ -352,23 +352,23 @@ def gaussian_rho(epsilon: float, *, delta: float) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    r"""A zero-concentrated budget ρ and the neighbouring relation that it is meant for.
+    r"""Zero-concentrated privacy budget ρ under a neighbouring relation.
 
     .. math:: D_\alpha(M(D)\,\|\,M(D')) \le \rho\,\alpha, \qquad \alpha > 1
 
     Parameters
     ----------
     rho : float
-        Budget ρ of zCDP, from 1e-60 to 1e60, which holds squares and shares of numbers in
-        [1e-12, 1e12]; `inf` promises nothing.
+        zCDP budget ρ, from 1e-60 to 1e60, so that squares and shares of numbers in [1e-12, 1e12]
+        are allowed; `inf` promises nothing.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
     Attributes
     ----------
     root : float
-        √(2ρ): the μ of a single Gaussian mechanism that spends all of it, and the ρ of bombari2025,
-        whose budgets read ρ²/2-zCDP.
+        √(2ρ). It is the μ of one Gaussian mechanism that spends the whole budget, and the ρ of
+        bombari2025, which states budgets as ρ²/2-zCDP.
 
     Examples
     --------
@@ -410,7 +410,7 @@ class Budget:
     def half_square(
         cls, root: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """ρ²/2-zCDP, as bombari2025 states its budgets, by its root ρ = √(2ρ of zCDP) or `inf`."""
+        """ρ²/2-zCDP, as bombari2025 states its budgets; `root` is that paper's ρ, or `inf`."""
         return cls._from_root("root", root, neighbours)
 
     @classmethod
@@ -425,14 +425,14 @@ class Budget:
     def gaussian_dp(
         cls, mu: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """The zCDP that a μ-Gaussian-DP promise implies, μ²/2 (the converse does not hold)."""
+        """zCDP budget μ²/2, which μ-Gaussian DP implies (the converse does not hold)."""
         return cls._from_root("mu", mu, neighbours)
 
     @classmethod
     def approximate(
         cls, epsilon: float, delta: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """The largest zCDP budget whose tight conversion keeps (ε, δ)-DP, for δ in (0, 1).
+        """Largest zCDP budget with a tight conversion to (ε, δ)-DP, for δ in (0, 1).
 
         Guarantee
         ---------
@@ -448,12 +448,12 @@ class Budget:
     def gaussian(self) -> Budget:
         """Budget for mechanisms that only add Gaussian noise, in shares fixed beforehand.
 
-        Where (ε, δ) was stated, their exact trade-off keeps it with 11 to 16 % more ρ than zCDP's
-        conversion for ε up to 8 at δ = 1e-6; a budget stated otherwise is left alone.
+        A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. It is 11 to 16 % more
+        than zCDP's conversion gives for ε up to 8 at δ = 1e-6. Other budgets stay unchanged.
 
         Guarantee
         ---------
-        Every such mechanism with the result is (ε, δ)-DP as stated (`gaussian_rho`).
+        Every such mechanism with the resulting budget is (ε, δ)-DP as stated (`gaussian_rho`).
 
         Examples
         --------
@@ -475,17 +475,17 @@ class Budget:
         return gaussian_epsilon(self.rho, delta=delta)
 
     def epsilon(self, *, delta: float) -> float:
-        """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
+        """Smallest known ε at which every mechanism with this budget is (ε, δ)-DP."""
         failure = _checked_delta(delta)
         return inf if self.rho == inf else to_approximate_tight(self.rho, delta=failure)
 
     def share(self, fraction: float) -> Budget:
-        """A part of the budget, `fraction` in [1e-12, 1] of ρ."""
+        """Part of the budget: `fraction` times ρ, for a fraction in [1e-12, 1]."""
         part = require_number("fraction", fraction, least=LEAST, most=1)
         return Budget(self.rho * part, self.neighbours)
 
     def __add__(self, other: Budget) -> Budget:
-        """Budget of both releases, adaptive or not, under one common relation."""
+        """Budget of two releases together, adaptive or not, under the same relation."""
         if not isinstance(other, Budget):
             return NotImplemented
         if other.neighbours is not self.neighbours:

@@ -1,9 +1,9 @@
 """Private releases, non-private diagnostics, and sources of noise.
 
-A `Release` is a value together with the budget that it cost and with what was assumed. A
-`Diagnostic` is a number computed from the data without noise. Neither behaves like an array: the
-numbers are a release's `value` and a diagnostic's `non_private`, two names, so that code written
-for the one does not run on the other.
+A `Release` holds a value, the budget that it cost, and the assumptions made. A `Diagnostic` is
+computed from the data without noise. Neither behaves like an array: read the `value` of a release
+and the `non_private` of a diagnostic. The two names differ, so that code written for releases does
+not run on diagnostics.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from privreg.checks import Computed, OneProcess, Uncopied, require_count, requir
 from privreg.privacy.budget import Budget
 
 TIMES = "running times are not observed"
-TRUSTED = "the memory of the process and the workers that it asks are trusted"
-PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
+TRUSTED = "the memory of the process and of its workers is trusted"
+PUBLIC_SIZE = "the number of records is public or already released if the output depends on it"
 REAL_NUMBERS = "sums and noise are exact real numbers, not rounded to floating point"
 SECRET_STREAM = "the generator's stream stays secret, and nothing else is drawn from it"
 LAST_ALONE = "only the last iterate is seen"
@@ -39,13 +39,13 @@ NOT_PRIVATE = "not private: seeded"
 
 @dataclass(frozen=True)
 class Secret:
-    """Noise from the operating system's entropy, new at every call and written down nowhere.
+    """Noise from the operating system's entropy, new at every call and never stored.
 
     Guarantee
     ---------
-    Methods that are exact take secure bits alone (`privreg.noise.exact`). A generator's stream
-    starts from 192 of them, the whole of its first state; what stretches them is fast but not
-    cryptographic, and guarantees that rest on it assume an observer who does not invert it.
+    Exact methods use only secure bits (`privreg.noise.exact`). A generator's stream starts from 192
+    secure bits, its whole initial state. The generator is fast but not cryptographic: guarantees
+    that rest on it assume an observer who does not invert it.
     """
 
     is_secret: ClassVar[bool] = True
@@ -63,12 +63,12 @@ class Secret:
 
 @dataclass(frozen=True)
 class Seeded:
-    """Noise that anyone who has the seed can compute again, for tests and reproductions.
+    """Noise that anyone with the seed can recompute, for tests and reproductions.
 
     Guarantee
     ---------
     None against an observer who knows or guesses the seed: the noise can be subtracted. Two results
-    of one seed have the same noise, and their difference has none.
+    from one seed share their noise, so their difference has none.
     """
 
     seed: int
@@ -92,7 +92,7 @@ class Ongoing(Uncopied):
 
     Guarantee
     ---------
-    That of its source: no part of the stream serves two mechanisms.
+    The guarantee of its source: no part of the stream serves two mechanisms.
     """
 
     rng: np.random.Generator
@@ -107,7 +107,7 @@ class Ongoing(Uncopied):
         return self.source.assumptions
 
     def generator(self) -> np.random.Generator:
-        """The generator itself, which goes on."""
+        """The generator itself; its stream continues."""
         self._require_process()
         return self.rng
 
@@ -117,21 +117,21 @@ SECRET = Secret()
 
 
 def require_source(name: str, value: object) -> NoiseSource:
-    """A source of noise, and neither a seed nor a generator of unknown origin."""
+    """Checked source of noise; seeds and generators of unknown origin are refused."""
     if not isinstance(value, (Secret, Seeded, Ongoing)):
         raise ValueError(f"{name} must be Secret() or Seeded(seed), got {short(value)}")
     return value
 
 
 class OneOfMany(OneProcess, Computed):
-    """Memory of which of several settings that share noise has been released.
+    """Record of the one released setting among several that share noise.
 
     Guarantee
     ---------
-    One setting is taken and no second one: the difference of two outputs holds less noise than
-    each, or none, whatever was paid for them. Copies are the object itself. What comes out of a
-    pickle cannot know what is released elsewhere: it allows the setting that was taken before, and
-    none if none was and there are several. Nor does a fork of the process, which allows none.
+    Only one setting can be taken: the difference of two outputs has less noise than each output, or
+    none, whatever they cost. A copy is the same object. An unpickled object cannot know what was
+    released elsewhere: it allows only the setting taken before pickling. If none was taken and
+    there are several, it allows none. A forked process allows none either.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class OneOfMany(OneProcess, Computed):
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Index of a setting, refused if another one was taken before; None names the only one."""
+        """Index of a setting, refused if another was taken; None stands for the only setting."""
         self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:
@@ -186,7 +186,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, eq=False)
 class Diagnostic(Generic[T]):
-    """Value that no guarantee covers, for those who may see the data; `what` describes it.
+    """Value without a privacy guarantee, for readers who may see the data; `what` describes it.
 
     Examples
     --------
@@ -206,8 +206,8 @@ class Diagnostic(Generic[T]):
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
-            f"{self.what} is not private and no array; `.non_private` holds it for those who may "
-            "see the data"
+            f"{self.what} is not private and not an array; `.non_private` holds it for readers who "
+            "may see the data"
         )
 
 
@@ -218,11 +218,11 @@ class Release(Generic[T]):
     Parameters
     ----------
     value : object
-        All that is released, without any `Diagnostic` or type that says `not_private`.
+        All that is released. It holds no `Diagnostic` and no type marked `not_private`.
     budget : Budget
-        What releasing it costs, under the budget's neighbouring relation; finite.
+        Cost of the release, finite, under the budget's neighbouring relation.
     assumptions : tuple of str
-        What must hold besides the code for the guarantee to hold, each a sentence; may be empty.
+        Conditions of the guarantee that the code cannot ensure, one sentence each; may be empty.
 
     Examples
     --------
@@ -251,12 +251,12 @@ class Release(Generic[T]):
             raise ValueError(f"value must be private throughout, got {hidden!r}")
 
     def then(self, function: Callable[[T], U]) -> Release[U]:
-        """Function of the released value, as a release at no further cost.
+        """Release of a function of the value, at no further cost.
 
         Guarantee
         ---------
-        Post-processing: the budget stays the same for every function that does not look at the
-        data again, which the caller promises.
+        Post-processing: the budget stays the same if the function does not look at the data again.
+        The caller promises this.
 
         Source
         ------
@@ -265,22 +265,22 @@ class Release(Generic[T]):
         return Release(function(self.value), self.budget, self.assumptions)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a release is no array; `.value` holds what it releases")
+        raise TypeError("a release is not an array; its released value is in `.value`")
 
 
 def compose(*releases: Release[Any]) -> Release[tuple[Any, ...]]:
-    """Several releases about the same records as one.
+    """Combine several releases about the same records into one.
 
-    It holds the tuple of values, the sum of the budgets and every assumption once. All releases
-    are under one neighbouring relation; each may depend on the earlier ones, but their noise must
-    be independent.
+    The result holds the tuple of values, the sum of the budgets, and each assumption once. All
+    releases must have the same neighbouring relation. Each may depend on earlier ones, but their
+    noise must be independent.
 
     Source
     ------
     Bun and Steinke (2016), Lemma 1.7 and 2.3.
     """
     if not releases:
-        raise ValueError("releases must be at least one, got none")
+        raise ValueError("releases must hold at least one release, got none")
     budget = releases[0].budget
     for release in releases[1:]:
         budget = budget + release.budget

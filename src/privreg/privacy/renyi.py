@@ -30,7 +30,7 @@ class _Factorisation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LowRankUpdate(Immutable):
-    r"""A symmetric matrix, diagonal plus low rank.
+    r"""Symmetric matrix: diagonal plus low rank.
 
     .. math:: S = \mathrm{diag}(v) + U K U^\top
 
@@ -67,7 +67,7 @@ class LowRankUpdate(Immutable):
     def uncertainty(self) -> float:
         """Bound on the relative rounding error of the least eigenvalue of I + Q(RKRᵀ)Qᵀ.
 
-        From 1 on its sign is not known, nor whether the matrix is positive definite.
+        At 1 or more, the sign of the eigenvalue is unknown, and so is positive definiteness.
         """
         return self._factorisation.uncertainty
 
@@ -81,7 +81,7 @@ class LowRankUpdate(Immutable):
         return float(np.sum(np.log1p(self._factorisation.eigenvalues)))
 
     def inverse_form(self, vectors: FloatArray) -> FloatArray:
-        r"""Inverse form :math:`L^\top S^{-1} L` of vectors as columns, S being definite."""
+        r"""Inverse form :math:`L^\top S^{-1} L` of the columns of L, for a definite S."""
         basis, eigenvalues, directions, _ = self._factorisation
         white = vectors / np.sqrt(self.diagonal)[:, None]
         inner = basis.T @ white
@@ -139,18 +139,18 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-9
 def renyi_divergence(
     mean_difference: ArrayLike, covariance_p: Covariance, covariance_q: Covariance, *, order: float
 ) -> float:
-    r"""Rényi divergence D(P‖Q) of two Gaussian laws, in that order, with Δ = μ_P - μ_Q.
+    r"""Rényi divergence D(P‖Q) of Gaussian law P from Gaussian law Q, with Δ = μ_P - μ_Q.
 
     .. math::
         D_\alpha(P\|Q) = \frac\alpha2\,\Delta^\top M^{-1}\Delta
         - \frac1{2(\alpha-1)}\ln\frac{\det M}{(\det\Sigma_P)^{1-\alpha}(\det\Sigma_Q)^{\alpha}},
         \qquad M = (1-\alpha)\Sigma_P + \alpha\Sigma_Q
 
-    It is infinite where M is not positive definite, which for α > 1 can happen where P is wider
-    than Q in some direction; at α = 1 it is the Kullback–Leibler divergence. Covariances are
-    matrices, diagonals or `LowRankUpdate`s. Of the last two on both sides, of total rank k, it
-    takes O(d k²) and is right to 1e-6 of itself or to 1e-9, or refused; otherwise, and at α = 1, it
-    takes O(d³).
+    D is infinite if M is not positive definite. For α > 1 this can happen if P is wider than Q in
+    some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are matrices,
+    diagonals or `LowRankUpdate`s. If neither is a full matrix, the cost is O(d k²) for a total rank
+    of k, and results with errors above both a relative 1e-6 and an absolute 1e-9 are refused.
+    Otherwise, and at α = 1, the cost is O(d³).
 
     Source
     ------

@@ -1,4 +1,4 @@
-"""Law of the iterates of full-batch DP-GD without clipping, and conditions for that."""
+"""Law of the iterates of full-batch DP-GD without clipping, and conditions for no clipping."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class GradientDescentLaw(Immutable):
 
     @property
     def contraction(self) -> FloatArray:
-        """a = 1 - η w, shape (p,); the iterates settle if all lie in (-1, 1)."""
+        """a = 1 - η w, shape (p,); the iterates converge if all entries are in (-1, 1)."""
         return 1 - self._pull
 
     def _transported(self, times: ArrayLike) -> FloatArray:
@@ -100,7 +100,7 @@ class GradientDescentLaw(Immutable):
 
     @DIVERGING
     def mean(self, times: ArrayLike) -> FloatArray:
-        """θ̂ + M^t (θ_0 - θ̂) with M = I - ηΣ, shape (*times.shape, p)."""
+        """Mean θ̂ + M^t (θ_0 - θ̂) with M = I - ηΣ, shape (*times.shape, p)."""
         mean = self.minimiser + self._transported(times) @ self.eigenvectors.T
         return require_answer("times", mean)
 
@@ -123,14 +123,14 @@ class GradientDescentLaw(Immutable):
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
         """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)), A^(t) = Σ_{s<t} M^2s, shape (..., p, p).
 
-        M is that of `mean`; t is τ unless given.
+        M is as in `mean`; t is τ by default.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
 
     @DIVERGING
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
-        r"""Mean squared distance to the empirical minimiser, of the shape of the times.
+        r"""Mean squared distance to the empirical minimiser, with the shape of the times.
 
         .. math::
             \mathbb E\|\theta_t - \hat\theta\|^2
@@ -154,7 +154,7 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            Mean of coordinate j of θ^(l), less its row sum times θ̂_j, and covariance over l.
+            Mean of coordinate j of θ^(l), minus the row sum times θ̂_j, and covariance over l.
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -208,7 +208,7 @@ def gradient_descent_law(
         raise ValueError("gram must be positive definite, got a matrix that is not")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
     if np.max(np.abs(minimiser)) > MOST:
-        raise ValueError(f"moment must give a minimiser of at most {MOST:g}, got a larger one")
+        raise ValueError(f"moment must give a minimiser of at most {MOST:g} in size, got more")
     origin = np.zeros_like(minimiser) if start is None else start
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
@@ -219,16 +219,16 @@ def gradient_descent_law(
 def clipping_bound(
     law: GradientDescentLaw, features: ArrayLike, labels: ArrayLike, *, clip_norm: float, steps: int
 ) -> tuple[float, float]:
-    r"""Bound on the probability that any gradient clips, and the expected share that would.
+    r"""Bound on the probability that any gradient clips, and the expected share of clipped ones.
 
     .. math::
         \mathrm{TV}(\text{clipped}, \text{unclipped}) \le \Pr[\text{any clip}] \le
         \sum_{t=0}^{T-1}\sum_{i=1}^n
         \Pr\big[\|\mathbf x_i\|\,|y_i - \mathbf x_i^\top\theta_t| > \gamma\big]
 
-    with θ_t from the unclipped law, in which every residual is Gaussian. Run with the same noise,
-    the clipped and unclipped iterates differ exactly where some gradient clips, so the probability
-    of any clip is the same under both laws.
+    with θ_t from the unclipped law, in which every residual is Gaussian. With the same noise, the
+    clipped and unclipped iterates agree until a gradient clips. The probability of any clip is
+    therefore the same under both laws.
 
     Parameters
     ----------
@@ -272,8 +272,8 @@ def clipping_bound(
 class NoClippingRatios(NamedTuple):
     """Margin of a data set in the No-Clipping Condition.
 
-    Parts (ii) to (v) each hold with a constant c_0 at or above the ratio. `spectrum_bounded` is
-    ½I ⪯ Σ ⪯ 2I and `contracts` is ‖I - ηΣ‖ ≤ 7/8, part (i).
+    Parts (ii) to (v) each hold if c_0 is at least the ratio. Part (i) is `spectrum_bounded`,
+    ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
     """
 
     feature_norm: float
@@ -352,14 +352,14 @@ def no_clipping_ratios(
 
 
 def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
-    r"""The c_0 that holds with probability 1 - β in the linear-Gaussian model, of the shape of n.
+    r"""Constant c_0 that holds with probability 1 - β in the linear-Gaussian model, shaped as n.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
     Parameters
     ----------
     sample_size : array_like, shape (...)
-        n, at least 1; the lemma asks for a constant times p + ln(1/β).
+        n, at least 1; the lemma requires a constant times p + ln(1/β).
     steps, failure
         T, and β in (0, 1).
 
@@ -391,14 +391,14 @@ def no_clipping_demand(
     failure: float,
     label_noise_std: float,
 ) -> NoClippingDemand:
-    r"""Least γ and n at which the proof excludes clipping, at the noise of the whole budget.
+    r"""Least γ and n at which the proof excludes clipping, with noise for the whole budget.
 
     .. math::
         \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
         \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
 
-    The second inequality holds from the least n on, at least 1. It does not depend on γ, since the
-    noise is proportional to it.
+    The second inequality holds for this n, at least 1, and for all larger n. It does not depend on
+    γ, since the noise is proportional to γ.
 
     Parameters
     ----------

@@ -23,16 +23,16 @@ def privacy_covariance(
     start_covariance: FloatArray,
     curvature_noise: float = 0.0,
 ) -> FloatArray:
-    r"""Covariance of the last iterate about the minimiser, private noise and start together.
+    r"""Covariance of the last iterate about the minimiser, from private noise and start.
 
     .. math::
         V_t = (I - S_t A) V_{t-1} (I - S_t A)^\top + \lambda_t^2 S_t S_t^\top
         + \tfrac{s^2}2 S_t(\operatorname{tr}(V_{t-1}) I + V_{t-1}) S_t^\top
 
-    with the mean derivative A of the clipped gradient, known up to `symmetric_noise` of standard
-    deviation s, step size and preconditioner S_t, noise λ_t of the mean gradient, and V_0, how far
-    the start may be away. Directions that no step reaches keep V_0. This is brown2024, equation
-    (18), with one matrix and one noise a step; exact for a linear gradient.
+    A is the mean derivative of the clipped gradient, known up to `symmetric_noise` of standard
+    deviation s. S_t is step size times preconditioner, λ_t the noise of the mean gradient, and V_0
+    the second moment of the start's error. Directions that no step reaches keep V_0. This is
+    brown2024, equation (18), with one matrix and one noise per step; exact for a linear gradient.
     """
     matrices, noise = np.asarray(step_matrices), np.asarray(gradient_noise_stds)
     covariance, identity = start_covariance, np.eye(len(curvature))
@@ -57,9 +57,9 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
         B = \mathbb E[\mathbf x\mathbf x^\top\,\mathrm{clip}(r, \pm w)^2],
         \qquad w = \gamma/\|\mathbf x\|
 
-    A curvature A of condition number 4.5e15 or more is refused: rounding gives a singular matrix an
-    inverse of no meaning. Huber (1967); per-record widths are those of Schweppe's generalised
-    M-estimators.
+    A curvature A of condition number 4.5e15 or more is refused: rounding would give a singular
+    matrix a meaningless inverse. Huber (1967); per-record widths are those of Schweppe's
+    generalised M-estimators.
     """
     if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
         raise ValueError("curvature must be invertible, got a singular matrix")
@@ -68,18 +68,18 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
 
 
 def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
-    """Step sizes 1, ..., 1 and then 1, 1/2, ..., 1/K: the last iterate averages K Newton steps."""
+    """Step sizes 1, ..., 1, then 1, 1/2, ..., 1/K: the last iterate averages K Newton steps."""
     return np.concatenate([np.ones(warm_up_steps), 1.0 / np.arange(1, final_steps + 1)])
 
 
 def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
-    r"""Quantile of |N(t, 1)|: half-width over standard error of an interval with bias up to t.
+    r"""Quantile c of |N(t, 1)|: half-width over standard error of an interval with bias up to t.
 
     .. math:: \Phi(c - t) - \Phi(-c - t) = \ell
 
-    It increases in t, from the two-sided normal quantile at 0 to t more than the one-sided one for
-    large t (Armstrong and Kolesár, 2018, equation 10). Relative error below 1e-12 for levels of at
-    least 1e-3.
+    c increases in t. At 0 it is the two-sided normal quantile; for large t it is t plus the
+    one-sided quantile (Armstrong and Kolesár, 2018, equation 10). The relative error is below 1e-12
+    for levels of at least 1e-3.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
 
 
 class Shrunk(NamedTuple):
-    """Shrunk matrix (p, p), and the weight in [0, 1] of the noisy one."""
+    """Shrunk matrix (p, p), and the weight in [0, 1] of the noisy matrix."""
 
     matrix: FloatArray
     weight: float
@@ -120,8 +120,8 @@ class Shrunk(NamedTuple):
 def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generator) -> FloatArray:
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
-    Its diagonal has standard deviation s, the rest s/√2, and uᵀEu has s for every unit vector u.
-    Noise of this law is the Gaussian mechanism on symmetric matrices at Frobenius sensitivity.
+    Its diagonal has standard deviation s, other entries s/√2, and uᵀEu has s for every unit vector
+    u. This noise is the Gaussian mechanism on symmetric matrices at Frobenius sensitivity.
     """
     normals = standard_normal(rng, (dimension, dimension))
     return noise_std * (normals + normals.T) / 2
@@ -130,7 +130,7 @@ def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generato
 def shrink_to_identity(
     noisy: FloatArray, *, noise_std: float, scale: float | None = None
 ) -> Shrunk:
-    """`shrink_to` a multiple of the identity, by default the mean of the diagonal."""
+    """`shrink_to` a multiple of the identity; by default the multiple is the diagonal's mean."""
     p = len(noisy)
     centre = np.trace(noisy) / p if scale is None else scale
     return shrink_to(centre * np.eye(p), noisy, noise_std=noise_std)
@@ -143,9 +143,9 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
         \hat M = T + \omega (Y - T), \qquad
         \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
 
-    where Y = M + E, with E of `symmetric_noise`, whose mean squared Frobenius norm is s²p(p+1)/2.
-    The weight estimates the one of least mean squared error (Ledoit and Wolf, 2004, with the noise
-    known instead of estimated).
+    where Y = M + E, with E of `symmetric_noise`. The mean squared Frobenius norm of E is
+    s²p(p+1)/2. ω estimates the weight of least mean squared error (Ledoit and Wolf, 2004, with the
+    noise known instead of estimated).
     """
     p = len(noisy)
     deviation = noisy - target
@@ -161,14 +161,14 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
 
 
 def floored(matrix: FloatArray, floor: ArrayLike) -> FloatArray:
-    """A symmetric matrix with its eigenvalues, in ascending order, raised to a floor."""
+    """Symmetric matrix with eigenvalues raised to a floor, given in ascending order."""
     values, vectors = np.linalg.eigh(matrix)
     raised: FloatArray = (vectors * np.maximum(values, floor)) @ vectors.T
     return raised
 
 
 def inverse_root(matrix: FloatArray, *, floor: float) -> FloatArray:
-    """Inverse root of a symmetric matrix whose eigenvalues are raised to a floor."""
+    """Inverse root of a symmetric matrix with eigenvalues raised to a floor."""
     values, vectors = np.linalg.eigh(matrix)
     root: FloatArray = (vectors / np.sqrt(np.maximum(values, floor))) @ vectors.T
     return root

@@ -1,17 +1,17 @@
-r"""Private one-pass SGD whose noise has a shape: excess risk, bounds on it, rates (anon2024).
+r"""Private one-pass SGD with shaped noise: excess risk, its bounds and rates (anon2024).
 
 `sgd_risk` and `private_risk` are exact for Gaussian features, in the eigenbasis of their covariance
-H. With mean gradients H(w - w*) instead, the iterates are linear in the noise, direction by
-direction, and the excess risk that it adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` is
+H. With mean gradients H(w - w*) instead, the iterates are linear in the noise in each direction.
+The noise then adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` the excess risk
 
 .. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
 
-where V counts how often, and with what weight, a unit of white noise enters the average. The paper
-bounds P as if the noise of different steps were independent; the three factors here are exact.
+where V is the squared weight of unit white noise in the average. The paper bounds P as if the noise
+of different steps were independent; the three factors here are exact.
 
-The paper states its bounds up to constants and powers of log N; here those are 1, so that only
-slopes, orders and ratios mean something. For exponential decay logarithms vanish only at sample
-sizes N of 1e60 and more: beyond the domain of other scales, horizons Nη are from 1e-100 to 1e112.
+The paper states its bounds up to constants and powers of log N. Here these factors are 1, so that
+only slopes, orders and ratios are meaningful. For exponential decay logarithms vanish only at
+sample sizes N of 1e60 and more. Horizons Nη are therefore from 1e-100 to 1e112.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 
 class RiskParts(NamedTuple):
-    """Mean excess risk of the average iterate by its causes, and their sum."""
+    """Mean excess risk of the average iterate by cause, and in total."""
 
     bias: float
     label_noise: float
@@ -70,8 +70,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
-    with the second moments m of w_t - w* by direction, and ρ = 1 - ηλ. Infinite where m overflows
-    because the step is too large.
+    with the second moments m of w_t - w* by direction, and ρ = 1 - ηλ. The risk is infinite if m
+    overflows because the step is too large.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ def private_risk(
     sample_size: int,
     decoder: ArrayLike | None = None,
 ) -> float:
-    """Mean excess risk that shaped private noise adds to the average, gradients unclipped.
+    """Mean excess risk that shaped private noise adds to the average, without clipping.
 
-    Infinite where the second moment overflows.
+    The risk is infinite if the second moment overflows.
 
     Parameters
     ----------
@@ -154,13 +154,13 @@ def private_risk(
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""V of tree aggregation, between 0 and about N² log₂ N, in O(log N) by sums of positive terms.
+    r"""V of tree aggregation, from 0 to about N² log₂ N, in O(log N) by sums of positive terms.
 
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda
 
-    where the left child of height j and number b is in use for the prefixes of
-    t ∈ [2^j (2b+1), 2^(j+1) (b+1) - 1] steps, as far as t < N.
+    where the left child of height j and number b is used for prefixes of
+    t ∈ [2^j (2b+1), 2^(j+1) (b+1) - 1] steps with t < N.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
-    Found in O(log N) by doubling sums of positive terms: the closed form cancels where Nηλ is
+    It takes O(log N), by doubling sums of positive terms: the closed form loses digits if Nηλ is
     small.
 
     Parameters
@@ -228,7 +228,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
 
 def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: int) -> FloatArray:
-    r"""V of noise that a lower-triangular Toeplitz matrix correlates, in units of the white noise.
+    r"""V of noise correlated by a lower-triangular Toeplitz matrix, in units of the white noise.
 
     .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
 
@@ -263,7 +263,7 @@ def privacy_error(
     sample_size: int,
     noise_std: float,
 ) -> float:
-    """Excess risk that the noise adds to the average iterate, the module's P.
+    """Excess risk P of the module: the part that the noise adds to the average iterate.
 
     Parameters
     ----------
@@ -301,11 +301,11 @@ class PowerLawDecay:
 
     @property
     def squared_trace(self) -> float:
-        """Sum of their squares."""
+        """Sum of the squared eigenvalues."""
         return float(zeta(2 * self.exponent))
 
     def cutoff(self, horizon: FloatArray) -> FloatArray:
-        """k* = max{k : λ_k ≥ 1/a} for horizons a = N η, 0 if there is none."""
+        """k* = max{k : λ_k ≥ 1/a} for horizons a = N η; 0 if no eigenvalue is large enough."""
         k = np.floor(np.asarray(horizon) ** (1.0 / self.exponent))
         # The root of a perfect power may round to just below a whole number, or just above.
         return k + ((k + 1) ** self.exponent <= horizon) - (k**self.exponent > horizon)
@@ -315,7 +315,7 @@ class PowerLawDecay:
         return np.asarray(zeta(self.exponent, cutoff + 1))
 
     def shaped_trace(self, horizon: float) -> float:
-        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
+        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i); `effective_dimension` approximates it."""
         a = float(horizon)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
@@ -373,7 +373,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     .. math:: D(a) = k^* + a\sum_{i>k^*}\lambda_i = \sum_i\min(1, a\lambda_i),
         \qquad a = N\eta,\ k^* = \max\{k : \lambda_k \ge 1/a\}
 
-    It lies between `decay.shaped_trace` and twice that.
+    D lies between `decay.shaped_trace` and twice `decay.shaped_trace`.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
 
 
 class BoundParts(NamedTuple):
-    """Summands of a bound, each of the shape of the step sizes, and their sum."""
+    """Summands of a bound and their sum, each with the shape of the step sizes."""
 
     bias: FloatArray
     variance: FloatArray
@@ -410,7 +410,7 @@ class BoundParts(NamedTuple):
 def identity_bound(
     decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
-    r"""Bound for Σ = I where ‖w_0 - w*‖, the label noise and the residual estimates are at most 1.
+    r"""Bound for Σ = I if ‖w_0 - w*‖, the label noise and the residual estimates are at most 1.
 
     .. math:: \frac1{N\eta} + \Big(\frac1N + \frac1{N^2\eta}\Big) D + \tau^2\eta D,
         \qquad D = D(N\eta)
@@ -436,7 +436,7 @@ def identity_bound(
 def designed_bound(
     decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
-    r"""Bound for Σ = H + I/(Nη), the population's version of the public-data design.
+    r"""Bound for Σ = H + I/(Nη), the population version of the public-data design.
 
     .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
@@ -472,7 +472,7 @@ def general_bound(
         + \tau^2\eta\langle Q,\bar G\rangle\Lambda
         + \frac{\tau^2}{N}\langle R,\bar G\rangle
 
-    Infinite where η tr H ≥ 1, for which the theorem says nothing.
+    The bound is infinite if η tr H ≥ 1; the theorem does not cover that case.
 
     Parameters
     ----------
@@ -529,7 +529,7 @@ def general_bound(
 
 
 class Minimum(NamedTuple):
-    """Best step size of a bound and the bound there."""
+    """Best step size of a bound, and the bound at that step size."""
 
     step_size: float
     value: float
@@ -540,8 +540,8 @@ def minimise_over_step_size(
 ) -> Minimum:
     """Least value of a bound over step sizes between 1/N and 1.
 
-    The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
-    logarithm, then two finer grids around the best.
+    The floor in k* makes bounds jump, so no derivative is used. The search takes 600 steps on a
+    logarithmic grid, then two finer grids around the best step.
     """
     least = 1 / sample_size
     low, high = np.log(least), 0.0
@@ -559,19 +559,19 @@ def minimise_over_step_size(
 
 
 def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
-    """x of the least-squares fit log(value) = c - x log(N), from at least two sizes."""
+    """Exponent x of the least-squares fit log(value) = c - x log(N), from at least two sizes."""
     logs = _log_ratios(np.asarray(sample_sizes, dtype=float))
     logs = logs - np.mean(logs)
     return float(-(logs @ _log_ratios(np.asarray(values, dtype=float))) / (logs @ logs))
 
 
 def nonprivate_exponent(decay: Number) -> Number:
-    """x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
+    """Exponent x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
     return _checked_decay(decay) / (1 + decay)
 
 
 def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I at ε = N^p (Corollary 4.4).
+    r"""Exponent x in the excess risk Õ(N^-x) of DP-FTRL with Σ = I at ε = N^p (Corollary 4.4).
 
     .. math:: x = \frac r{1+r} - \frac r{1+2r}\max\Big(0, \frac r{1+r} - 2p\Big)
     """
@@ -580,7 +580,7 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Number:
-    r"""x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη) (Corollary 4.6).
+    r"""Exponent x in the excess risk Õ(N^-x) of DP-FTRL with Σ = H + I/(Nη) (Corollary 4.6).
 
     .. math:: x = \frac r{1+r} - \max\Big(0,
         \frac r{3+r}\Big(\frac 2{1+r} - 2p\Big),
@@ -594,7 +594,7 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def identity_threshold(decay: Number) -> Number:
-    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (Corollary 4.4)."""
+    """Least p for which ε = N^p gives Σ = I the non-private rate, r/(2+2r) (Corollary 4.4)."""
     return nonprivate_exponent(decay) / 2
 
 
@@ -610,12 +610,12 @@ def _checked_decay(decay: Number) -> Number:
 
 
 def switch_points() -> dict[str, Fraction]:
-    """Whole decay exponents at which the rates change character: two of them are equal.
+    """Whole decay exponents at which two of the rates are equal, so that their order changes.
 
-    `better`: where the designed Σ's exponent passes that of Σ = I at constant ε; `branch`: where
-    its own minimum changes branch; `threshold`: where its ε threshold does; `threshold_better`:
-    where its threshold falls below that of Σ = I. The first is in Section 4.2 (r ≥ 2); the others
-    follow from Corollaries 4.4 and 4.6.
+    `better`: the designed Σ's exponent passes that of Σ = I at constant ε. `branch`: the minimum
+    for the designed Σ changes branch. `threshold`: its ε threshold changes branch.
+    `threshold_better`: its threshold falls below that of Σ = I. The first is in Section 4.2
+    (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
     """
 
     def first(gap: Callable[[Fraction], Fraction]) -> Fraction:

@@ -274,21 +274,21 @@ def test_the_ends_of_ranges_are_taken():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mechanism_of(FixedClip(math.inf), 1.0), "finite where noise is added"),
+        (lambda: mechanism_of(FixedClip(math.inf), 1.0), "finite if noise is added"),
         (
             lambda: mechanism_of(ResidualClip(1.0, *data()), correlation=CORRELATIONS[2]),
             "clipping must be FixedClip",
         ),
         (
             lambda: mechanism_of(ResidualClip(1.0, *data()), covariance=identity_covariance(3)),
-            "features of the clipping must have 3 columns, got 12",
+            "clipping must have features with 3 columns, got 12",
         ),
         (lambda: FixedClip(0.0), "clip_norm must be"),
         (lambda: mechanism_of(FixedClip(1.0), 0.9e-12), "noise_multiplier must be"),
         (lambda: mechanism_of(FixedClip(1.0), size=1), "sample_size must be .* at least 2, got 1"),
         (
             lambda: run_of(data(), mechanism_of(FixedClip(1.0), size=SIZE + 1)),
-            "samples must have the mechanism's sample_size rows, 46, got 45",
+            "samples must have as many rows as the mechanism, 46, got 45",
         ),
         (lambda: run_of(data(), mechanism_of(FixedClip(1.0)), 0.0), "step_size"),
         (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),

@@ -82,7 +82,7 @@ class Rising:
             partial(quadratic_envelope, 0.1, strong_convexity=0.5, smoothness=1.0, step_size=2.0),
             "step_size",
         ),
-        (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must be at most steps"),
+        (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must not outnumber steps"),
         (partial(CURVE, [1.0], initial_error=[1.0, 2.0]), "initial_error must have shape"),
         (partial(CURVE, [1.0], step_size=60.0, steps=500), "step_size must be small enough"),
         (partial(stability_limit, [1.0, 0.0]), "eigenvalues"),
@@ -149,7 +149,7 @@ class Rising:
         (partial(RELEASE, steps=[3, 4]), "steps must be one number"),
         (partial(RELEASE, record=40), "record must be a whole number, at most 39"),
         (partial(RELEASE, replacement=(np.zeros(3), 0.0)), "replacement features must have shape"),
-        (partial(RELEASE, replacement=3), "replacement must be features and a label"),
+        (partial(RELEASE, replacement=3), "replacement must be a pair"),
         (partial(RELEASE, start=np.zeros(3)), "start must have shape"),
         (
             partial(RELEASE, population=Population(np.eye(3), np.zeros(3), 0.0)),

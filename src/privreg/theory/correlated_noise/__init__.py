@@ -1,1 +1,1 @@
-"""Gradient descent whose private noise is correlated over steps: Noisy-FTRL and its relatives."""
+"""Gradient descent with private noise that is correlated over steps: Noisy-FTRL and relatives."""

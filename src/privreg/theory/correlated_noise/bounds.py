@@ -1,8 +1,8 @@
 r"""Bounds on the excess risk of Noisy-FTRL, with their constants.
 
-For linear regression all bound :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of
-the paper's equation (8), half of what Appendix C bounds; the exact value is in `stationary`.
-`SectorProgram` bounds it for convex functions.
+For linear regression all functions bound the excess risk
+:math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the paper's equation (8), half of
+the quantity in Appendix C; `stationary` is exact. `SectorProgram` is for convex functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LARGEST = 1e8
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
-    r"""Trace over the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
+    r"""Trace divided by largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
 
     Source
     ------
@@ -97,7 +97,7 @@ def stationary_upper_bound(
 
     Notes
     -----
-    Loose: some 65 times the exact value for λ_k = 1/k, d = 128, η = 0.02.
+    The bound is loose: about 65 times the exact value for λ_k = 1/k, d = 128, η = 0.02.
 
     Source
     ------
@@ -163,8 +163,8 @@ def universal_lower_bound(
     eigenvalues, step_size, label_noise_std
         λ, η and ζ as in `stationary_lower_bound`.
     noise_multiplier, clip_norm : float
-        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`, and how far one
-        record moves a gradient, G; may be 0.
+        Noise standard deviation z divided by the sensitivity γG, :math:`1/\sqrt{2\rho}`, and the
+        largest change G of a gradient by one record; may be 0.
 
     Source
     ------
@@ -189,7 +189,7 @@ def transient_bound(
     initial_risk: float,
     stationary_risk: float,
 ) -> FloatArray:
-    r"""Upper bound on the excess risk after a number of steps, of the shape of `step`.
+    r"""Upper bound on the excess risk after a number of steps, with the shape of `step`.
 
     .. math:: \Big(\sqrt{\tfrac{\lambda_1}{\lambda_d}e^{-\eta\lambda_dt}F_0}+\sqrt{F_\infty}\Big)^2
 
@@ -200,7 +200,7 @@ def transient_bound(
     eigenvalues, step_size
         λ and η as in `stationary_upper_bound`.
     initial_risk, stationary_risk : float
-        Excess risks F_0 of the start and F_∞ of the limit, at least 0, the latter with noise of the
+        Excess risks F_0 of the start and F_∞ of the limit, at least 0. F_∞ has noise of the
         limiting sensitivity from the first step on.
 
     Source
@@ -222,14 +222,14 @@ class ConvexBound:
     Attributes
     ----------
     excess_risk : float
-        The bound with the constants of the paper's equation (10), over dG²/ρ: dimension d,
+        Bound with the constants of the paper's equation (10), divided by dG²/ρ: dimension d,
         Lipschitz constant G and zCDP budget ρ under zero-out neighbours.
     frequencies, weights : ndarray, shape (n,)
-        Quadrature on (0, π) over even functions, of total weight 2π.
+        Quadrature on (0, π) for even functions, with total weight 2π.
     response, power : ndarray, shape (n,)
         ψ, and |B|² given or optimised, at the frequencies.
     multiplier : ndarray, shape (2 lags + 1,)
-        λ at lags -lags, ..., lags; the entry in the middle is λ_0.
+        λ at lags -lags, ..., lags; the middle entry is λ_0.
     """
 
     excess_risk: float
@@ -241,25 +241,25 @@ class ConvexBound:
 
 
 class SectorProgram:
-    r"""The program for one step size and one condition number, for any number of correlations.
+    r"""Convex program for one step size and one condition number, for any number of correlations.
 
     .. math:: \frac{Ld}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega
 
-    is minimised over Λ, from which ψ follows.
+    is minimised over Λ, which determines ψ.
 
     Parameters
     ----------
     strong_convexity, smoothness : float
         μ ≤ L.
     step_size : float
-        η, less than 2/L, from which on a quadratic diverges, and with ημ at least 1e-10.
+        η, less than 2/L, since a quadratic diverges at 2/L; ημ must be at least 1e-10.
     lags : int
         Longest lag of the multiplier.
     multiplier : {"sound", "printed"}
-        :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, which holds for the
-        gradient of every convex function, or the printed sum with a plus, which does not: for the
-        scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... the inequality (91) fails. In
+        "sound": :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, valid for the
+        gradient of every convex function. "printed": the sum with a plus, which is not valid: for
+        the scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... inequality (91) fails. In
         both λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
         Frequencies per octave; 24 leave an error of about 1e-5.
@@ -307,7 +307,7 @@ class SectorProgram:
         Warns
         -----
         AccuracyWarning
-            If more than 1e-3 of the bound may be saved: it holds, but a smaller one may.
+            If the bound may be more than 1e-3 above the least one; it is still valid.
         """
         density = require_array(
             "power", power, shape=self.frequencies.shape, least=LEAST**2, most=MOST**2
@@ -323,14 +323,14 @@ class SectorProgram:
     def optimise(
         self, start: ArrayLike, *, tolerance: float = 1e-6, most_rounds: int = 30
     ) -> ConvexBound:
-        r"""Correlation and multiplier in turn, :math:`|B|^2\propto\psi^{-1/2}`: a local optimum.
+        r"""Optimise correlation, :math:`|B|^2\propto\psi^{-1/2}`, and multiplier in turn, locally.
 
         Parameters
         ----------
         start : array_like, shape (n,)
             First |B|², as in `bound`.
         tolerance : float
-            Relative decrease of a round at which to stop.
+            Relative decrease of the bound in a round at which the search stops.
         most_rounds : int
 
         Warns
@@ -371,7 +371,7 @@ class SectorProgram:
 def quadratic_envelope(
     frequencies: ArrayLike, *, strong_convexity: float, smoothness: float, step_size: float
 ) -> FloatArray:
-    r"""Largest response of a quadratic in the sector: no valid ψ lies below it.
+    r"""Largest response of a quadratic in the sector, a lower bound on every valid ψ.
 
     .. math:: \max_{\mu\le h\le L}\frac{\eta^2}{|1-\eta h-e^{i\omega}|^2}
 

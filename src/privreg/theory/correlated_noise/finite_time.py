@@ -1,8 +1,8 @@
 """Excess risk of Noisy-FTRL after a given number of steps, and the best step size.
 
-The noise is calibrated to the sensitivity of the steps that are run, and nothing is clipped: a
-record's gradient is taken to have norm at most `clip_norm`, as on the event of the paper's Section
-2.3. Its printed step sizes need numbers of steps that no one runs; the curves always hold.
+The noise is calibrated to the sensitivity of the steps that are run. Nothing is clipped: gradients
+are assumed to have norm at most `clip_norm`, as in the event of the paper's Section 2.3. The
+paper's step sizes need impractically many steps; the curves hold for any number of steps.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class ErrorCurve:
     Attributes
     ----------
     initial : ndarray, shape (steps + 1,)
-        What is left of the start's error; 0 once that is less than a share of 1e-280.
+        Part from the start's error; 0 once less than a share of 1e-280 is left.
     private, label : ndarray, shape (steps + 1,)
-        From private noise of standard deviation 1 at its white source, and from label noise of
-        standard deviation 1; multiply by the variances.
+        Parts from private noise with a white source of standard deviation 1, and from label noise
+        of standard deviation 1; multiply them by the variances.
     """
 
     initial: FloatArray
@@ -80,10 +80,10 @@ def error_curve(
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance, at least 0.
     step_size : float
-        η. An unstable one gives growing errors, refused where one overflows.
+        η. An unstable step gives growing errors; it is refused if they overflow.
     coefficients : array_like, shape (at most steps,)
-        Decoder β from `privreg.noise.toeplitz`; what is missing, or below a share of 1e-280 of
-        the largest, is 0.
+        Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and those below a share of
+        1e-280 of the largest, are 0.
     steps : int
         T.
     initial_error : array_like, shape (d,), optional
@@ -105,12 +105,12 @@ def error_curve(
     eta = require_scale("step_size", step_size)
     given = require_array("coefficients", coefficients, shape=(None,), least=-MOST, most=MOST)
     if given.size > count:
-        raise ValueError(f"coefficients must be at most steps, {count}, got {given.size}")
+        raise ValueError(f"coefficients must not outnumber steps, {count}, got {given.size}")
     return _curve(values, eta, given, count, error)
 
 
 class TunedRun(NamedTuple):
-    """The best step size found, 0 where no step beats the start, and its final excess risk."""
+    """Best step size found, 0 if no step improves on the start, and its final excess risk."""
 
     step_size: float
     excess_risk: float
@@ -126,11 +126,11 @@ def tune_step_size(
     initial_error: ArrayLike,
     label_noise_std: float = 0.0,
 ) -> TunedRun:
-    """The step size whose last iterate has the least excess risk.
+    """Step size with the least excess risk of the last iterate.
 
-    The best of a geometric grid from a thousandth of 1/(λ_d steps) up to the stability limit,
-    refined by golden section between its neighbours to 0.1 %. Where the least step is the best, as
-    under heavy noise, the grid goes on below it until the risk is that of the start.
+    A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
+    between the neighbours of the best point refines it to 0.1 %. If the least step is the best, as
+    under heavy noise, the grid goes on below that step until the risk equals that of the start.
 
     Parameters
     ----------
@@ -139,10 +139,10 @@ def tune_step_size(
     steps : int
         T.
     correlations : callable
-        `independent_noise`, or what `damped_noise` returns.
+        `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Noise standard deviation over the sensitivity, 1/√(2ρ); how far one record moves a
-        gradient; standard deviation of the label noise; may be 0.
+        Noise standard deviation divided by the sensitivity, 1/√(2ρ); largest change of a gradient
+        by one record; standard deviation of the label noise; may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 
@@ -201,7 +201,7 @@ Correlations = Callable[[int, float], Correlation]
 
 
 def independent_noise(steps: int, step_size: float) -> Correlation:
-    """Independent noise whatever the steps: DP-SGD."""
+    """Independent noise for any number of steps: DP-SGD."""
     return Correlation(np.ones(1), 1.0)
 
 
@@ -233,7 +233,7 @@ def final_excess_risk(
     initial_error: FloatArray,
     label_noise_std: float = 0.0,
 ) -> float:
-    """Excess risk after the last step, with noise for the sensitivity of all of them."""
+    """Excess risk after the last step, with noise for the sensitivity of all steps."""
     coefficients, squared = correlations(steps, step_size)
     curve = _curve(eigenvalues, step_size, coefficients, steps, initial_error)
     std = noise_multiplier * clip_norm * squared**0.5
@@ -280,7 +280,7 @@ def _curve(
         first = int(np.argmin(np.all(np.isfinite(parts), axis=0)))
         raise ValueError(
             f"step_size must be small enough for the error to stay finite, got {eta}: "
-            f"it overflows at step {first}"
+            f"the error overflows at step {first}"
         )
     return ErrorCurve(*parts)
 

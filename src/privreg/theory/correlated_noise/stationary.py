@@ -1,4 +1,4 @@
-r"""Excess risk of Noisy-FTRL in the limit of many steps, exactly: means, Gaussian features.
+r"""Exact excess risk of Noisy-FTRL in the limit of many steps: means and Gaussian features.
 
 .. math:: \theta_{t+1} = \theta_t - \eta\Big(x_t(x_t^\top\theta_t - y_t)
     + \sum_{\tau\le t}\beta_\tau w_{t-\tau}\Big),\qquad x_t\sim N(0,H),\quad
@@ -6,8 +6,8 @@ r"""Excess risk of Noisy-FTRL in the limit of many steps, exactly: means, Gaussi
 
 Batch size 1, one pass, no clipping. The excess risk is
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2 = q/2`, as in the paper's equation
-(8); its Appendix C calls q the suboptimality. Rates (step size times curvature, and dampings) are
-at least 1e-20: the step sizes that Theorem D.13 prints lie below the domain of other scales.
+(8); its Appendix C calls q the suboptimality. Rates are step size times curvature, and dampings.
+They are at least 1e-20, to admit the very small step sizes printed in Theorem D.13.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 @dataclass(frozen=True, eq=False)
 class StationaryNoise:
-    r"""Correlated noise of unit variance at the source; made by the class methods.
+    r"""Correlated noise with a white source of unit variance; made by the class methods.
 
     .. math::
         \gamma_\infty^2 = \frac1{2\pi}\int_{-\pi}^{\pi}\frac{d\omega}{|B(\omega)|^2},\qquad
@@ -56,9 +56,9 @@ class StationaryNoise:
     squared_sensitivity : float
         γ², more than 0; `inf` if it grows without bound.
     power : callable
-        |B(ω)|², array to array, even.
+        Even function |B(ω)|², array to array.
     variance_law : callable
-        c, called by `relative_variance`.
+        Function c, called by `relative_variance`.
 
     Source
     ------
@@ -71,7 +71,7 @@ class StationaryNoise:
     variance_law: Callable[[FloatArray], FloatArray]
 
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
-        """Variance c(b) that the noise leaves along directions, over that of independent noise.
+        """Variance c(b) of the noise along directions, relative to that of independent noise.
 
         The rates b, step size times curvature, are at least 1e-20 and at most 1.
         """
@@ -125,7 +125,7 @@ class StationaryNoise:
 class StationaryError(NamedTuple):
     """Error in the limit of many steps by source.
 
-    `excess_risk` is the sum of `private` (the noise w) and `label` (the label noise); `variances`,
+    `excess_risk` is the sum of `private` (from w) and `label` (from label noise). `variances`,
     shape (d,), are the squared errors along the eigenvectors. All are `inf` if the iteration is
     unstable or the noise infinite.
     """
@@ -161,18 +161,18 @@ def stationary_error(
     step_size : float
         η, with every ηλ at least 1e-20.
     noise : StationaryNoise
-        How the noise is correlated; c is its `relative_variance`.
+        Correlation of the noise; c is its `relative_variance`.
     gradient_noise_std : float
-        Standard deviation σ of each coordinate of the white noise w; may be 0 or `inf`.
-        `calibrated_noise_std` for a budget.
+        Standard deviation σ of each coordinate of the white noise w; may be 0 or `inf`. For a
+        budget use `calibrated_noise_std`.
     label_noise_std : float
         ζ; may be 0.
 
     Notes
     -----
     The second moments S of the error obey, for Gaussian features,
-    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`. The noise that is correlated
-    with the iterate enters only through its conditional mean, which follows the averaged dynamics.
+    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`. Noise correlated with the iterate
+    enters only through its conditional mean, which follows the averaged dynamics.
     The formula is the fixed point of
 
     .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
@@ -206,12 +206,12 @@ def stationary_error(
 
 
 def stability_limit(eigenvalues: ArrayLike) -> float:
-    r"""Step size from which on the squared error grows without bound, about 2/tr H.
+    r"""Least step size at which the squared error grows without bound, about 2/tr H.
 
     .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
         \eta\lambda_1 < 1
 
-    is exactly when the recursion of the second moments contracts.
+    holds exactly if the recursion of the second moments contracts.
 
     Examples
     --------
@@ -228,20 +228,20 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
 
 
 def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
-    r"""Standard deviation of the white noise w at which all iterates together spend a budget.
+    r"""Standard deviation of white noise w with which all iterates together spend a budget.
 
     .. math:: \sigma = \gamma\Delta/\sqrt{2\rho},\qquad \Delta = G \text{ or } 2G
 
-    It is `inf` for an infinite sensitivity, and 0 for an infinite budget.
+    σ is `inf` for an infinite sensitivity, and 0 for an infinite budget.
 
     Parameters
     ----------
     squared_sensitivity : float
-        γ², of the inverse of the whole coefficient matrix, more than 0; or `inf`.
+        γ² of the inverse of the whole coefficient matrix, more than 0; or `inf`.
     clip_norm : float
-        G.
+        Clipping norm G.
     budget : Budget
-        Its neighbours decide Δ: 2G when one record is replaced, G otherwise.
+        Budget; its neighbouring relation determines Δ: 2G for replace-one, G otherwise.
 
     Source
     ------
@@ -273,9 +273,9 @@ def stationary_excess_risk(
     step_size : array_like, shape (...)
         η, at least 1e-20 and at most 1; may be empty, as may the standard deviations.
     noise : StationaryNoise
-        How the noise is correlated.
+        Correlation of the noise.
     gradient_noise_std : array_like, shape (...)
-        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget.
+        Standard deviation σ of the white noise w; for a budget use `calibrated_noise_std`.
     sample_std : array_like, shape (...)
         Standard deviation of a sample z.
 
@@ -292,20 +292,20 @@ def stationary_excess_risk(
 def least_private_excess_risk(
     step_size: ArrayLike, *, noise_multiplier: float, clip_norm: float = 1.0
 ) -> FloatArray:
-    r"""Least excess risk of any correlation, without the part of the samples.
+    r"""Least excess risk of any correlation, without the part due to sampling.
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    attained by `toeplitz.mean_estimation_optimal`; z is the ratio of the noise to the sensitivity
-    of the whole release, :math:`1/\sqrt{2\rho}`.
+    It is attained by `toeplitz.mean_estimation_optimal`. z = :math:`1/\sqrt{2\rho}` is the ratio of
+    the noise to the sensitivity of the whole release.
 
     Parameters
     ----------
     step_size : array_like, shape (...)
         η, at least 1e-20 and at most 1; may be empty.
     noise_multiplier, clip_norm : float
-        Noise standard deviation over the sensitivity γG, and how far one record moves a gradient,
-        G; may be 0.
+        Noise standard deviation divided by the sensitivity γG, and the largest change G of a
+        gradient by one record; may be 0.
 
     Source
     ------
@@ -321,12 +321,12 @@ def least_private_excess_risk(
 
 
 def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
-    r"""Private part of the optimal correlation's risk over that of independent noise, in (0, 1].
+    r"""Private risk of the optimal correlation relative to independent noise, in (0, 1].
 
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    It increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1, where
-    the next gradient undoes the noise of the last by itself.
+    The ratio increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1.
+    At η = 1 the next gradient alone cancels the noise of the last step.
 
     Examples
     --------
@@ -392,7 +392,7 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
 
 
 def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
-    r"""Integral of a modulus over another's square, an elliptic integral of the third kind.
+    r"""Integral of a modulus over the square of another: elliptic integral of the third kind.
 
     .. math::
         I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
@@ -402,7 +402,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     Parameters
     ----------
     numerator_rate, denominator_rate : array_like, broadcast
-        Rates a and b, at least 1e-20 and at most 1; a may also be 0. May be empty.
+        Rates a and b, from 1e-20 to 1; a may also be 0. Both may be empty.
 
     Notes
     -----
@@ -443,9 +443,9 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
 
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
-    r"""Quadrature over a period of even functions whose finest feature at 0 has a given width.
+    r"""Quadrature over a period for even functions with a finest feature of given width at 0.
 
-    Gauss-Legendre panels, linear up to half the width and geometric from there to π.
+    Gauss-Legendre panels are linear up to half the width, and geometric from there to π.
 
     Parameters
     ----------
@@ -456,7 +456,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
     Returns
     -------
     frequencies, weights : ndarray, shape (nodes,)
-        In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
+        Nodes in (0, π); weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
         \sum_i w_if(\omega_i)`.
     """
     first = require_number("smallest", smallest, least=LEAST_RATE, most=pi) / 2.0

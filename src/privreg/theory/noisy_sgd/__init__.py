@@ -1,1 +1,1 @@
-"""Noisy SGD as a diffusion: its risk, and the Rényi loss of three ways of releasing."""
+"""Noisy SGD as a diffusion: its risk, and the Rényi loss of three kinds of release."""

@@ -1,12 +1,12 @@
-"""The law of noisy homogenised SGD on ridge-regularised least squares: mean, variance and risk.
+"""Law of noisy homogenised SGD on ridge-regularised least squares: mean, variance and risk.
 
 Homogenised SGD is the diffusion
 
     dX = -γ(t) ∇R(X) dt + γ(t) ((2 P(X) Σ + σ² I) / d)^{1/2} dB,    X_0 = x_0,
 
-that one-pass noisy SGD with d coordinates and step γ(k/d)/d follows at time t = k/d. With the risk
-replaced by its mean it is Gaussian, and in the eigenbasis of Σ its covariance stays diagonal. Its
-mean risk also follows from Volterra equations; that of the discrete steps needs no limit.
+which one-pass noisy SGD with d coordinates and step γ(k/d)/d follows at time t = k/d. If the risk
+is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ. The
+mean risk also follows from Volterra equations. `mean_risk` takes the discrete steps, without limit.
 """
 
 from __future__ import annotations
@@ -79,17 +79,17 @@ class RidgeRegression(Immutable):
     label_noise_std, ridge : float
         Standard deviation ζ of the label noise and penalty δ, 0 or from 1e-12 to 1e12.
     multiplicities : array_like, shape (m,), optional
-        Weights w from 1e-12 to 1e12: entry i stands for w_i coordinates that share an eigenvalue, a
-        target and a start; ones by default. For a limit law they are quadrature weights times d.
+        Weights w from 1e-12 to 1e12; ones by default. Entry i stands for w_i coordinates with equal
+        eigenvalue, target and start. For a limit law they are quadrature weights times d.
 
     Attributes
     ----------
     curvatures : ndarray, shape (m,)
         Eigenvalues of the regularised Hessian, λ + δ.
     minimiser : ndarray, shape (m,)
-        The ridge point λ x̃ / (λ + δ); the start in directions without curvature.
+        Ridge point λ x̃ / (λ + δ); the start in directions without curvature.
     bias : ndarray, shape (m,)
-        Minimiser less target, -δ x̃ / (λ + δ), which a difference of the two would round away.
+        Minimiser minus target, -δ x̃ / (λ + δ), without the rounding of that difference.
 
     Source
     ------
@@ -155,13 +155,13 @@ class RidgeRegression(Immutable):
         return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...)."""
+        """Mean of P over a law with this mean and variance per coordinate, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Mean of R - P, as `risk` is that of P."""
+        """Mean of R - P, with arguments as for `risk`."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
@@ -172,18 +172,18 @@ class RidgeRegression(Immutable):
 
 
 class HomogenisedSGD(Computed):
-    r"""The Gaussian law N(m(t), V(t)) of noisy homogenised SGD on [0, horizon].
+    r"""Gaussian law N(m(t), V(t)) of noisy homogenised SGD on [0, horizon].
 
     .. math::
         m(t) = r + e^{-A\Gamma(t)}(x_0-r),\qquad
         \dot V_i = -2\gamma A_iV_i + \tfrac{\gamma^2}d(2P_t\lambda_i+\sigma^2),\qquad
         P_t = P(m(t)) + \tfrac12\textstyle\sum_i w_i\lambda_iV_i
 
-    The mean is closed. The variances are solved once, over the distinct eigenvalues only, by Radau
-    collocation of order 23, where each panel reduces to one linear system for the risk. Panels are
-    cut until the rate, its integral and the fastest decay are polynomials on them, and between the
-    nodes the variances are interpolated: any time may be asked for, to about 1e-11 of the variance.
-    A law that would need more than 1e6 panels is refused.
+    The mean has a closed form. The variances are solved once, over the distinct eigenvalues only,
+    by Radau collocation of order 23: each panel reduces to one linear system for the risk. Panels
+    are cut until the rate, its integral and the fastest decay are polynomials on them. Between
+    nodes the variances are interpolated, for any time, to about 1e-11 of the variance. A law that
+    needs more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class HomogenisedSGD(Computed):
         Standard deviation σ of the noise on each coordinate of the gradient, which may be 0, and
         last time T = n/d.
     minimum_panels : int
-        Least number of panels; raise it for a rate with a bump far shorter than a panel.
+        Least number of panels; use more for a rate with a bump far shorter than a panel.
 
     Source
     ------
@@ -266,7 +266,7 @@ class HomogenisedSGD(Computed):
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
         begin, end = self.checked(start, "start"), self.checked(time)
         if np.any(end < begin):
-            raise ValueError("time must be at least start, got one before it")
+            raise ValueError("time must be at least start, got an earlier time")
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
         return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
@@ -320,10 +320,10 @@ class Population(Immutable):
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
     ) -> tuple[RidgeRegression, FloatArray]:
-        """The regression in the eigenbasis of Σ, and that basis, shape (d, d).
+        """Regression in the eigenbasis of Σ, and this basis, shape (d, d).
 
-        The penalty δ is `ridge` and the start x_0, shape (d,), 0 by default. Eigenvectors are the
-        columns of the basis: `vectors @ basis` are coordinates.
+        The penalty δ is `ridge`; the start x_0, shape (d,), is 0 by default. The basis has the
+        eigenvectors as columns: `vectors @ basis` are coordinates.
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
@@ -351,14 +351,14 @@ def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
     n, d = rows.shape
     if n <= d:
         raise ValueError(
-            "features must have more records than dimensions where no population is given, "
+            "features must have more records than dimensions if no population is given, "
             f"got {n} records of dimension {d}"
         )
     target, _, rank, _ = np.linalg.lstsq(rows, labels)
     truth = np.asarray(target, dtype=np.float64)
     if rank < d:
         raise ValueError(
-            f"features must be linearly independent where no population is given, got rank {rank} "
+            f"features must be linearly independent if no population is given, got rank {rank} "
             f"of {d}"
         )
     spread = float(np.linalg.norm(rows @ truth - labels)) / sqrt(n - d)
@@ -381,7 +381,7 @@ def mean_risk(
     gradient_noise_std: float,
     kurtosis: float = 3.0,
 ) -> FloatArray:
-    r"""Mean population risk of the discrete algorithm, before each step and at the end.
+    r"""Mean population risk of the discrete algorithm, before each step and after the last.
 
     .. math::
         \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
@@ -390,8 +390,8 @@ def mean_risk(
         + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
         - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
 
-    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β, without any
-    limit. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
+    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β. No limit is
+    taken. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
     βλ_i².
 
     Parameters
@@ -447,14 +447,14 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
         {1 - \frac\gamma{2d}\operatorname{tr}(\Sigma^2A^{-1})},\qquad A = \Sigma+\delta I,\quad
         r = A^{-1}\Sigma\tilde x
 
-    `inf` unless the denominator is positive, the stability condition.
+    The limit is `inf` unless the denominator is positive, which is the stability condition.
 
     Parameters
     ----------
     problem : RidgeRegression
     rate, gradient_noise_std : float
-        Scaled rate γ = d η, 0 for the limit of small ones, and standard deviation σ of the gradient
-        noise, which may be 0.
+        Scaled rate γ = d η, or 0 for the limit of small rates, and standard deviation σ of the
+        gradient noise, which may be 0.
 
     Source
     ------
@@ -476,7 +476,7 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
 class VolterraRisk(NamedTuple):
     """Mean risks, shape (intervals + 1,), on a grid uniform in the integrated rate.
 
-    The largest relative error of the risks is estimated as `error`.
+    `error` is the estimated largest relative error of the risks.
     """
 
     time: FloatArray
@@ -509,15 +509,15 @@ def solve_volterra(
     ----------
     problem : RidgeRegression
     schedule : RateWithIntegral
-        Scaled rate, positive, so that Γ can be inverted.
+        Scaled rate; it must be positive, so that Γ can be inverted.
     gradient_noise_std, horizon : float
         Standard deviation σ of the gradient noise, and last time; either may be 0.
     intervals : int
-        Intervals of the coarsest grid, on which the answer is returned. It is halved three times:
-        the error is of order 8 in the step, for a smooth rate.
+        Intervals of the coarsest grid, on which the answer is returned. The grid is halved three
+        times: for a smooth rate the error is of order 8 in the step.
     rtol : float
-        Relative error in (0, 1) beyond which the answer warns. It is estimated by the last
-        extrapolation, or, where halving shows no order 2, by the last halving.
+        Relative error in (0, 1) above which a warning is given. The error is estimated by the last
+        extrapolation, or by the last halving if halving shows no order 2.
 
     Warns
     -----

@@ -48,37 +48,37 @@ def fixed_order_divergence(
         m_{k+1} = C_km_k + \eta_kb_ka_k,\qquad V_{k+1} = C_kV_kC_k^\top + \eta_k^2\sigma^2I,\qquad
         C_k = (1-\eta_k\delta)I - \eta_ka_ka_k^\top
 
-    The covariance with the record replaced differs by rank four, and only those four directions are
-    carried along: the cost is O(n d²) for all positions together, and one factorisation a release.
+    Replacing the record changes the covariance by rank four, and only these four directions are
+    carried along. The cost is O(n d²) for all positions, and one factorisation per release.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        Records in the order of their use, one a step, at most 1e12 in size, as the start and the
-        replacements.
+        Records in the order of use, one per step. Records, start and replacements are at most 1e12
+        in size.
     initial : array_like, shape (d,)
         Deterministic start.
     positions : array_like of int, shape (p,)
-        0-based step at which each comparison replaces the record.
+        Step, counted from 0, at which each comparison replaces the record.
     replacement_features, replacement_labels : array_like, shapes (p, d) and (p,)
     release_steps : array_like of int, shape (r,)
-        Ascending numbers of steps after which the iterate is released, in [1, n].
+        Ascending step counts in [1, n] after which the iterate is released.
     step_sizes : array_like, shape (n,)
-        Discrete steps η.
+        Step sizes η.
     gradient_noise_std, ridge, order : float
         Standard deviation σ of the gradient noise, penalty δ, which may be 0, and Rényi order α.
 
     Returns
     -------
     ndarray, shape (r, p, 2)
-        D(given ‖ replaced) and D(replaced ‖ given), right to 1e-6 of itself or to 1e-9, or
-        refused; 0 if the release comes before the position, `inf` where the mixture covariance is
-        not positive definite.
+        D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or to 1e-9, else
+        refused. 0 if the release comes before the position; `inf` if the mixture covariance is not
+        positive definite.
 
     Guarantee
     ---------
-    None: exact for these two data sets, which bounds nothing over the others.
+    None: exact for these two data sets, and no bound for other data sets.
 
     Source
     ------
@@ -133,40 +133,40 @@ def shuffled_hidden_state_loss(
     order: float,
     bound: Bound = "reconstruction",
 ) -> FloatArray:
-    r"""Bound on the Rényi loss of the last iterate, the differing record at a random position.
+    r"""Bound on the Rényi loss of the last iterate, with the differing record at a random position.
 
     .. math::
         \frac1{\alpha-1}\ln\Big(\frac{n-k}n
         + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
 
     with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
-    of the log-Sobolev constant from a deterministic start; "contraction" is the best bound that a
-    contraction by L with Gaussian noise allows, and is never larger.
+    of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for a
+    contraction by L with Gaussian noise, and is never larger.
 
     Parameters
     ----------
     steps : array_like of int, shape (p,)
         Steps k after which the iterate is released, from 0 to `records`.
     records : int
-        Number n of records, one a step.
+        Number n of records, one per step.
     clip_norm : float
-        Norm c to which each gradient is clipped; replacing a record moves it by up to 2c.
+        Clipping norm c of each gradient; replacing a record moves a gradient by up to 2c.
     gradient_noise_std : float
         Standard deviation σ of the noise on each coordinate of the gradient.
     step_size, strong_convexity : float
-        Discrete step η and λ of every record's loss, which may be 0, with ηλ < 1.
+        Step size η and strong convexity λ of every record's loss, which may be 0; ηλ < 1.
     order : float
         Rényi order α, more than 1 and at most 1e12.
     bound : {"reconstruction", "contraction"}
 
     Guarantee
     ---------
-    Replace-one neighbours, last iterate released, the order of the records shuffled and kept
-    secret, on one condition that clipping can break: a step on every record must contract by
-    L = 1 - ηλ, as it does for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then
-    "contraction" holds by privacy amplification by iteration, and the reconstruction, never
-    smaller, holds with it. A clipped full gradient is in general not the gradient of such a loss,
-    so for clipped SGD this is a comparison and not a guarantee.
+    Neighbours are replace-one, the last iterate is released, and the records' order is shuffled and
+    secret. One condition can fail under clipping: a step on every record must contract by
+    L = 1 - ηλ, as for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then "contraction"
+    holds by privacy amplification by iteration, and so does the reconstruction, which is never
+    smaller. A clipped full gradient is in general not the gradient of such a loss, so for clipped
+    SGD this is a comparison and not a guarantee.
 
     Source
     ------
@@ -205,7 +205,7 @@ def hidden_state_divergence(
     log_square: float,
     bound: Bound,
 ) -> FloatArray:
-    r"""Divergence of the last iterate with ℓ steps before the differing one and m after it.
+    r"""Divergence of the last iterate with ℓ steps before the differing step and m after it.
 
     .. math::
         \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
@@ -274,8 +274,8 @@ def _compare(
             pairs.append([renyi_divergence(shift, *laws, order=order) for laws in both])
     except (ValueError, np.linalg.LinAlgError):
         raise ValueError(
-            "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws that "
-            "double precision can represent, got too large or too small ones"
+            "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws "
+            "within double precision, got too large or too small ones"
         ) from None
     return np.array(pairs)
 

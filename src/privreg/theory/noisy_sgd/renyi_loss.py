@@ -1,13 +1,13 @@
 """Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
 
-Every number here compares two Gaussian laws of a diffusion that stands for noisy SGD by a
-conjecture, for one observed pair of records, and bounds no mechanism over all neighbouring data
-sets. The diffusion's variance also counts the sampling noise of the other records, which a privacy
-adversary may know; `last_iterate_loss.fixed_order_divergence` is exact with the data held fixed.
+Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. By a
+conjecture the diffusion stands for noisy SGD. No number bounds a mechanism over all neighbouring
+data sets. The diffusion's variance includes sampling noise of the other records, which an adversary
+may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
-One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. In the
-eigenbasis of Σ everything but that step is diagonal, so each covariance is a diagonal, common
-to both data sets, plus a rank-two term, and a divergence costs O(d).
+One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All else is
+diagonal in the eigenbasis of Σ. Each covariance is a diagonal, common to both data sets, plus a
+rank-two term, and a divergence costs O(d).
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class ReleaseLoss:
     Attributes
     ----------
     loss : float
-        The larger of the two directions; `inf` where a divergence is infinite.
+        Larger of the two directions; `inf` if a divergence is infinite.
     by_direction : ndarray, shape (2,)
         Loss of the given records against the replaced ones, and the reverse.
     positions : ndarray, shape (p,)
-        Times s of the differing step, in steps over d.
+        Times s of the differing step: number of steps divided by d.
     divergences : ndarray, shape (2, p)
         Divergence given the position, in both directions.
     """
@@ -93,53 +93,53 @@ def release_loss(
     shuffled: bool = True,
     finest: float | None = None,
 ) -> ReleaseLoss:
-    r"""Rényi loss of the release of one pass of noisy SGD, if one record is replaced.
+    r"""Rényi loss of a release of one-pass noisy SGD if one record is replaced.
 
     .. math::
         x_{k+1} = x_k - \tfrac{\gamma(k/d)}d\big(a_k(a_k^\top x_k - b_k) + \delta x_k
         + \sigma z_k\big), \qquad z_k \sim N(0, I_d), \quad k = 0..n-1
 
-    without clipping. The law of x_k is approximated by that of a diffusion at time k/d.
+    without clipping. The law of a diffusion at time k/d approximates the law of x_k.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        The records, one a step, at most 1e12 in size.
+        Records, one per step, at most 1e12 in size.
     record : int
-        Index of the record that is replaced, in [0, n).
+        Index of the replaced record, in [0, n).
     replacement : (array_like of shape (d,), float)
-        Features and label that it is replaced by, at most 1e12 in size.
+        Features and label of the new record, at most 1e12 in size.
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η at step k = t d, such as `ConstantRate(dimension * step_size)`.
     gradient_noise_std : float
-        σ, noise added to each coordinate of a gradient.
+        Standard deviation σ of the noise on each coordinate of a gradient.
     order : float
-        Rényi order α, more than 1. From some order on the divergence is infinite.
+        Rényi order α, more than 1. The divergence is infinite above some order.
     release : {"last", "average", "all"}
-        One iterate; the average of the iterates after `steps`; or those iterates themselves.
+        Last iterate; average of the iterates after `steps`; or all iterates after `steps`.
     steps : array_like of int, optional
-        Numbers of steps in [1, n], ascending, after which iterates are taken; n alone for "last"
-        unless given, where it is one number. The cost of "average" grows with their square.
+        Ascending step counts in [1, n] after which iterates are taken. For "last" it is one number,
+        n by default. The cost of "average" grows with the square of their number.
     ridge : float
         Penalty δ; may be 0.
     start : array_like, shape (d,), optional
         x_0, independent of the records, at most 1e12 in size; 0 by default.
     population : Population, optional
-        Law of the records, not private if made of them; `estimated_population` of the records
-        unless given.
+        Law of the records; `estimated_population` of the records by default. It is not private if
+        it is computed from them.
     shuffled : bool
-        Whether the records are visited in a random order, so that the loss is a mixture over the
-        position; else each keeps its place.
+        If True, records are visited in a random order, and the loss is a mixture over the position.
+        If False, each record keeps its place.
     finest : float, optional
         Panel width of the quadrature over positions next to 0 and the release times; 1/d by
-        default. Without effect on records in their places.
+        default. It has no effect if records keep their places.
 
     Guarantee
     ---------
     None: an approximation by a conjecture, for one pair of records. It bounds no mechanism over all
-    neighbouring data sets, and the diffusion's variance counts the sampling noise of the other
-    records, which an adversary may know.
+    neighbouring data sets. The diffusion's variance includes sampling noise of the other records,
+    which an adversary may know.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def release_loss(
     try:
         other, other_label = replacement
     except (TypeError, ValueError):
-        raise ValueError("replacement must be features and a label, got another object") from None
+        raise ValueError("replacement must be a pair (features, label), got another") from None
     others, other_labels = require_records([other], [other_label], d, of="replacement ")
     require_flag("shuffled", shuffled)
     require_choice("release", release, RELEASES)
@@ -200,7 +200,7 @@ def release_loss(
 
 
 class Record(NamedTuple):
-    """One record: features in the eigenbasis of Σ, shape (d,), and its label."""
+    """One record: features in the eigenbasis of Σ, shape (d,), and label."""
 
     features: FloatArray
     label: float
@@ -226,9 +226,9 @@ def last_iterate_divergence(
     Parameters
     ----------
     law : HomogenisedSGD
-        With noise and unit multiplicities.
+        Law with noise and unit multiplicities.
     first, second : Record
-        The record at the position in the one data set and in the other.
+        Records at the position in the first and in the second data set.
     time, position : float
         Release time t and time s of the differing step, in [0, horizon].
     order : float
@@ -239,8 +239,8 @@ def last_iterate_divergence(
     Returns
     -------
     float
-        0 if t < s; `inf` where the mixture covariance is not positive definite. Right to 1e-6 of
-        itself or to 1e-9, or refused.
+        0 if t < s; `inf` if the mixture covariance is not positive definite. Accurate to a relative
+        1e-6 or to 1e-9, else refused.
 
     Guarantee
     ---------
@@ -267,10 +267,10 @@ def average_divergence(
 ) -> float:
     r"""Divergence between the averages of J iterates of two runs that differ in one record.
 
-    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,): no guarantee either.
+    Parameters, range and the value `inf` are as for :func:`last_iterate_divergence`, with `times`
+    ascending, shape (J,). No guarantee is given.
 
-    With "exact" an iterate before the differing step keeps its covariance with one after it,
+    With "exact" an iterate before the differing step keeps its covariance with a later iterate,
     :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
     and the direction is reversed.
 
@@ -297,18 +297,18 @@ def iterates_divergence(
 ) -> float:
     r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
 
-    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
-    ascending, shape (J,): no guarantee either.
+    Parameters, range and the value `inf` are as for :func:`last_iterate_divergence`, with `times`
+    ascending, shape (J,). No guarantee is given.
 
     By the Markov property only the last iterate Y before the step and the first iterate Z after it
-    matter. With "exact" both count: Y has the same law in both runs, so
+    matter. With "exact" both count. Since Y has the same law in both runs,
 
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
 
-    which is a Gaussian integral in the two residuals that Y foretells; it is never less than the
-    divergence of Z alone. With "paper" Y is dropped (the claim that the divergence is that of the
-    suffix), and the direction is reversed.
+    a Gaussian integral in the two residuals that Y predicts. D is at least the divergence of Z
+    alone. With "paper" Y is dropped, by the claim that only the suffix counts, and the direction is
+    reversed.
 
     Source
     ------
@@ -359,14 +359,14 @@ def shuffled_loss(
         \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
         + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
-    Positions that the weights leave out come after the release and cost nothing. It is an upper
-    bound of the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
+    Positions without weight come after the release and cost nothing. The loss is an upper bound on
+    the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
 
     Parameters
     ----------
     divergences : array_like, shape (..., p)
-        Divergence D_j given each position, at least 0, `inf` allowed; the supremum over pairs
-        where there are several.
+        Divergence D_j given each position, at least 0, `inf` allowed; for several pairs their
+        supremum.
     weights : array_like, shape (p,)
         Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
     horizon, order : float
@@ -408,19 +408,19 @@ def position_quadrature(
 ) -> tuple[FloatArray, FloatArray]:
     """Quadrature over positions up to the last release time, fine at 0 and before each release.
 
-    The loss as a function of the position has a layer of a few steps at 0, where the state
-    still has no spread, and a decay of the same kind before each release. Between neighbouring
-    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule. As the
-    loss grows with the square of the rate, panels are halved until the rule integrates that too.
+    As a function of the position, the loss changes over a few steps at 0, where the state has no
+    spread yet, and similarly before each release. Between neighbouring breaks the panels double in
+    width from both ends; each has a Gauss-Legendre rule. The loss grows with the square of the
+    rate, so panels are halved until the rule integrates that square too.
 
     Parameters
     ----------
     times : array_like, shape (J,)
         Ascending release times, more than 0 and at most 1e12.
     finest, nodes_per_panel : float and int
-        Largest width of the panels at the ends, such as 1/d, and nodes of a panel.
+        Largest width of the panels at the ends, such as 1/d, and number of nodes per panel.
     schedule : RateWithIntegral, optional
-        A rate that varies; a constant one unless given.
+        Rate; constant by default.
 
     Returns
     -------
@@ -463,11 +463,11 @@ def position_quadrature(
 
 
 class ReleaseGeometry(NamedTuple):
-    """Parts of a released average's law that all records which may sit at the position share.
+    """Parts of a released average's law that are the same for every record at the position.
 
-    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
-    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
-    by -η `carry`·a (aᵀ `mean` - b).
+    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, with
+    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]]. The mean is moved by
+    -η `carry`·a (aᵀ `mean` - b).
     """
 
     base: FloatArray
@@ -483,8 +483,8 @@ def release_geometries(
 ) -> Iterator[ReleaseGeometry | None]:
     """Laws of the average of the iterates at `times` up to the record at each position (p,).
 
-    None where every iterate is released before the position. Neighbours with the same iterates
-    before them are computed together, in arrays of moderate size.
+    None if every iterate is released before the position. Positions with the same earlier iterates
+    are computed together, in arrays of moderate size.
     """
     require_choice("variant", variant, get_args(Variant))
     if law.gradient_noise_std == 0.0:
@@ -509,7 +509,7 @@ def release_geometries(
 def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
-    """D(first ‖ second) of averages of a known geometry, right to 1e-6, or to 1e-9, or refused."""
+    """D(first ‖ second) of averages of a known geometry, to a relative 1e-6 or 1e-9, or refused."""
     pulls = [
         geometry.carry * features * (features @ geometry.mean - label)
         for features, label in (first, second)
@@ -570,7 +570,7 @@ def _require_apart(base: FloatArray, parts: FloatArray) -> None:
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
             "times and position must leave a variance above rounding error, "
-            f"got a share of {np.min(base / parts):.2g}"
+            f"got a relative variance of {np.min(base / parts):.2g}"
         )
 
 

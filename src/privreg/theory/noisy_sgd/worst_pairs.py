@@ -1,7 +1,7 @@
-"""Search for the pair of observed records that loses most, over all ordered pairs.
+"""Search for the ordered pair of observed records with the largest loss.
 
-The losses are those of `renyi_loss`: approximations by a conjecture over observed pairs, not a
-guarantee. A supremum over the observed pairs bounds nothing over records that were not observed.
+Losses are as in `renyi_loss`: approximations by a conjecture over observed pairs, not a guarantee.
+A supremum over observed pairs is no bound for records that were not observed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
 
 
 class WorstPair(NamedTuple):
-    """The largest divergence D(first ‖ second) over ordered pairs, and the indices of that pair."""
+    """Largest divergence D(first ‖ second) over ordered pairs, and the indices of this pair."""
 
     divergence: float
     first: int
@@ -49,19 +49,19 @@ class PairSearch(Computed):
     """Divergences over all ordered pairs of the given records, from their Gram matrices.
 
     A divergence depends on a pair only through weighted inner products of the two records. If Σ
-    has few distinct eigenvalues those are sums of Gram matrices that are formed once; a
-    divergence then costs O(1) at any d. Otherwise three matrix products are formed for each
-    time and position. Inner products of nearly parallel factors keep half their digits: where that
-    is too few, the pair is computed as by `average_divergence`, in O(d).
+    has few distinct eigenvalues, these products are sums of Gram matrices that are formed once; a
+    divergence then costs O(1) at any d. Otherwise three matrix products are formed for each time
+    and position. Inner products of nearly parallel factors keep half their digits. If these are too
+    few, the pair is computed as by `average_divergence`, in O(d).
 
     Parameters
     ----------
     law : HomogenisedSGD
-        With noise and unit multiplicities.
+        Law with noise and unit multiplicities.
     features : array_like, shape (n, d)
-        Records in the eigenbasis of Σ.
+        Records in the eigenbasis of Σ, at most 1e12 in size.
     labels : array_like, shape (n,)
-        At most 1e12 in size, as the features.
+        Labels, at most 1e12 in size.
 
     Guarantee
     ---------
@@ -91,27 +91,27 @@ class PairSearch(Computed):
     def divergences(
         self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
     ) -> FloatArray:
-        """D(i ‖ j) of the averaged iterates at `times`, (..., n, n), right to 1e-6 or to 1e-9.
+        """D(i ‖ j) of averaged iterates at `times`, (..., n, n), to a relative 1e-6 or to 1e-9.
 
-        `inf` where the mixture covariance of the pair is not positive definite, or where double
-        precision cannot tell whether it is.
+        D is `inf` if the mixture covariance of the pair is not positive definite, or if double
+        precision cannot decide this.
 
         Parameters
         ----------
         times : array_like, shape (J,)
-            Ascending times whose iterates are averaged; one time for the last iterate.
+            Ascending times of the averaged iterates; one time for the last iterate.
         position : array_like, shape (...)
             Time of the differing step.
         order : array_like, shape (...)
-            Rényi order, more than 1 and at most 1e12; of a shape that broadcasts with the
-            position's.
+            Rényi order, more than 1 and at most 1e12; its shape broadcasts with that of
+            `position`.
         variant : {"exact", "paper"}
-            "paper" has the printed covariance of an average, in the true direction too.
+            "paper" uses the printed covariance of an average, but the true direction.
 
         Warns
         -----
         AccuracyWarning
-            If a divergence may be less accurate than that.
+            If a divergence may be less accurate than stated.
         """
         places = np.asarray(position, dtype=np.float64)
         orders = require_real("order", order, above=1, most=MOST)
@@ -138,7 +138,7 @@ class PairSearch(Computed):
         return result
 
     def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
-        """The ordered pair of distinct records with the largest of the `divergences`."""
+        """Ordered pair of distinct records with the largest of the `divergences`."""
         values = self.divergences(times=times, position=position, order=order)
         if self.labels.size < 2:
             raise ValueError("features must have at least 2 rows to make a pair, got 1")
@@ -184,23 +184,23 @@ class PairSearch(Computed):
 def candidate_records(
     features: ArrayLike, labels: ArrayLike, references: ArrayLike, *, count: int
 ) -> NDArray[np.intp]:
-    r"""Ascending indices of records of large gradient or norm, for a search for the worst pair.
+    r"""Ascending indices of records with large gradients or norms, to search for the worst pair.
 
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
-    Soon after the differing step the gap of the means rules the loss, later the gap of the
-    covariances, which grows with the norms. In high dimension features are nearly orthogonal, so
-    the pairs with the widest gap consist of the records with the largest gradients.
+    Soon after the differing step, the gap between the means dominates the loss; later the gap
+    between the covariances does, which grows with the norms. In high dimension features are nearly
+    orthogonal: pairs with the widest gap consist of records with the largest gradients.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     references : array_like, shape (r, d) or (d,)
-        Points z at which gradients are taken, in the same basis as the features. All are at most
-        1e12 in size.
+        Points z at which gradients are taken, in the same basis as the features. Features, labels
+        and points are at most 1e12 in size.
     count : int
-        Records taken by each of the r + 1 criteria, from 1 to n.
+        Number of records taken by each of the r + 1 criteria, from 1 to n.
 
     Source
     ------
@@ -218,13 +218,13 @@ def candidate_records(
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
 ) -> FloatArray:
-    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap of its gradients.
+    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap between its gradients.
 
     .. math::
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
-    With z the mean of the iterate at the differing step and δ = 0, η times it is the true gap
-    of the means. The paper's g takes the vector of ones for z and keeps δ, which has no
+    If z is the mean of the iterate at the differing step and δ = 0, η times the proxy is the true
+    gap between the means. The paper's g takes the vector of ones for z and keeps δ. δ has no
     counterpart in that gap and makes the norm depend on the order of the pair.
 
     Parameters
@@ -232,10 +232,10 @@ def pair_gradient_gap(
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     reference : array_like, shape (..., d)
-        z, in the same basis as the features; several cost one matrix product together. All are at
-        most 1e12 in size.
+        z, in the same basis as the features. Several z cost one matrix product together. Features,
+        labels and z are at most 1e12 in size.
     ridge : array_like, shape (...)
-        δ, from 0 to 1e12; of a shape that broadcasts to the references'.
+        δ, from 0 to 1e12; its shape broadcasts to that of the references.
 
     Source
     ------
@@ -256,7 +256,7 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
     Parameters
     ----------
     proxy : array_like, shape (n, n)
-        A proxy for each ordered pair, more than -inf; `inf` allowed.
+        Proxy for each ordered pair, more than -inf; `inf` allowed.
     count : int
         Number of pairs, from 1 to n (n - 1).
     """

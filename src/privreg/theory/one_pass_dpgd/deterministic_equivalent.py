@@ -1,4 +1,4 @@
-r"""The deterministic equivalent of one-pass DP-GD: ordinary differential equations for its risk.
+r"""Deterministic equivalent of one-pass DP-GD: ordinary differential equations for its risk.
 
 As dimension d and samples n grow in proportion :math:`\gamma = d/n`, the excess risk of DP-GD
 concentrates on the solution of
@@ -50,7 +50,7 @@ class Solution:
     times : ndarray, shape (times,)
         In [0, 1].
     risk : ndarray, shape (..., times)
-        Excess risk before the noise that is added to the output alone.
+        Excess risk before the noise that only the output gets.
     final_risk : ndarray, shape (...)
         Excess risk of the private output.
     error : float
@@ -79,33 +79,33 @@ def solve(
     r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
 
     The settings are the broadcast of amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant`.
-    An exponential Heun step takes the stiff linear part exactly; grids that are geometric at both
-    ends, as far as a setting's fastest mode needs, are halved, and extrapolated, until two levels
-    agree. Where they do not, the grid is graded towards the jumps and kinks of the rate.
+    An exponential Heun step is exact for the stiff linear part. Grids are geometric at both ends,
+    as far as a setting's fastest mode needs. They are halved and extrapolated until two levels
+    agree. If no levels agree, the grid is graded towards the jumps and kinks of the rate.
 
     Parameters
     ----------
     spectrum : Spectrum
-        Eigenvalues of the covariance, of mean 1 for the paper's results to apply.
+        Eigenvalues of the covariance; the paper's results need a mean of 1.
     schedule : Schedule
-        Learning rate, amplitude of shape (...), that does not rise under private noise.
+        Learning rate with amplitude of shape (...). It must not rise under private noise.
     aspect_ratio, zcdp_root : array_like, shape (...)
-        gamma = d / n, and rho for a rho^2/2-zCDP output; `inf` for no noise.
+        gamma = d / n, and rho for a rho^2/2-zCDP output; rho = `inf` adds no noise.
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
-        `inf` only without noise.
+        `inf` is allowed only without noise.
     label_noise_std : float
         Standard deviation zeta of the label noise, which may be 0.
     signal : array_like, shape () or (modes,)
-        D_i(0) = d (w_i' theta*)^2 / 2 of each mode, where w_i is its eigenvector; 1/2 is a target
-        of norm 1 spread evenly, started from zero.
+        D_i(0) = d (w_i' theta*)^2 / 2 of each mode with eigenvector w_i, for a start from zero; 1/2
+        is a target of norm 1 spread evenly.
     times : array_like, shape (times,), optional
-        Times in [0, 1] at which to return the risk, geometric at both ends if left out. One time
-        alone is the quickest way to the final risk.
+        Times in [0, 1] at which to return the risk; by default geometric at both ends. A single
+        time is the quickest way to the final risk.
     rtol : float
-        Relative error aimed at.
+        Target for the relative error.
     most_intervals : int
-        A grid of more is not halved, whatever the error.
+        A grid with more intervals is not halved, whatever the error.
 
     Warns
     -----
@@ -129,13 +129,13 @@ def solve(
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
     signals = require_signal(signal, spectrum)
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
-        raise ValueError("clip_constant must be finite: private noise scales with it, got inf")
+        raise ValueError("clip_constant must be finite under private noise, got inf")
     noise_energy = 2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
     if label_noise_std == 0 and not np.any(start * eigenvalues):
-        raise ValueError("signal must not be 0 without label noise, got 0")
+        raise ValueError("signal must not be 0 if label_noise_std is 0, got 0")
     reported = geometric_ends(1e-9, 1e-9) if times is None else checked_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
@@ -185,7 +185,7 @@ def solve(
 
 
 class Sandwich(NamedTuple):
-    """Lower and upper bound on the excess risk, each of the shape of the times."""
+    """Lower and upper bound on the excess risk, each with the shape of the times."""
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -203,12 +203,12 @@ def sandwich(
     times: ArrayLike,
     start: float = 0.5,
 ) -> Sandwich:
-    r"""Bounds on the risk, before the output noise, from equations for eigenvalues in a range.
+    r"""Bounds on the risk before the output noise, for eigenvalues in a range.
 
     .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
         + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
 
-    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper one.
+    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper bound.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def descent_factor(
     Parameters
     ----------
     risk : array_like, shape (...)
-        Excess risk R, 0 or from 1e-32 to 1e32, as all inputs.
+        Excess risk R, 0 or from 1e-32 to 1e32. All inputs have this range.
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
@@ -301,7 +301,7 @@ def variance_factor(
         \qquad c' = \frac{c}{\sqrt{2R + \zeta^2}}
 
     where P is the regularised lower incomplete gamma function, the truncated second moment of a
-    standard normal; this form keeps its digits for small c'.
+    standard normal. This form keeps its digits for small c'.
 
     Parameters
     ----------
@@ -508,7 +508,7 @@ def _shared_grids(
     label_noise_std: float,
     rtol: float,
 ) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
-    """Settings whose first and last time scales agree to a decade, and those scales.
+    """Settings with first and last time scales that agree to a decade, and these scales.
 
     The fastest mode relaxes in a transient at 0 and, at the end, remembers a layer; there the
     exponents of a step may be as small as the accuracy needs, and no smaller.

@@ -37,14 +37,14 @@ LEAST_AMPLITUDE, LEAST_OFFSET, LARGEST_OFFSET = 1e-31, 1e-15, 1e4
 
 @dataclass(frozen=True)
 class Best:
-    """The best schedule of a family.
+    """Best schedule of a family.
 
     Attributes
     ----------
     schedule, final_risk
-        With one amplitude, and the excess risk of its private output.
+        Schedule with one amplitude, and the excess risk of its private output.
     at_bound : bool
-        Whether the amplitude is the largest, that of the cap 2 / gamma, or the smallest searched.
+        True if the amplitude is the largest (at the cap 2 / gamma) or the smallest searched.
     """
 
     schedule: Schedule
@@ -67,9 +67,9 @@ def polynomial(
     .. math:: \min_{\tilde\eta(0)} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
-    A logarithmic grid, then zooms around its best point, down to steps of at most a percent of the
-    amplitude. It assumes a single valley. Refused under noise that makes every amplitude from 1e-31
-    on worse than none.
+    The search takes a logarithmic grid, then zooms around its best point to steps of at most a
+    percent of the amplitude. It assumes a single valley. It is refused if noise makes every
+    amplitude from 1e-31 on worse than none.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def polynomial(
     exponent : float
         alpha, at least 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal
-        As in `deterministic_equivalent.solve`, of one setting.
+        As in `deterministic_equivalent.solve`, for one setting.
 
     Warns
     -----
@@ -109,9 +109,9 @@ def harmonic(
         \tilde\eta(t) = \frac{\beta}{t + \tau},\ \tilde\eta(0) \le 2/\gamma
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and up to 10,
-    where the schedule is almost constant, and beyond either end while the risk still falls by
-    1e-5, up to 10^4; the numerator anew for each offset. Parameters, warning and refusals are those
-    of `polynomial`.
+    at which the schedule is almost constant. The search goes beyond either end while the risk falls
+    by 1e-5, up to 10^4. The numerator is searched for each offset. Parameters, warning and refusals
+    are as for `polynomial`.
 
     Source
     ------
@@ -211,7 +211,7 @@ def _resolved(best: Best, spectrum: Spectrum, setting: dict[str, Any]) -> Best:
     )
     if risk > _idle(spectrum, setting) * (1 + 1e-3):
         raise ValueError(
-            "zcdp_root, clip_constant, label_noise_std and aspect_ratio must leave an amplitude of "
+            "zcdp_root, clip_constant, label_noise_std and aspect_ratio must allow an amplitude of "
             f"at least {LEAST_AMPLITUDE:g} that lowers the risk, got a least risk of {risk:g}"
         )
     return replace(best, final_risk=risk)

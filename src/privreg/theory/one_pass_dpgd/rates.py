@@ -1,11 +1,11 @@
 r"""Limits, bounds and exponents of the excess risk of one-pass DP-GD and of any private estimator.
 
-Parameters have one name throughout: `aspect_ratio` is gamma = d / n, `zcdp_root` rho,
-`clip_constant` c, in units of the residual, `label_noise_std` zeta, the standard deviation of the
-label noise, `start` the excess risk R(0), and `smallest` and `largest` are the extreme eigenvalues
-of the covariance, of mean 1. Powers: eigenvalues have a density proportional to lambda^-phi with
-phi = `spectrum_power`, squared target coefficients are proportional to lambda^-psi with
-psi = `signal_power`, the schedule decays with alpha = `schedule_power`, and rho = gamma^b with
+Names of parameters: `aspect_ratio` is gamma = d / n, `zcdp_root` is rho, and `clip_constant` is c,
+in units of the residual. `label_noise_std` is zeta, the standard deviation of the label noise, and
+`start` is the excess risk R(0). `smallest` and `largest` are the extreme eigenvalues of the
+covariance; the mean eigenvalue is 1. Powers: eigenvalues have a density proportional to lambda^-phi
+with phi = `spectrum_power`. Squared target coefficients are proportional to lambda^-psi with
+psi = `signal_power`. The schedule decays with alpha = `schedule_power`, and rho = gamma^b with
 b = `privacy_power`.
 """
 
@@ -36,13 +36,13 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
 
 
 def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
+    r"""Limit of the least risk divided by gamma, at fixed privacy, for isotropic data.
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
-    The numerator 1 / mu_c(0) attains it as the offset goes to zero; no schedule does better.
-    Without clipping it is zeta^2 / 2, the rate of ordinary least squares; for a clipping constant
-    that goes to zero it is pi zeta^2 / 4, what taking signs costs.
+    The numerator 1 / mu_c(0) attains the limit as the offset goes to zero; no schedule does better.
+    Without clipping the limit is zeta^2 / 2, the rate of ordinary least squares. As the clipping
+    constant goes to zero it is pi zeta^2 / 4, the cost of using only signs.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Least risk over (gamma / rho)^2 where private noise dominates, for isotropic data.
+    r"""Limit of least risk over (gamma / rho)^2 if private noise dominates, for isotropic data.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    The numerator 3 / (2 mu_c(0)) attains it as the offset goes to zero; no schedule does better.
+    Numerator 3 / (2 mu_c(0)) attains the limit as the offset goes to zero; no schedule does better.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
 def least_risk(
     *, aspect_ratio: float, clip_constant: float, label_noise_std: float, start: float = 0.5
 ) -> float:
-    r"""A risk that no learning-rate schedule gets below, for isotropic data.
+    r"""Lower bound on the risk of every learning-rate schedule, for isotropic data.
 
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
         = \frac1\gamma
 
-    It follows from the best rate at each time, with no private noise and no cap on the rate, and is
-    accurate to about 1e-6 relative.
+    The bound follows from the best rate at each time, without private noise or a cap on the rate.
+    Its relative accuracy is about 1e-6.
 
     Parameters
     ----------
@@ -123,14 +123,14 @@ class OptimalExponent:
     Attributes
     ----------
     risk : float
-        h, the exponent of the risk, without a vanishing logarithm.
+        Exponent h of the risk, without a vanishing logarithm.
     learning_rate : float
-        a in (-1, 0), the exponent of clipping constant times initial rate.
+        Exponent a in (-1, 0) of clipping constant times initial rate.
     case : {1, 2, 3, 4}
-        Bullet of the theorem: 1 and 2 where the schedule limits the memory of private noise, 3 and
-        4 where the spectrum does; odd where privacy is free, even where it costs.
+        Bullet of the theorem. In 1 and 2 the schedule limits the memory of private noise; in 3 and
+        4 the spectrum does. Privacy is free in odd cases and costs in even cases.
     logarithm : bool
-        Whether the risk carries a factor :math:`\ln(1/\gamma)` beside the power; it does where
+        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power: if
         phi (alpha + 1) = 2 and privacy costs.
     """
 
@@ -143,7 +143,7 @@ class OptimalExponent:
 def optimal_exponent(
     spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float
 ) -> OptimalExponent:
-    r"""Exponent of the risk under the best learning rate, and the exponent of that rate.
+    r"""Exponents of the risk under the best learning rate, and of this rate.
 
     .. math:: h = \begin{cases}
         \frac{K}{K+1} & b \le b^* \\
@@ -158,7 +158,7 @@ def optimal_exponent(
     spectrum_power, signal_power : float
         phi, less than 1, and psi, less than 1 - phi; at least -1e12.
     schedule_power : float
-        alpha, from 0 to 1e12; the theorem takes 0, 1/2 and all from 1 on.
+        alpha, from 0 to 1e12; the theorem covers 0, 1/2 and all values from 1 on.
     privacy_power : float
         b, at least -1e12 and less than 1.
 
@@ -192,7 +192,7 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    It is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2). Powers as in `optimal_exponent`.
+    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2). Powers as in `optimal_exponent`.
 
     Source
     ------
@@ -230,7 +230,7 @@ def term_exponents(
     spectrum_power, signal_power, schedule_power, privacy_power : float
         As in `optimal_exponent`.
     aspect_ratio : float, optional
-        gamma in (0, 1), for the logarithm where phi (alpha + 1) = 2; in the limit if left out.
+        gamma in (0, 1), for the logarithm if phi (alpha + 1) = 2; the limit by default.
 
     Source
     ------
@@ -254,8 +254,8 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    It is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)). Powers as in
-    `optimal_exponent`.
+    The limit is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)). Powers are as
+    in `optimal_exponent`.
 
     Source
     ------
@@ -269,14 +269,14 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
 def private_bound(
     *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
 ) -> FloatArray:
-    r"""Excess risk below which no rho^2/2-zCDP estimator gets for all targets in the unit ball.
+    r"""Lower bound on the worst excess risk of rho^2/2-zCDP estimators over the unit ball.
 
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
         \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
 
-    It follows from the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`: on the
+    It follows from the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`. On the
     prior's average the attacks sum to at least :math:`\zeta^2 d / 2` if the squared error is at
-    most 1/40, and privacy keeps it below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
+    most 1/40. Privacy keeps this sum below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-r"""The deterministic equivalent of one-pass DP-GD as a Volterra equation, and as a diffusion.
+r"""Deterministic equivalent of one-pass DP-GD as a Volterra equation, and as a diffusion.
 
 .. math:: R(t) = \mathcal F(\Gamma(t)) + \int_0^t \Big( \bar\eta^2 \nu_c(R)\,
     (R + \tfrac{\zeta^2}2)\,\gamma\, \mathcal K(\Gamma(t) - \Gamma(s))
     + 2c^2\tilde\sigma^2\gamma^2 \mathcal J(\Gamma(t) - \Gamma(s)) \Big)\, \mathrm ds,
     \qquad \Gamma(t) = \int_0^t \bar\eta\,\mu_c(R)
 
-The spectrum enters by kernels alone, which a power law has in closed form; so this is a second
-route to what `deterministic_equivalent` solves mode by mode.
+The spectrum enters only through kernels, which have a closed form for power laws. This is a second
+way to solve `deterministic_equivalent`, which goes mode by mode.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
 
 @dataclass(frozen=True)
 class Kernels:
-    r"""Signal and noise that a spectrum keeps after a descent of length x.
+    r"""Kernels of a spectrum: signal and noise that remain after a descent of length x.
 
     .. math:: \mathcal F(x) = \frac1d\sum_i D_i(0)\lambda_i e^{-2\lambda_i x},\quad
         \mathcal K(x) = \frac1d\sum_i \lambda_i^2 e^{-2\lambda_i x},\quad
         \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
         m(x) = \frac1d\sum_i e^{-2\lambda_i x}
 
-    are `signal`, `sampling`, `private` and `mass`. The derivative of m is -2 J, that of J -2 K.
+    are `signal`, `sampling`, `private` and `mass`. The derivatives of m and J are -2 J and -2 K.
 
     Source
     ------
@@ -137,19 +137,19 @@ def solve(
 ) -> FloatArray:
     """Excess risk along time, before the output noise, by marching through the Volterra equation.
 
-    The coefficients are averaged over each interval of the grid, over which the kernels are
-    integrated exactly. The error is of order 2 in the width of the intervals, and of order 1 beside
-    a jump of the rate inside one.
+    On each interval of the grid the coefficients are averaged, and the kernels are integrated
+    exactly. The error is of order 2 in the width of the intervals, and of order 1 next to a jump of
+    the rate inside an interval.
 
     Parameters
     ----------
     kernels : Kernels
     schedule : Schedule
-        Learning rate of one amplitude, that does not rise under private noise.
+        Learning rate with one amplitude. It must not rise under private noise.
     times : array_like, shape (times,)
-        The grid, increasing from 0.
+        Grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta; `inf` for rho or for rho and c, 0 for zeta.
+        gamma, rho, c and zeta. rho, or both rho and c, may be `inf`; zeta may be 0.
 
     Warns
     -----
@@ -171,7 +171,7 @@ def solve(
         schedule=schedule.amplitude,
     )
     if np.isinf(clip_constant) and np.isfinite(zcdp_root):
-        raise ValueError("clip_constant must be finite: private noise scales with it, got inf")
+        raise ValueError("clip_constant must be finite under private noise, got inf")
     rate = amplitude * schedule.shape(times)
     taken = np.minimum(rate, 2 / aspect_ratio)
     energy = 0.0 if np.isinf(zcdp_root) else 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
@@ -228,32 +228,32 @@ def risk_path(
     steps: int | None = None,
     form: Form = "corrected",
 ) -> FloatArray:
-    r"""Excess risk along one path of the diffusion that has the risk of DP-GD in high dimension.
+    r"""Excess risk along one path of the diffusion that models DP-GD in high dimension.
 
     .. math:: \mathrm d\Theta = -\bar\eta\,\mu_c\,\nabla\mathcal P\,\mathrm dt
         + \bar\eta\,\sqrt{\frac{2\nu_c\,\mathcal P\,\Sigma}{n}}\,\mathrm dB
         + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
         \qquad \mathcal P = R + \tfrac12\zeta^2
 
-    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,), is
-    that before the noise that is added to the output alone.
+    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,), does
+    not include the noise that only the output gets.
 
     Parameters
     ----------
     model : LinearModel
         Covariance, target and label noise; the path starts from zero.
     schedule : Schedule
-        Learning rate of one amplitude, that does not rise under private noise.
+        Learning rate with one amplitude. It must not rise under private noise.
     rng : Generator
-        Draws one Gaussian a coordinate and step for both Brownian motions, which are independent.
+        Draws one Gaussian per coordinate and step for both Brownian motions, which are independent.
     sample_size, zcdp_root, clip_constant : int, float and float
-        n, rho, `inf` for no noise, and c.
+        n, rho and c; rho = `inf` adds no noise.
     times : array_like, shape (times,)
-        Increasing, in [0, 1]; each is rounded to a step.
+        Increasing times in [0, 1]; each is rounded to a step.
     steps : int, optional
-        Steps of the method, `sample_size` if left out.
+        Number of steps of the method; `sample_size` by default.
     form : {"corrected", "printed"}
-        With this drift, or with twice it, as the paper prints.
+        Drift as above, or twice this drift, as the paper prints.
 
     Source
     ------
