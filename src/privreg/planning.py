@@ -95,7 +95,7 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption on errors that makes the target that of least squares; empty if none."""
+        """Assumption on errors that gives the least-squares target; empty if none is needed."""
         return self.method.supposes
 
 

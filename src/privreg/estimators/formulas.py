@@ -178,7 +178,7 @@ class _Reader(dict[Any, Range]):
                     yield from (each[::-1] for each in product(*choices[::-1]))
 
     def ranges(self, terms: Sequence[tuple[str, ...]]) -> list[Range]:
-        """Bounds of terms, of which only the factors are kept."""
+        """Bounds of terms; factors outside these terms are dropped."""
         self.factors = {name: self.factors[name] for name in dict.fromkeys(sum(terms, ()))}
         known = {name: _value(own, self, _ends) for name, own in self.factors.items()}
         return [_bounds(":".join(e), _product([known[n] for n in e], _ends)) for e in terms]

@@ -117,7 +117,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
-        Public largest weight W of a record, required with weights; they are clipped to [0, W].
+        Public largest weight W of a record, needed with weights. Weights are clipped to [0, W].
     fit_intercept : bool
     target : {"least_squares", "huber"}
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
@@ -357,7 +357,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Guarantee
         ---------
-        That of the class. All noise is drawn in this process, and none of it is sent. Workers send
+        As for the class. All noise is drawn in this process, and none of it is sent. Workers send
         exact sums, which are not private. Workers, their logs and the network are trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
@@ -813,7 +813,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Tests and intervals for linear combinations of coefficients, as in statsmodels.
 
         Estimates are left minus right sides, tested one by one at no further privacy cost.
-        Hypotheses are such as "size = 0, year - 2 * x0 = 1", or rows R of R β = 0 (intercept last).
+        Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R of R β = 0, intercept last.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import READING, Summary

@@ -67,7 +67,7 @@ class Outlook:
 
     @property
     def missed(self) -> tuple[float, ...]:
-        """Excess risk divided by the mean's excess risk, at each end of the range."""
+        """Ratio of excess risk to the excess risk of predicting the mean, by end of the range."""
         return tuple(each.excess_risk / each.null_risk for each in self.predictions)
 
     @property

@@ -113,7 +113,7 @@ def checkpoints(
 ) -> Interval:
     """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
 
-    Parameters are those of `batch_means`.
+    Parameters are as for `batch_means`.
 
     Source
     ------

@@ -214,15 +214,15 @@ def clipped_slopes(
     is the probability of no clipping, the rate at which a deviation falls. The third is the second
     moment. Drift and share have the row's factor, the second moment its square.
 
-    Mean errors of square c_g along the coordinates of a group, whose energy in a row is E_g, are an
-    error M of the row's prediction, of variance V over directions and, with the groups' peaks κ_g,
+    Let a group have squared mean errors c_g along its coordinates, energy E_g in a row, and peak
+    κ_g. The error M of the row's prediction then has, over directions, variance V and
 
     .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
         d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
 
-    d is 1 for one feature, and for a one-hot row, which sees its own category's error alone. M is
+    d is 1 for one feature, and for a one-hot row, with the error of one category alone. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
-    the fourth moment is that of M for few and for many features, E|M| that of M to 0.6 %.
+    the fourth moment agrees with M's for few and for many features, and E|M| agrees to 0.6 %.
     """
     groups, size = rows.energies.shape
     # Squares are products, which Python and the compiler round alike.

@@ -188,7 +188,7 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     if few is not None:
         return found.with_doubt(few)
     if unclipped < LEAST_UNCLIPPED:
-        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are whole")
+        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are unclipped")
     if unclipped > ALL_UNCLIPPED:
         return found.marked(Regime.PROVEN, "nothing clips: the exact law of noisy descent")
     return found.marked(

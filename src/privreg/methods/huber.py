@@ -427,7 +427,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ, each in (0, 1).
     moment_share : float
-        Share for intervals under errors whose size depends on the features, in [0, 1).
+        Share for intervals that allow the errors' size to depend on the features, in [0, 1).
     common_width : bool
         If true, all residuals are clipped at one width, and long rows are shortened instead.
 
@@ -500,20 +500,20 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     r"""A prediction with the regime of private Huber regression, or of a fit with its start.
 
-    - A warm-up step is taken back where the private residual scale has grown by a quarter. With a
-      noise of `MOST_SCALE_NOISE` in the histogram's counts the scale has a deviation of 9 %, and
-      noise alone takes back 0.5 % of the steps; with twice that, 11 % of them.
+    - A warm-up step is undone if the private residual scale has grown by a quarter. With a noise of
+      `MOST_SCALE_NOISE` in the histogram's counts, the scale has a deviation of 9 %, and noise
+      alone undoes 0.5 % of the steps; with twice this noise, 11 %.
     - Noise of variance v, relative and summed over a row, spreads the eigenvalues of a Gram matrix
       over 1 ± 2√v (Wigner): the lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at 1/4.
-    - Runs that overshoot end near predicting the mean: `MOST_OVERSHOT` of the mean error is the
-      stated accuracy.
-    - A residual variance that grows by `MOST_EXCURSION` on the way is a scale 14 % larger; with a
-      tenth of noise that is the quarter at which a step is taken back, which no mean follows.
-    - The final steps keep the clip and the Newton matrix of their start. Where the residual
-      variance falls by `MOST_ARRIVAL` from there on, the share of whole gradients at a clip of one
-      scale rises from 0.68 to 0.82: the matrix is a fifth too large.
-    - Beyond `MOST_THINNESS`, the edge of the first matrix's noise over the smallest eigenvalue,
-      simulations had up to half again the error: a warning, not a refusal.
+    - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
+      mean error to the stated accuracy.
+    - Growth of the residual variance by `MOST_EXCURSION` makes the scale 14 % larger. With a tenth
+      of noise, this is the quarter at which a step is undone; expectations do not follow that.
+    - The final steps keep the clip and the Newton matrix of their start. If the residual variance
+      then falls by `MOST_ARRIVAL`, the share of unclipped gradients at a clip of one scale rises
+      from 0.68 to 0.82: the matrix is a fifth too large.
+    - Thinness is the edge of the first matrix's noise divided by the smallest eigenvalue. Beyond
+      `MOST_THINNESS`, simulations had up to 1.5 times the error: a warning, not a refusal.
 
     Source
     ------
@@ -540,7 +540,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     marked = found.marked(Regime.EXTENDED, reason)
     if outcome.whitening.thinness > MOST_THINNESS:
         thin = (
-            "directions thinner than the Gram matrix's noise: the error may be half again as large"
+            "directions thinner than the Gram matrix's noise: the error may be 1.5 times as large"
         )
         return replace(marked, warnings=(thin,))
     return marked

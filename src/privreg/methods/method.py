@@ -364,7 +364,7 @@ class Method(ABC):
     def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
         """Intervals for labels of new records, if the method releases a residual distribution."""
         raise ValueError(
-            "settings must be of a method that releases a residual distribution, "
+            "settings must be of a method that releases a residual distribution, such as "
             f"least_squares, got {self.name}"
         )
 

@@ -44,8 +44,7 @@ class Problem(Immutable):
     .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad
         \operatorname{Var}\xi = \sigma^2
 
-    The basis is that of the features' eigenvectors; the predicted methods do not depend on the
-    basis.
+    The basis consists of the features' eigenvectors; predicted methods do not depend on the basis.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ class Problem(Immutable):
         one_hot = law == "one_hot"
         if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
             raise ValueError(
-                "eigenvalues must be probabilities of categories that sum to 1 for one-hot rows, "
+                "eigenvalues must be probabilities of categories and sum to 1 for one-hot rows, "
                 "got another sum"
             )
         coefficients = require_real("signal", signal)
