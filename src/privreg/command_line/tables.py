@@ -371,7 +371,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--quality-share SHARE", counts, float)
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     add("--level", "coverage of the intervals (default 0.95)", float)
-    written = "its budget is written before noise is drawn"
+    written = "the budget is written before noise is drawn"
     add("--output FILE", f"new file for the fit as JSON; {written}", Path)
     add("--report FILE", "new file for the report with pictures, as HTML", Path)
     add("--threads", "threads that read the table (default 2)", int)
@@ -416,7 +416,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     weighs = "the score of a weighted fit is weighted"
     add("--fit FILE", f"file that `privreg fit --output` wrote; {weighs}", Path, required=True)
     add_budget(parser)
-    written = "its budget is written before noise is drawn"
+    written = "the budget is written before noise is drawn"
     add("--output FILE", f"new file for the score as JSON; {written}", Path)
     add("--threads", "threads that read the table (default 2)", int)
 

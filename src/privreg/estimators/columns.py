@@ -348,7 +348,7 @@ def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) 
 
 
 def _numbers(cells: Any) -> NDArray[Any]:
-    """Numbers, NaN where there is none."""
+    """Numbers; NaN for cells without a number."""
     import pyarrow as pa
 
     if cells.type == pa.float64():

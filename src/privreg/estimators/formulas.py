@@ -187,8 +187,8 @@ class _Reader(dict[Any, Range]):
 def _codings(names: Sequence[str], used: set[frozenset[str]]) -> list[dict[str, bool]]:
     """Codings of a term's categories, True for all levels, that add to the span of those used.
 
-    A subset of the factors stands for products without references; beside the same with one factor
-    more, that factor has all its levels (patsy's algorithm).
+    A subset of the factors stands for products without references. If the same subset plus one
+    factor occurs too, that factor gets all its levels (patsy's algorithm).
     """
     subsets = [frozenset(c) for size in range(len(names) + 1) for c in combinations(names, size)]
     left = [dict.fromkeys(each, False) for each in subsets if each not in used]
@@ -228,7 +228,7 @@ def _ends(call: Act, *ranges: Range) -> Range:
 
 
 def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
-    """Value of a factor, by what applies a function to the values of its arguments."""
+    """Value of a factor; `act` applies a function to the values of its arguments."""
 
     def value(part: ast.expr) -> Any:
         return _value(part, known, act)

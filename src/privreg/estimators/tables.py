@@ -227,7 +227,7 @@ def _keep_whole(
 ) -> int:
     """Copy whole lines of `data` to `kept`, say which they are, and return their bytes.
 
-    Arrow reads on where a line's quote stays open, so that one record would take others with it.
+    After an open quote Arrow continues on the next line, and would merge several records into one.
     """
     size = line = begin = 0
     found, place, sound = 1, START, True
@@ -315,7 +315,7 @@ class ParquetTable(_File):
         return [partial(self._read, group, chosen) for group in range(self.groups)]
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
-        """An error where few bytes would take much memory or be read twice, from the metadata."""
+        """Refuse, from the metadata, small files that need much memory or repeat row groups."""
         begins: list[int] = []
         for group in map(self._metadata.row_group, range(self.groups)):
             every = map(group.column, range(group.num_columns))
@@ -636,7 +636,7 @@ class TableSamples:
         return TableSamples(table, *own, self.frame, None, weight, self.design), counts[:-1]
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
-        """Cells of all rows, of which there must be as many as the table says."""
+        """Cells of all rows; an error if their number differs from the table's row count."""
         for cells in chain.from_iterable(part() for part in self._encoders()):
             counts += self._count(cells)
             if counts[-1, 0] <= self.sample_size:
@@ -691,7 +691,7 @@ class TableSamples:
         return map(self._mapped, part())
 
     def _mapped(self, columns: list[Cells]) -> Chunk | WeightedChunk:
-        """Rows within the bounds of what was encoded."""
+        """Encoded rows, mapped into the bounds."""
         encoded = [values for each in columns for values in each.features]
         weights = None if self.weight is None else encoded.pop()
         *features, label = encoded

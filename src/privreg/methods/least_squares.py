@@ -433,9 +433,9 @@ def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 
-    Three deviations in a bin at t' add 3κ(σ_h/n)t' to the bias that a clip t leaves, a clip at t'
-    costs noise of νt': where the first factor is above 1 the clip goes there, if the smoothing
-    believes the count; the rest is what the count does to the mean product, in units of the clip.
+    Three deviations in a bin at t' add 3κ(σ_h/n)t' to the bias of a clip t, and a clip at t' costs
+    noise of νt'. If the first factor is above 1 and smoothing keeps the count, the clip moves to
+    t'. The other factors are the count's effect on the mean product, in units of the clip.
     """
     return 3 * LEAN * count_noise / unit_noise * count_noise * reach
 

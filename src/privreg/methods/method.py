@@ -409,9 +409,9 @@ class Method(ABC):
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[Any], Fitted]:
-        """A run but for its noise: a function of a generator that returns a `Fit` or the like.
+        """Prepare a run: a function of a generator that returns a `Fit` or similar.
 
-        Of an exact method it may be None, for exact noise.
+        An exact method also accepts None as generator, for exact noise.
         """
 
     @classmethod
@@ -419,10 +419,10 @@ class Method(ABC):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        """Predictions of each setting for each problem, one or more of both.
+        """Predictions of each setting for each problem; there is at least one of both.
 
-        Problems differ in their misfits alone, of which the first is the largest. `rows`
-        has the features' law; `ErrorMoments.predictions` makes predictions of errors by eigenvalue.
+        Problems differ only in their misfits, with the largest first. `rows` follow the features'
+        law; `ErrorMoments.predictions` turns errors by eigenvalue into predictions.
         """
 
 
