@@ -145,8 +145,8 @@ class Plan:
             for length, problem in zip(target.lengths, self.problems, strict=True)
         ]
         # Corners that share a law and a length are said once.
-        told = f"{', '.join(dict.fromkeys(lengths))} times as long as without privacy. It estimates"
-        meant = f"the least-squares slopes{f' if {target.supposes}' if target.supposes else ''}"
+        told = f"{', '.join(dict.fromkeys(lengths))} times as long as without privacy. Target:"
+        meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
         return f"Intervals of {target.name.replace('_', ' ')}: {told} {meant}."
 
 

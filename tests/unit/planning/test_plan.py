@@ -95,8 +95,8 @@ def test_a_plan_says_what_each_target_costs_and_what_buys_the_shorter_one():
     assert "symmetric given the features, or independent" in robust.supposes
     assert squares.supposes == ""
     text = " ".join(str(plan).split())
-    assert "estimates the least-squares slopes if errors are symmetric" in text
-    assert "estimates the least-squares slopes." in text
+    assert "Target: least squares if errors are symmetric" in text
+    assert "Target: least squares." in text
     assert "laplace errors" in text
     assert plain(plan)["targets"][0]["lengths"] == plan.targets[0].lengths
 
