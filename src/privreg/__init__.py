@@ -14,8 +14,8 @@ cover coefficients          `batch_means`, `checkpoints`, `independent_runs`,
 check a privacy claim       `audit`, `audit_mechanism`, `compose`, `Release`, `Odometer`
 ==========================  =====================================================================
 
-`help(privreg.Budget)` documents one, `dir(privreg)` lists all, docs/names.md has their examples.
-Importing the package loads nothing: a name is found in its module when it is asked for.
+`help(privreg.Budget)` documents one name, `dir(privreg)` lists all; docs/names.md has examples.
+Importing the package loads no module; a name is loaded from its module on first use.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Lower bounds on a mechanism's privacy loss, from its runs on two neighbouring data sets.
 
-A guarantee is an upper bound on what two neighbouring data sets let an observer tell apart. An
-audit is the opposite bound: it runs the mechanism on both, lets a test tell them apart, and turns
-the test's error rates into a loss that the mechanism has at least. An audit above the promise
-refutes the promise. One far below it says that the pair of neighbours, the test or the number of
-runs was too weak, or the promise too large.
+A guarantee is an upper bound on an observer's ability to tell two neighbouring data sets apart. An
+audit gives a lower bound. It runs the mechanism on both data sets, applies a test that tells them
+apart, and turns the test's error rates into a lower bound on the loss. An audit above the promise
+refutes the promise. An audit far below it means that the neighbours, the test or the number of runs
+were too weak, or the promise too large.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 
 class NeighbouringTables(NamedTuple):
-    """Two tables and the relation in which they are neighbours; a release refuses them."""
+    """Two tables and their neighbouring relation; a release refuses this pair."""
 
     first: Table
     second: Table
@@ -62,11 +62,11 @@ def neighbouring_tables(
 ) -> NeighbouringTables:
     """A table and its neighbour, which differs in one record.
 
-    Under replace-one the second table has the replacement instead of the record: its rows (m, p)
-    and labels (m,), one row or a person's. Under add-remove it has fewer rows, and under zero-out
-    the record's rows are all zero, an intercept's column included, and its labels are 0. The record
-    is that of the row with this index; groups say whose row each is, by default every row is a
-    record.
+    Under replace-one the second table has the replacement instead of the record: rows (m, p) and
+    labels (m,), of one row or of a person. Under add-remove it has fewer rows. Under zero-out the
+    record's rows are all zero, including an intercept's column, and its labels are 0. `record` is
+    the index of a row of the record. `groups` are the persons of the rows; by default every row is
+    a record.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def neighbouring_tables(
     rows, values = map(np.array, checked_data(features, labels))
     at = require_count("record", record, least=0, most=len(rows) - 1)
     if (replacement is not None) != (relation is Neighbours.REPLACE_ONE):
-        raise ValueError("replacement must be given for replace-one and omitted otherwise")
+        raise ValueError("replacement must be given for replace-one, and only for replace-one")
     names = np.arange(len(rows)) if groups is None else require_names(groups, len(rows))
     first = Table(rows, values, None if groups is None else names)
     own = names == names[at]
@@ -110,7 +110,7 @@ ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 200)
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """Lower bounds on a mechanism's privacy loss; the confidence holds for each one alone.
+    """Lower bounds on a mechanism's privacy loss; the confidence is for each bound alone.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class PrivacyLoss:
     runs : int
         Runs on each of the two data sets.
     neighbours : Neighbours or None
-        Relation in which the two data sets are neighbours, where it was stated.
+        Neighbouring relation of the two data sets, if stated.
     """
 
     mu: float
@@ -140,8 +140,8 @@ class PrivacyLoss:
         .. math:: \varepsilon = \max\Big(0,\ \ln\frac{1 - \delta - \bar\beta}{\bar\alpha},\
             \ln\frac{1 - \delta - \bar\alpha}{\bar\beta}\Big)
 
-        with the upper confidence bounds of the error rates as in `audit`; both orders of the
-        neighbours are in it. δ is in [0, 1).
+        with the upper confidence bounds of the error rates as in `audit`. The maximum includes both
+        orders of the neighbours. δ is in [0, 1).
         """
         delta = require_number("delta", delta, least=0, below=1)
 
@@ -154,16 +154,16 @@ class PrivacyLoss:
         return _bound(self._choose, self._judge, refuted, self.confidence)
 
     def share(self, promised: Budget) -> float:
-        """`mu` over √(2ρ), which a Gaussian mechanism of this budget attains.
+        """Ratio of `mu` to √(2ρ), the μ of a Gaussian mechanism with this budget.
 
-        More than 1 refutes a promise of Gaussian privacy, which every mechanism makes that only
-        adds Gaussian noise; a promise of zCDP alone is refuted by `rho` above the promised one.
+        A ratio above 1 refutes a promise of Gaussian DP, which all purely Gaussian mechanisms make.
+        A promise of zCDP alone is refuted if `rho` exceeds the promised ρ.
         """
         require_instance("promised", promised, Budget)
         if self.neighbours not in (None, promised.neighbours):
             raise ValueError(
-                f"promised must be for {self.neighbours.value} neighbours, as the two data sets "
-                f"are, got {promised.neighbours.value!r}"
+                f"promised must be for {self.neighbours.value} neighbours, like the two data "
+                f"sets, got {promised.neighbours.value!r}"
             )
         return self.mu / promised.root
 
@@ -185,23 +185,22 @@ def audit(
 
     The outputs are reduced to one number, and a threshold on it decides between the data sets.
     Reduction, threshold and side are chosen on the first half of the runs for the best bound. The
-    second half gives the rates of false alarms α and of misses β, and their Clopper–Pearson upper
-    bounds, at half of the allowed error each, the loss.
+    second half gives the rates of false alarms α and of misses β. The loss follows from their
+    Clopper–Pearson upper bounds, each at half of the allowed error.
 
     Parameters
     ----------
     outputs, neighbour_outputs : array_like, shape (runs,) or (runs, p)
-        Independent outputs on each data set, equally many, at least 20. An output that is not
-        finite is an outcome like any other: a mechanism that fails on one data set alone is caught.
+        Independent outputs on each data set, equally many, at least 20. Outputs that are not finite
+        count as outcomes, so a mechanism that fails on one data set alone is caught.
     direction : array_like, shape (p,), optional
-        Vectors are reduced to their component along it. By default the better of the linear and the
-        quadratic likelihood ratio of Gaussians fitted to the first half, which for Gaussian outputs
-        is the best test there is.
+        Direction for reducing vectors to one component. The default is the better of the linear and
+        the quadratic likelihood ratio of Gaussians fitted to the first half. It is the best test
+        for Gaussian outputs.
     confidence : float
         In (0, 1).
     neighbours : Neighbours, optional
-        Relation in which the two data sets are neighbours; a promise for another one is then
-        refused.
+        Neighbouring relation of the two data sets; a promise for another relation is refused.
 
     Examples
     --------
@@ -273,14 +272,14 @@ def audit_mechanism(
     mechanism : callable
         `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p).
     data, neighbour : object
-        Two neighbouring data sets, passed on as they are. The bound is about this pair: the worst
-        known should be chosen, such as zeros and a single record whose gradient is as long as
-        clipping allows.
+        Two neighbouring data sets, passed on unchanged. The bound is for this pair, so choose the
+        worst known pair, such as zeros and a single record with the longest gradient that clipping
+        allows.
     runs : int
-        Runs on each data set, at least 20. The relative loss to sampling is about
+        Number of runs on each data set, at least 20. Sampling lowers the bound by a share of about
         12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng, direction, confidence, neighbours
-        Source of all runs, and the arguments of `audit`.
+        Generator for all runs, and the arguments of `audit`.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12], signed settings are at
 most 1e12 in size, counts at most 2^53. Data are any finite numbers, which bounds clip. An error
-reads "name must be what is expected, got what was found": it quotes one number or text, never the
-inside of a list, an array or an object; of data of records it names rows and columns alone.
+reads "name must be ..., got ...". It quotes one number or text, never the contents of a list, an
+array or an object; for records' data it names only rows and columns.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _ENDS = {
 def frozen(array: NDArray[Number]) -> NDArray[Number]:
     """A copy of the numbers in read-only memory, in their order.
 
-    A read-only array is not enough: who owns its memory may allow writing again. The memory of
-    `bytes` has no such switch. Nor is what lies in bytes taken as it is, for NumPy unpickles large
-    arrays into bytes that it lets callers write to.
+    A read-only array is not enough, since the owner of its memory may allow writing again. The
+    memory of `bytes` stays read-only. Arrays in `bytes` are copied, too: NumPy unpickles large
+    arrays into `bytes` that callers can write to.
     """
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     order: Any = "F" if fortran else "C"
@@ -57,9 +57,9 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """Dataclass with copies and pickles made by its constructor, from the fields it takes.
+    """Dataclass with copies and pickles made by its constructor, from the constructor's fields.
 
-    Those that hold nothing but numbers are `Immutable`.
+    Dataclasses that hold only numbers are `Immutable`.
     """
 
     __slots__ = ()
@@ -80,13 +80,13 @@ class _OwnCopy:
 
 
 class Immutable(_OwnCopy, Rebuilt):
-    """A frozen dataclass of numbers and `frozen` arrays: its own copy, rebuilt from a pickle."""
+    """A frozen dataclass of numbers and `frozen` arrays; it is its own copy."""
 
     __slots__ = ()
 
 
 class Computed(_OwnCopy):
-    """Object computed once in its constructor: it is its own copy, and pickles as computed."""
+    """Object computed once in its constructor; it is its own copy, and pickles as computed."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -107,13 +107,13 @@ class OneProcess:
         """Refuse use in another process, which would repeat the noise or the choice."""
         if self._process != os.getpid():
             raise ValueError(
-                f"{_a(type(self))} must be used in the process that made it, got a copy out of a "
-                f"pickle or in another process: {remedy}"
+                f"{_a(type(self))} must be used in the process that made it, got a copy from a "
+                f"pickle or another process: {remedy}"
             )
 
 
 class Uncopied(OneProcess):
-    """A source of noise that goes on: a copy would draw the same noise a second time."""
+    """A source of further noise; copies are refused, since they would draw the same noise again."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -130,7 +130,7 @@ class AccuracyWarning(UserWarning):
 
 
 def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
-    """Warn the caller's caller where a result's estimated error exceeds a tolerance, or is NaN."""
+    """Warn the caller's caller if a result's estimated error exceeds a tolerance or is NaN."""
     if not error <= tolerance:
         warnings.warn(
             f"{result} has an estimated error of {error:.2g}, "
@@ -173,7 +173,7 @@ def _between(
 
 
 def places(wrong: NDArray[np.bool_]) -> str:
-    """Count of an array's rows with wrong entries, and their columns: none of its values."""
+    """Number of an array's rows with wrong entries, and their columns, without values."""
     if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
@@ -186,7 +186,7 @@ def places(wrong: NDArray[np.bool_]) -> str:
 
 
 def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
-    """A wrong number; where there are several, none of them: a misplaced array may be data."""
+    """Text of a wrong number; of an array only the places, since the array may be data."""
     return places(wrong) if array.ndim else str(array)
 
 
@@ -218,8 +218,8 @@ def _a(kind: type) -> str:
 def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
     """Real numbers of any shape, in double precision.
 
-    The bounds `above`, `least`, `below` and `most` are open and closed ends of the range; with
-    `infinite` an infinity inside it is allowed, which otherwise is refused as NaN always is.
+    The bounds `above` and `below` are open ends of the range, `least` and `most` closed ends.
+    Infinities are refused unless `infinite` is true and the range includes them; NaN always is.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def require_scales(zero: bool = False, infinite: bool = False, **values: Any) ->
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """Whole number from `least` to `most`, by default the largest that doubles count to."""
+    """Whole number from `least` to `most`, by default 2^53, up to which doubles are exact."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -301,7 +301,7 @@ def require_counts(
 def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
     """An array of a given shape, contiguous and in double precision, with `require_real`'s bounds.
 
-    A length of None stands for any that is at least 1, a leading ellipsis for any number of axes.
+    A length of None stands for any length of at least 1, a leading ellipsis for any number of axes.
 
     Examples
     --------
@@ -320,7 +320,7 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
 
 
 def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
-    """Array as of `require_array`, in read-only memory, so that it stays valid."""
+    """Array checked by `require_array`, in read-only memory, so that it stays valid."""
     return frozen(require_array(name, value, shape=shape, **bounds))
 
 
@@ -330,13 +330,13 @@ def require_each(check: Callable[[str, Any], T], **values: Any) -> tuple[T, ...]
 
 
 def require_fields(thing: Any, **checks: Callable[[str, Any], Any]) -> None:
-    """Check fields of a frozen dataclass, and keep what their checks return."""
+    """Check fields of a frozen dataclass, and store the values that their checks return."""
     for name, check in checks.items():
         object.__setattr__(thing, name, check(name, getattr(thing, name)))
 
 
 def require_unmasked(name: str, value: T) -> T:
-    """Any value but a masked array, whose plain array would show masked entries."""
+    """Any value except a masked array: its plain array would show masked entries."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got a masked one")
     return value
@@ -359,26 +359,26 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
 
 
 def require_rng(name: str, value: Any) -> np.random.Generator:
-    """NumPy's `Generator`: no seed, no `RandomState`, no subclass with other draws."""
+    """NumPy's `Generator`; seeds, `RandomState` and subclasses are refused."""
     if type(value) is not np.random.Generator:
         raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
 
 
 def instance_of(kind: type[Any]) -> Callable[[str, Any], Any]:
-    """`require_instance` for one kind, as a check that `require_fields` takes."""
+    """`require_instance` for one type, as a check for `require_fields`."""
     return partial(require_instance, kind=kind)
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """True or False, and no number or text that Python takes for one."""
+    """True or False; numbers and texts are refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)
 
 
 def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
-    """Shape that arrays have together; the error names them and their shapes."""
+    """Common broadcast shape of arrays; the error names the arrays and their shapes."""
     shapes = [np.shape(array) for array in arrays.values()]
     try:
         return np.broadcast_shapes(*shapes)
@@ -388,7 +388,7 @@ def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
 
 
 def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
-    """An answer without NaN or, unless allowed, infinity; `names` are the arguments that decide."""
+    """An answer without NaN or (unless allowed) infinity; `names` are the arguments that decide."""
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(
@@ -399,7 +399,7 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of the names; the error names the nearest."""
+    """One of the choices; the error suggests the nearest name."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {expected_choice(value, names)}")

@@ -21,7 +21,7 @@ NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
 
 
 def plain_sum(values: Iterable[float]) -> float:
-    """Sum in order, each step rounded; `sum` compensates from Python 3.12 on."""
+    """Sum in order, with each step rounded; built-in `sum` compensates from Python 3.12 on."""
     return reduce(add, values, 0.0)
 
 
@@ -35,7 +35,7 @@ def inner_product(first: NDArray[np.float64], second: NDArray[np.float64]) -> fl
     .. math:: \sum_{l<16} s_l,\qquad s_l = \sum_{j:\,16j+l<n} a_{16j+l}b_{16j+l}
 
     Products are rounded before they are added. The sum of a lane runs upwards; then the lanes are
-    added in halves, l and l + 8 first. Compiled and in Python it is the same, bit for bit.
+    added in halves, l and l + 8 first. Compiled and Python results are equal, bit for bit.
     """
     padded = np.append(first * second, np.zeros(-len(first) % LANES))
     sums = reduce(add, padded.reshape(-1, LANES), np.zeros(LANES))
@@ -164,11 +164,10 @@ class _Process:
 
 
 def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """`rng.standard_normal(shape)`, in a compiled loop where that is quicker.
+    """`rng.standard_normal(shape)`, in a compiled loop if this is faster.
 
-    The numbers and the generator's state afterwards are the same, and so is its lock. A process
-    that draws little loads no compiler. Another object, or a bit generator that NumPy does not
-    bring, draws by itself.
+    The numbers, the generator's later state and its lock are the same. A process that draws little
+    loads no compiler. Other objects, and bit generators from outside NumPy, draw by themselves.
     """
     size = shape if isinstance(shape, int) else math.prod(shape)
     if (

@@ -1,4 +1,4 @@
-"""The linear model with Gaussian features: it draws samples and knows its population risk."""
+"""The linear model with Gaussian features, with its samples and its population risk."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class LinearModel(Immutable):
     def excess_risk(self, parameters: ArrayLike) -> FloatArray:
         r"""Excess risk :math:`\frac12 \|\Sigma^{1/2}(\theta - \theta^*)\|^2`, shape (...).
 
-        The parameters theta have shape (..., dimension); the label noise adds zeta^2 / 2 to make
-        the population risk.
+        The parameters theta have shape (..., dimension). The population risk is zeta^2 / 2 larger,
+        from label noise.
         """
         point = require_array("parameters", parameters, shape=(..., self.dimension))
         return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)

@@ -67,12 +67,12 @@ class Alternative:
     Attributes
     ----------
     name : str
-        Under which the method lists its candidates.
+        Name under which the method lists its candidates.
     method : Method
     predictions : tuple of Prediction
-        One for each problem that was stated, in order.
+        One prediction for each stated problem, in order.
     lengths : tuple of float
-        Lengths of intervals over those of least squares on the same rows without privacy.
+        Ratios of interval lengths to the lengths of non-private least squares on the same rows.
     regret : float
         As for `plan_run`.
     """
@@ -90,12 +90,12 @@ class Alternative:
 
     @property
     def worst(self) -> Prediction:
-        """The prediction of largest excess risk."""
+        """The prediction with the largest excess risk."""
         return max(self.predictions, key=attrgetter("excess_risk"))
 
     @property
     def supposes(self) -> str:
-        """Assumption on errors under which the target is that of least squares; empty if none."""
+        """Assumption on errors that gives the least-squares target; empty if none is needed."""
         return self.method.supposes
 
 
@@ -106,15 +106,15 @@ class Plan:
     Attributes
     ----------
     problems : tuple of Problem
-        What was stated.
+        The stated problems.
     budget : Budget
-        What any alternative costs.
+        Cost of each alternative.
     alternatives : tuple of Alternative
-        The best settings of each method, those whose theory holds first.
+        The best settings of each method; settings with valid theory come first.
     worthwhile : bool
-        Whether the best is predicted to do better than predicting the mean for some problem.
+        True if the best is predicted to beat predicting the mean for at least one problem.
     verdict : str
-        One plain sentence.
+        The result in one sentence.
     """
 
     problems: tuple[Problem, ...]
@@ -145,7 +145,7 @@ class Plan:
             for length, problem in zip(target.lengths, self.problems, strict=True)
         ]
         # Corners that share a law and a length are said once.
-        told = f"{', '.join(dict.fromkeys(lengths))} times those without privacy; target"
+        told = f"{', '.join(dict.fromkeys(lengths))} times as long as without privacy. Target:"
         meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
         return f"Intervals of {target.name.replace('_', ' ')}: {told} {meant}."
 
@@ -182,25 +182,25 @@ def plan_run(
 ) -> Plan:
     """Best method and settings for a budget.
 
-    Settings are searched on predictions, for each problem by itself and for all of them together;
-    of all that were found, each method's alternative is the one of least regret: the largest ratio
-    over the problems of its objective to the least that any alternative has there. Problems whose
-    noise differs stand for all noise between them: the regret is also over each of them with every
-    other combination of the laws and misfits that are stated.
+    Settings are searched on predictions, for each problem and for all problems together. Each
+    method's alternative has the least regret of the settings found. Regret is the largest ratio,
+    over the problems, of the objective to the least objective of any alternative. Problems with
+    different noise stand for all noise between them, so the regret also covers each problem with
+    all other combinations of the stated laws and misfits.
 
     Parameters
     ----------
     problems : Problem or sequence of Problem
-        What is known; several, as `Problem.over` makes them, where signal and noise are known up to
-        a range.
+        Known facts. If signal and noise are known only up to a range, give several problems, as
+        from `Problem.over`.
     budget : Budget
-        Cost of the run, and the neighbouring relation.
+        Cost of the run, with the neighbouring relation.
     methods : iterable of str, optional
         Names under which methods list their candidates (`Method.searched`); all by default.
     objective : {"excess_risk", "parameter_error", "interval_length"}
-        What is to be small.
+        Quantity to minimise.
     intervals : bool
-        Whether the fit must spend what its intervals need.
+        True if the fit must spend budget on its intervals.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def plan_run(
     """
     given: Any = (problems,) if isinstance(problems, Problem) else problems
     if not isinstance(given, Sequence) or not given:
-        raise ValueError(f"problems must be one, or a list of one or more, got {short(problems)}")
+        raise ValueError(f"problems must be a Problem or a list of Problems, got {short(problems)}")
     stated = tuple(require_instance("problems", each, Problem) for each in given)
     require_instance("budget", budget, Budget)
     require_choice("objective", objective, OBJECTIVES)
@@ -220,7 +220,7 @@ def plan_run(
     able = [name for name in names if budget.neighbours in known[name].relations]
     if not able:
         raise ValueError(
-            f"budget must be for neighbours that {', '.join(names)} take, "
+            f"budget must be for neighbours allowed by {', '.join(names)}, "
             f"got {budget.neighbours.value!r}"
         )
     misfits = tuple(dict.fromkeys(each.misfit for each in stated))
@@ -260,18 +260,18 @@ def least_budget(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     methods: Iterable[str] | None = None,
 ) -> Plan:
-    """The plan of least zCDP budget that meets a target for every stated problem.
+    """Plan with the least zCDP budget that meets a target for every stated problem.
 
-    The prediction is to be below the target by 10 %, its stated accuracy. The plan's `budget` is
-    found to 3 %, between 1e-12 and 1e9; the verdict says where even the least one meets the target.
-    It is an error if none does: the sample itself is too small.
+    The prediction must be below the target by 10 %, its stated accuracy. The plan's `budget` is
+    accurate to 3 %, between 1e-12 and 1e9. If even the least budget meets the target, the verdict
+    says this. If none does, an error is raised: the sample itself is too small.
 
     Parameters
     ----------
     problems, methods
         As for `plan_run`.
     target_risk : float, optional
-        Largest mean excess risk, more than 0. One of the targets is given.
+        Largest mean excess risk, more than 0. Give exactly one of the two targets.
     target_length : float, optional
         Largest length of a 95 % interval, more than 0.
     neighbours : Neighbours
@@ -286,7 +286,7 @@ def least_budget(
     """
     if (target_risk is None) == (target_length is None):
         found = "none" if target_risk is None else "both"
-        raise ValueError(f"target_risk or target_length must be given, not both, got {found}")
+        raise ValueError(f"target_risk or target_length must be given, but not both, got {found}")
     name = "target_risk" if target_length is None else "target_length"
     stated = target_risk if target_length is None else target_length
     target = require_scale(name, stated) / MARGIN
@@ -339,13 +339,13 @@ def least_budget(
             # All budgets met the target, and the answer is below them.
             low, names, tried = log(LEAST), every, True
             if met(plan := plan_at(low)):
-                words = f"The least budget that is searched, {LEAST:g}, meets the target. "
+                words = f"The least budget of the search, rho = {LEAST:g}, meets the target. "
                 return replace(plan, verdict=words + plan.verdict)
     return best
 
 
 def names_of(methods: Any) -> list[str]:
-    """Names of methods, all by default."""
+    """Names of methods; by default all names."""
     known = searched()
     listed = isinstance(methods, Iterable) and not isinstance(methods, (str, bytes))
     names = list(known) if methods is None else list(methods) if listed else []
@@ -478,7 +478,7 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
             f"{start} the fit may be worse than predicting the mean: in the worst stated case its "
             f"excess risk is {share:.2g} times the mean's."
         )
-    return f"{start} the fit leaves at most {share:.1%} of what predicting the mean misses."
+    return f"{start} the fit's excess risk is at most {share:.1%} of the mean's."
 
 
 def plain(plan: Plan) -> dict[str, Any]:
@@ -506,7 +506,7 @@ def plain(plan: Plan) -> dict[str, Any]:
 
 
 def draw(plan: Plan, axes: Any) -> None:
-    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes."""
+    """Draw excess risks of the alternatives, and of predicting the mean, on Matplotlib axes."""
     names = [each.name.replace("_", " ") for each in plan.alternatives]
     places = np.arange(len(names))[::-1]
     for place, each in zip(places, plan.alternatives, strict=True):

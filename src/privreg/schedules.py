@@ -1,7 +1,7 @@
 """Learning-rate schedules, and the private noise that each implies.
 
-A `Schedule` is defined on the unit time interval and scales with an amplitude; a `RateWithIntegral`
-is defined on [0, ∞) and has its integral, which is what a diffusion limit needs.
+A `Schedule` is defined on the unit time interval and scales with an amplitude. A `RateWithIntegral`
+is defined on [0, ∞) and comes with its integral, which a diffusion limit needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Schedule(Protocol):
     def amplitude(self) -> ArrayLike: ...
 
     def shape(self, times: ArrayLike) -> FloatArray:
-        """Shape at the times in [0, 1], of their shape."""
+        """Values of the shape at times in [0, 1]; an array like `times`."""
         ...
 
 
@@ -50,8 +50,8 @@ class Polynomial(Immutable):
 
     .. math:: \tilde\eta(t) = \tilde\eta(0)\,(1-t)^{\alpha}
 
-    With alpha = 0 all private noise is added to the output (output perturbation); with alpha = 1/2
-    it is the same at each step; with larger alpha it decays.
+    With alpha = 0 all private noise is added to the output (output perturbation). With alpha = 1/2
+    the noise is the same at each step; with larger alpha it decays.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Harmonic(Immutable):
     numerator : array_like, shape (...)
         beta, more than 0 and at most 1e32; may be empty.
     offset : float
-        tau, at least 1e-32 and at most 1e32, between which optimal rates are searched.
+        tau, at least 1e-32 and at most 1e32, the range for the search of optimal rates.
 
     Source
     ------
@@ -214,13 +214,13 @@ def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
 
 
 def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
-    r"""Private noise that spends the same budget on every sample of a one-pass run.
+    r"""Noise multipliers that spend the same budget on every sample of a one-pass run.
 
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 
-    The run is then rho^2/2-zCDP; a rho of `inf` adds no noise. Step sizes, shape (..., n), do not
-    increase, since others have no noise of this form. Step k adds noise of standard deviation
-    2 C sigma_k a coordinate, with C the norm that gradients are clipped to.
+    The run is then rho^2/2-zCDP; a rho of `inf` adds no noise. Step sizes, shape (..., n), must not
+    increase, since no noise of this form exists for others. Step k adds noise of standard deviation
+    2 C sigma_k per coordinate, with C the clipping norm of gradients.
 
     Source
     ------

@@ -1,4 +1,4 @@
-"""Covariance spectra: eigenvalues with weights, a finite list or the quadrature of a limit law."""
+"""Covariance spectra: eigenvalues with weights, from a finite list or as quadrature of a law."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ STEEPEST = 3.5
 
 @dataclass(frozen=True)
 class Spectrum(Immutable):
-    """Eigenvalues of a covariance and the share of the dimensions that each stands for.
+    """Eigenvalues of a covariance, and the share of the dimensions with each eigenvalue.
 
     Parameters
     ----------
     eigenvalues : ndarray, shape (modes,)
         At least 0 and at most 1e12.
     weights : ndarray, shape (modes,)
-        At least 0, of sum 1.
+        At least 0, with sum 1.
     """
 
     eigenvalues: FloatArray
@@ -60,19 +60,19 @@ class Spectrum(Immutable):
 
 
 class SpectrumWithSignal(NamedTuple):
-    """A spectrum and D_i(0) of its modes, shape (modes,): half of d times the signal's square."""
+    """A spectrum, and D_i(0) of its modes, (modes,): d/2 times the squared signal."""
 
     spectrum: Spectrum
     signal: FloatArray
 
 
 def isotropic() -> Spectrum:
-    """The identity: one mode."""
+    """Spectrum of the identity: one mode."""
     return Spectrum(np.ones(1), np.ones(1))
 
 
 def explicit(eigenvalues: ArrayLike) -> Spectrum:
-    """The spectrum of a finite covariance's eigenvalues, equal ones grouped into one mode."""
+    """Spectrum of a finite covariance; equal eigenvalues are grouped into one mode."""
     values, counts = np.unique(eigenvalues, return_counts=True)
     return Spectrum(values, counts / counts.sum())
 
@@ -85,7 +85,7 @@ def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum
 
 
 def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> FloatArray:
-    """Midpoints of equal cells of [low, high]: their mean is exactly the uniform law's."""
+    """Midpoints of equal cells of [low, high]; their mean is exactly that of the uniform law."""
     low, high = _range(low, high)
     require_count("dimension", dimension)
     return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)
@@ -105,22 +105,22 @@ def power_law(
     .. math:: p(\lambda) = (1-\phi)\, C_\phi^{\phi-1}\, \lambda^{-\phi}, \qquad
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
-    where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of
-    the eigenvalue, on equal panels of it that carry their exact mass. By default
-    :math:`\lambda^a e^{-\lambda x}` is integrated to 1e-5 for powers a from 1/4 to 2, and to 1e-3
-    for smaller ones, for every x up to about 1 / `smallest`.
+    The mean eigenvalue is 1. The nodes are Gauss-Legendre nodes in the logarithm of the eigenvalue,
+    on equal panels with their exact mass. By default :math:`\lambda^a e^{-\lambda x}` is integrated
+    to 1e-5 for powers a from 1/4 to 2, and to 1e-3 for smaller powers, for every x up to about 1 /
+    `smallest`.
 
     Parameters
     ----------
     exponent : float
-        Density exponent phi, at least -20 and at most 0.95: beyond, the rule misses the mass next
-        to either end. 0 is the uniform law on [0, 2].
+        Density exponent phi, at least -20 and at most 0.95; outside this range the rule misses mass
+        next to one end. 0 is the uniform law on [0, 2].
     panels : int
-        Geometric panels between `smallest` and 1, in units of the largest eigenvalue; one more
-        panel covers what lies below. At least 1; a multiple of it below about -3, where the density
-        is steep.
+        Number of geometric panels between `smallest` and 1, in units of the largest eigenvalue, at
+        least 1. One more panel covers the part below. For exponents below about -3 the density is
+        steep, and a multiple of `panels` is used.
     nodes : int
-        Nodes a panel, at least 1.
+        Number of nodes per panel, at least 1.
     smallest : float
         Upper end of the lowest panel, in units of the largest eigenvalue, in [1e-12, 1).
 
@@ -154,16 +154,16 @@ def power_law_with_signal(
 
     .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
 
-    with w_i the eigenvector of λ_i, as `theory.one_pass_dpgd.deterministic_equivalent.solve` and
-    `rate_search` take them.
+    with w_i the eigenvector of λ_i. `theory.one_pass_dpgd.deterministic_equivalent.solve` and
+    `rate_search` take both.
 
     Parameters
     ----------
     exponent : float
         phi of the density, at least -20 and at most 0.95, as for `power_law`.
     signal_power : float
-        psi, at least -3 and less than 1 - phi, where the target's norm is finite. At 0 it is spread
-        evenly; a larger one puts more of it where eigenvalues are small.
+        psi, at least -3 and less than 1 - phi, so that the target's norm is finite. At 0 the target
+        is spread evenly; a larger psi puts more of the target on small eigenvalues.
     signal_scale : float
         s; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
 

@@ -1,1 +1,1 @@
-"""The commands of a user; those that rebuild the papers are the workflow's."""
+"""Commands for users; the commands that rebuild the papers belong to the workflow."""

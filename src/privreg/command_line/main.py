@@ -1,7 +1,7 @@
 """Entry point of `privreg COMMAND …`, and the commands without a table: predict and plan.
 
-A command of `COMMANDS` adds its options to a parser, and runs with them: it prints, or returns the
-text to print. What few commands need is imported by them, so that `--help` is quick.
+Each command in `COMMANDS` adds its options to a parser, and runs with them. It prints its result or
+returns the text to print. Commands import rarely needed modules themselves: `--help` stays quick.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     parser = argparse.ArgumentParser(
         prog="privreg",
-        description="Private linear regression: predict and plan a run before it is made, and fit.",
+        description="Private linear regression: predict and plan a run in advance, and fit tables.",
         epilog="`privreg COMMAND --help` lists the options of a command.",
         allow_abbrev=False,
     )
@@ -63,24 +63,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
-    """Add sizes, scales and the features' law."""
+    """Add options for sizes, scales, and the laws of features and label noise."""
     from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, WHOLE_LAWS
 
     group = parser.add_argument_group("the problem")
     add = adder(group)
     add("--sample-size N", "number of records", int, required=True)
     spectrum = adder(group.add_mutually_exclusive_group(required=True))
-    spectrum("--dimension P", "features of variance 1", int)
+    spectrum("--dimension P", "number of features, all of variance 1", int)
     spectrum("--eigenvalues A,B,...", "eigenvalues of the features' second moment")
-    add("--signal NORM", "norm of the coefficients, or a range of it as LOW:HIGH (default 1)")
-    std = "standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)"
+    add("--signal NORM", "norm of the coefficients, or its range LOW:HIGH (default 1)")
+    std = "standard deviation of the label noise, or its range LOW:HIGH (default 1)"
     add("--label-noise-std STD", std)
     add(
         "--label-noise-law LAW[:MISFIT]",
-        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, the last two of "
-        "labels of 0 and 1 and of counts, or binary_MEAN in any unit (default gaussian). MISFIT, "
-        "from 0 to 1 (default 0), says how much of what clipping takes away the features explain. "
-        "Name several where the law is not known: gaussian student_t3:0.3",
+        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, or binary_MEAN in "
+        "any unit (default gaussian); binary is for labels 0 and 1, poisson for counts. MISFIT, "
+        "from 0 to 1 (default 0), is the correlation of the features with what clipping removes. "
+        "Name several laws if the law is unknown: gaussian student_t3:0.3",
         nargs="+",
         default=["gaussian"],
     )
@@ -144,7 +144,7 @@ def _numbers(name: str, text: str, separator: str) -> list[float]:
     try:
         return [float(part) for part in text.split(separator)]
     except ValueError:
-        raise ValueError(f"{name} must be numbers with {separator!r} between, got {text}") from None
+        raise ValueError(f"{name} must be numbers separated by {separator!r}, got {text}") from None
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +199,7 @@ def _prediction(problem: Any, found: Any) -> str:
     ]
     lines += [f"warning          {each}" for each in found.warnings]
     if not found.holds:
-        lines.append("These numbers are not to be relied on.")
+        lines.append("These numbers are unreliable.")
     elif not found.beats_the_mean:
         lines.append("The fit will not be better than predicting the mean.")
     return "\n".join(lines)
@@ -211,13 +211,13 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     add_problem(parser)
     add_budget(parser, required=False)
     add, target = adder(parser), adder(parser.add_mutually_exclusive_group())
-    target("--target-risk RISK", "find the least budget for this mean excess risk", float)
-    length = "find the least budget for 95 %% intervals of this length"
+    target("--target-risk RISK", "find the smallest budget for this mean excess risk", float)
+    length = "find the smallest budget for 95 %% intervals of this length"
     target("--target-length LENGTH", length, float)
     names = list(planning.searched())
     listed = f"methods to compare (default all): {', '.join(names)}"
     add("--methods METHOD", listed, choices=names, nargs="+")
-    least = "what the plan minimises at a budget (default excess_risk)"
+    least = "quantity that the plan minimises at a budget (default excess_risk)"
     add("--objective", least, choices=planning.OBJECTIVES)
     add("--figure FILE", "draw the methods' predicted errors", Path)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -253,7 +253,7 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
-    fitted = f"\nrho = {budget.gaussian().rho:.4g} for privreg fit, whose noise is all Gaussian"
+    fitted = f"\nrho = {budget.gaussian().rho:.4g} for privreg fit, which adds only Gaussian noise"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
         f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"
@@ -267,12 +267,12 @@ Run = Callable[[argparse.Namespace], str | None]
 COMMANDS: dict[str, tuple[str, Options, Run]] = {
     "predict": ("predict the error of a private run from its settings alone", add_predict, predict),
     "plan": (
-        "find the best method and settings for a budget, or the least budget for a target",
+        "find the best method and settings for a budget, or the smallest budget for a target",
         add_plan,
         plan,
     ),
     "bounds": (
-        "write a template of bounds from the header and the column types of a table alone",
+        "write a template of bounds from a table's header and column types alone",
         tables.add_bounds,
         tables.bounds,
     ),
@@ -282,5 +282,5 @@ COMMANDS: dict[str, tuple[str, Options, Run]] = {
         tables.add_score,
         tables.score,
     ),
-    "odometer": ("add up several fits of one table", tables.add_odometer, tables.odometer),
+    "odometer": ("add up the cost of fits of one table", tables.add_odometer, tables.odometer),
 }

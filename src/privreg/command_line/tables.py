@@ -42,9 +42,9 @@ def shown(text: str, kept: str = "") -> str:
 
 
 def adder(to: Any) -> Callable[..., None]:
-    """A function that adds options to a parser or a group: `--name METAVAR`, help and type.
+    """Function that adds an option to a parser or a group: `--name METAVAR`, help and type.
 
-    "(default X)" at the end of the help states the default.
+    "(default X)" at the end of the help sets the default.
     """
 
     def add(usage: str, help: str, kind: Callable[[str], Any] = str, **settings: Any) -> None:
@@ -58,19 +58,19 @@ def adder(to: Any) -> Callable[..., None]:
 
 
 def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add a zCDP budget, or ε and δ."""
+    """Add options for a zCDP budget, or for ε and δ."""
     group = parser.add_argument_group("the budget")
     add, stated = adder(group), adder(group.add_mutually_exclusive_group(required=required))
     stated("--rho", "budget as rho of rho-zCDP", float)
     stated("--epsilon", "budget as epsilon of (epsilon, delta)-DP", float)
-    add("--delta", "delta of --epsilon (default 1e-6)", float)
+    add("--delta", "delta to go with --epsilon (default 1e-6)", float)
     differ = "one record replaced by another, added or removed, or blanked (default replace-one)"
     listed = [each.value for each in Neighbours]
     add("--neighbours", f"how neighbouring data sets differ: {differ}", choices=listed)
 
 
 def budget_of(options: argparse.Namespace) -> Budget:
-    """The stated budget; δ is checked even where ρ does not need it."""
+    """The stated budget; δ is checked even if ρ is given."""
     require_number("--delta", options.delta, above=0, below=1)
     if options.rho is not None:
         return Budget.zcdp(options.rho, neighbours=options.neighbours)
@@ -91,7 +91,7 @@ def open_stated(options: argparse.Namespace) -> Any:
 
 
 class Watched:
-    """Table whose passes show their progress on a terminal after some seconds."""
+    """Table that shows the progress of its passes on a terminal after some seconds."""
 
     def __init__(self, table: Any, what: str) -> None:
         self.table, self.what = table, what
@@ -100,7 +100,7 @@ class Watched:
         self._start = self._shown = monotonic()
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Parts of the table, whose rows are counted as they are read."""
+        """Parts of the table; rows are counted as they are read."""
         if not sys.stderr.isatty():
             return list(self.table.parts(names))
         return [partial(self._counted, part) for part in self.table.parts(names)]
@@ -145,7 +145,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 
 def bounds(options: argparse.Namespace) -> str:
-    """The template as YAML, which is refused until it is filled in."""
+    """Template of bounds as YAML; `privreg fit` refuses it until it is filled in."""
     from privreg.estimators.columns import require_column
 
     schema = open_stated(options).schema
@@ -153,13 +153,13 @@ def bounds(options: argparse.Namespace) -> str:
     # Where all are texts, as in CSV files, types say nothing.
     typed = any(each.type != "string" for each in schema)
     if not typed and any(map(NUMBER.fullmatch, schema.names)):
-        raise ValueError("table must have a header line of names, got numbers, as of a record")
+        raise ValueError("table must have a header line of column names, got numbers")
     lines = [_template(each.name, each.type, typed=typed) for each in schema if each.name != label]
     return "\n".join(
         [
-            "# From public knowledge, never from a look at the table. Delete what is no feature.",
-            f"# Where numbers are codes for missing: {{bounds: {RANGE}, missing: [-999, 9999]}}",
-            f"{_key(label)}: {RANGE}  # the label: the least and the greatest that it can be",
+            "# Use public knowledge, never the table. Delete columns that are not features.",
+            f"# If numbers are codes for missing: {{bounds: {RANGE}, missing: [-999, 9999]}}",
+            f"{_key(label)}: {RANGE}  # the label: smallest and largest possible value",
             *dict.fromkeys(lines),
         ]
     )
@@ -173,15 +173,15 @@ def _template(name: str, kind: Any, *, typed: bool) -> str:
     categories = f"{{categories: [{', '.join(BLANK)}]}}"
     value, key = value_type(kind), _key(name)
     if types.is_boolean(value):
-        return f"{key}: {{categories: [false, true]}}  # the first is compared with"
+        return f"{key}: {{categories: [false, true]}}  # the first is the reference"
     if typed and value == "string":
-        return f"{key}: {categories}  # all categories, or {RANGE} of texts that are numbers"
+        return f"{key}: {categories}  # all categories, or {RANGE} if the texts are numbers"
     try:
         Numbers(name, 0.0, 1.0).require_type(kind)
     except ValueError as error:
         return f"# {error}"
     other = f", or {categories}" if types.is_integer(value) or not typed else ""
-    return f"{key}: {RANGE}  # the least and the greatest that it can be{other}"
+    return f"{key}: {RANGE}  # smallest and largest possible value{other}"
 
 
 def _key(name: str) -> str:
@@ -196,7 +196,7 @@ class _Number(str):
 
 
 def read_bounds(path: Path) -> dict[str, Any]:
-    """Bounds by column from a YAML or JSON file; categories are the texts that were written."""
+    """Bounds by column from a YAML or JSON file; categories keep their text as written."""
     kind, data = "JSON" if path.suffix == ".json" else "YAML", path.read_bytes()
     try:
         if kind == "JSON":
@@ -230,7 +230,7 @@ def _declaration(name: str, written: Any) -> Any:
     if all(isinstance(each, (str, bool)) for each in texts):
         # JSON has truth values: as in a column, `true` and `false`.
         return {"categories": [str(e).lower() if isinstance(e, bool) else str(e) for e in texts]}
-    found = f"a list of {len(written)}" if isinstance(written, list) else "another"
+    found = f"a list of {len(written)}" if isinstance(written, list) else "another form"
     numbers = "[low, high], two plain numbers such as 2030 and 0.5"
     others = "{bounds: [low, high], missing: [9999]} or {categories: [first, second]}"
     found = "an unfilled template" if listed == BLANK else found
@@ -250,7 +250,7 @@ def _plain(node: yaml.Node | None) -> Any:
 
 
 def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    """A mapping of names, each of which is there once."""
+    """A mapping of names; each name must occur once."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if not isinstance(name, str):
@@ -267,9 +267,9 @@ NEW = "a new file that can be written"
 
 
 class Record(Odometer):
-    """Writes what is spent to `--output` before noise is drawn, and the whole result after it.
+    """Odometer that writes the budget to `--output` before noise is drawn, and the result later.
 
-    Of two runs with one output the second is refused. As a context it says where budgets are.
+    A second run with the same output is refused. Errors in its context say where the budget is.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -279,12 +279,12 @@ class Record(Odometer):
         self._files: dict[str, Path] = {name: path for name, path in named.items() if path}
         for name, path in self._files.items():
             # A device, a folder and a link to nothing are there as well.
-            there = ", which is there already" if os.path.lexists(path) else ""
+            there = ", which exists already" if os.path.lexists(path) else ""
             if there or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
                 raise ValueError(f"{name} must be {NEW}, got {str(path)!r}{there}")
         places = {path.parent.resolve() / path.name for path in self._files.values()}
         if len(places) < len(self._files):
-            raise ValueError(f"--report must be another file than --output, got {str(path)!r}")
+            raise ValueError(f"--report must be a file other than --output, got {str(path)!r}")
 
     def add(self, fit: Any) -> None:
         """Count a fit, and create its files."""
@@ -302,10 +302,10 @@ class Record(Odometer):
             undo.pop_all()
         if "--output" not in self._files:
             spent = f"rho = {fit.rho:.4g} is spent and recorded nowhere"
-            warnings.warn(f"{spent}: --output would write it to a file", UserWarning, stacklevel=2)
+            warnings.warn(f"{spent}; --output FILE would record it", UserWarning, stacklevel=2)
 
     def finish(self, said: str, **written: Callable[[], str]) -> None:
-        """Write the files, by the names of their options; print what is said even if that fails."""
+        """Write the files, by the names of their options; print the text even if this fails."""
         faults = []
         for name, path in reversed(self._files.items()):
             beside = path.with_name(f".{token_hex(8)}")
@@ -351,27 +351,27 @@ def _write(path: Path, text: str) -> None:
 def add_fit(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
     add_table(parser)
-    add("--label COLUMN", "column of the label; a formula names it")
-    add("--formula FORMULA", "such as 'rent ~ size * C(city) + np.log(income)', of bounded columns")
+    add("--label COLUMN", "column of the label; not needed with --formula")
+    add("--formula FORMULA", "model of columns, such as 'rent ~ size * C(city) + np.log(income)'")
     add(
         "--bounds FILE",
-        "YAML or JSON: for label and features [low, high], or {categories: [first, second]}, from "
-        "public knowledge; {bounds: [low, high], missing: [9999]} declares codes for missing. "
-        "Numbers outside are clipped. `privreg bounds` writes a template",
+        "YAML or JSON, from public knowledge: [low, high] or {categories: [first, second]} by "
+        "column; {bounds: [low, high], missing: [9999]} declares codes for missing values. "
+        "Numbers outside the bounds are clipped. `privreg bounds` writes a template",
         Path,
         required=True,
     )
-    right = "right where errors are symmetric given the features or independent of them"
+    right = "valid if errors are symmetric given the features or independent of them"
     add("--target", f"least_squares, or huber: shorter intervals, {right} (default least_squares)")
-    add("--weight COLUMN", "column of the records' weights, such as a survey's")
-    clipped = "Larger weights are clipped to it, negative ones to 0"
-    add("--weight-bound W", f"largest weight, public; needed with --weight. {clipped}", float)
+    add("--weight COLUMN", "column of the records' weights, such as survey weights")
+    clipped = "Weights are clipped to [0, W]"
+    add("--weight-bound W", f"public largest weight, required with --weight. {clipped}", float)
     add_budget(parser)
-    counts = "share of the budget that counts incomplete and clipped records (default 0.01)"
+    counts = "share of the budget for counting incomplete and clipped records (default 0.01)"
     add("--quality-share SHARE", counts, float)
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     add("--level", "coverage of the intervals (default 0.95)", float)
-    written = "its budget is written before noise is drawn"
+    written = "the budget is written before noise is drawn"
     add("--output FILE", f"new file for the fit as JSON; {written}", Path)
     add("--report FILE", "new file for the report with pictures, as HTML", Path)
     add("--threads", "threads that read the table (default 2)", int)
@@ -384,7 +384,7 @@ def fit(options: argparse.Namespace) -> None:
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
     if (options.weight is None) != (options.weight_bound is None):
-        raise ValueError("--weight must be given with --weight-bound, got one of them")
+        raise ValueError("--weight and --weight-bound must be given together, got one of them")
     record, given = Record(options), read_bounds(options.bounds)
     if options.formula is None:
         require_choice("--label", options.label, given)
@@ -416,7 +416,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     weighs = "the score of a weighted fit is weighted"
     add("--fit FILE", f"file that `privreg fit --output` wrote; {weighs}", Path, required=True)
     add_budget(parser)
-    written = "its budget is written before noise is drawn"
+    written = "the budget is written before noise is drawn"
     add("--output FILE", f"new file for the score as JSON; {written}", Path)
     add("--threads", "threads that read the table (default 2)", int)
 
@@ -460,8 +460,8 @@ def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
             *weighing,
             "± is the standard deviation of the private noise alone. Predictions are clipped to "
             "the label's bounds.",
-            f"The score is {privacy.sentence}. It adds to what other fits and scores of these "
-            "records cost.",
+            f"The score is {privacy.sentence}. Its cost adds to the cost of other fits and scores "
+            "of these records.",
         ]
     )
 
@@ -493,7 +493,7 @@ def odometer(options: argparse.Namespace) -> str:
         for name, found in rows
     ]
     return (
-        f"{''.join(lines)}\nFor tables that differ in one {total.unit} "
+        f"{''.join(lines)}\nThe total covers tables that differ in one {total.unit} "
         f"({total.with_secret_noise.neighbours.value}), if all fits are of one table and their "
         "number and budgets were fixed beforehand."
     )

@@ -1,4 +1,4 @@
-"""Real tables: fetch and check, parse, stand in, split and standardise."""
+"""Real data sets: downloads, checks, parsers, stand-ins, splits and standardisation."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def load(
     mirrors: Sequence[str] | None = None,
     allow_stand_in: bool = True,
 ) -> Table:
-    """Table of a data set: from a local folder, else from a mirror, else a bundled stand-in.
+    """Load a data set from a local folder, else from a mirror, else from a bundled stand-in.
 
-    Every file is checked by its SHA-256 before it is read. A wrong file in `directory` is an error,
-    and a file that is missing there is downloaded.
+    The SHA-256 of every file is checked before the file is read. A wrong file in `directory` is an
+    error; a missing file is downloaded.
 
     Parameters
     ----------
@@ -49,21 +49,21 @@ def load(
     cache : path, optional
         Folder for downloads; the user's cache folder by default.
     mirrors : sequence of str, optional
-        Addresses below which the files lie; the public mirrors by default.
+        Base addresses of the files; the public mirrors by default.
     allow_stand_in : bool
-        Whether a table bundled with scikit-learn may take the place of a data set that no mirror
-        delivers; it says so in `stand_in` and `stand_in_reason`.
+        If true, a table bundled with scikit-learn may replace a data set that no mirror delivers.
+        Its `stand_in` is then true, and `stand_in_reason` says why.
 
     Warns
     -----
     StandInWarning
-        If a stand-in was taken; one line that says why.
+        If a stand-in is used; the message is one line with the reason.
 
     Raises
     ------
     DataError
-        If a local file is wrong, the cache cannot be written, or no mirror delivers a file and
-        `allow_stand_in` is false or `directory` holds another file of the data set.
+        If a local file is wrong or the cache cannot be written. Also if no mirror delivers a file,
+        and `allow_stand_in` is false or `directory` holds another file of the data set.
     """
     source = _source(name)
     try:
@@ -89,7 +89,7 @@ def load(
 
 
 def check(directory: str | Path) -> None:
-    """Verify every file of every data set that lies below `directory`; a missing file is no error.
+    """Verify all files of data sets below `directory`; missing files are not an error.
 
     Raises
     ------

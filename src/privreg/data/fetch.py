@@ -1,4 +1,4 @@
-"""Files of a data set: from a local folder, or from a mirror, and never unchecked."""
+"""Files of a data set, from a local folder or a mirror, always checked."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _unchanged(content: bytes) -> bytes:
 class DataFile:
     """A file of a data set, by its path below the local folder.
 
-    `sha256` is that of `canonical(content)`, which undoes harmless differences such as line ends;
-    `extract` takes the file out of what a mirror sends. `remote_aliases` holds other names of the
-    file, by mirrors with their final slash.
+    `sha256` is the digest of `canonical(content)`; `canonical` undoes harmless differences such as
+    line ends. `extract` takes the file out of a mirror's answer. `remote_aliases` maps a mirror,
+    with its final slash, to another name of the file.
     """
 
     path: str
@@ -40,7 +40,7 @@ class DataFile:
         return self.path.rpartition("/")[2]
 
     def url(self, mirror: str) -> str:
-        """Address of the file; a mirror given by the full address of an alias is one already."""
+        """Address of the file; a mirror that is an alias's full address is returned as it is."""
         base = mirror.rstrip("/") + "/"
         if base in (f"{known}{alias}/" for known, alias in self.remote_aliases.items()):
             return base.rstrip("/")
@@ -48,7 +48,7 @@ class DataFile:
 
 
 class DownloadError(DataError):
-    """No mirror delivered a file: `reason` is a fixed sentence, the message adds details."""
+    """No mirror delivered a file; `reason` is a fixed sentence, and the message adds details."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ def obtain(
     cache: str | Path | None,
     mirrors: Sequence[str],
 ) -> dict[str, bytes]:
-    """Checked content of every file, by its path: all local files before the first download."""
+    """Checked content of every file by path; all local files are read before any download."""
     if isinstance(mirrors, str) or not mirrors:
         raise ValueError(f"mirrors must be a list of at least one address, got {short(mirrors)}")
     for mirror in mirrors:
@@ -81,7 +81,7 @@ def obtain(
 
 
 def read_local(file: DataFile, directory: str | Path) -> bytes | None:
-    """Checked canonical content of a file below `directory`; None if it is not there."""
+    """Checked canonical content of a file below `directory`; None if the file is missing."""
     directory = Path(directory)
     if not directory.is_dir():
         raise DataError(
@@ -111,7 +111,7 @@ def read_local(file: DataFile, directory: str | Path) -> bytes | None:
 
 
 def download(file: DataFile, *, mirrors: Sequence[str], cache: str | Path | None) -> bytes:
-    """Checked canonical content of a file from the cache or else from the first mirror that has it.
+    """Checked canonical content of a file, from the cache or the first mirror that has the file.
 
     Only a file with the right digest enters the cache, and no archive is unpacked before its digest
     is checked.
@@ -170,6 +170,6 @@ def _unpacked(file: DataFile, content: bytes) -> bytes:
     if found != file.sha256:
         raise DataError(
             f"{file.path} in {file.remote_name}: SHA-256 {found}, expected {file.sha256}; "
-            "report it, the archive itself is the expected one"
+            "please report this: the archive has the expected digest"
         )
     return canonical

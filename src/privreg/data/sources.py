@@ -54,15 +54,15 @@ class Source:
     name, about : str
         The name in `privreg.data.NAMES`, and the origin of the data.
     rows : tuple of int
-        Rows for training, and official test rows.
+        Numbers of training rows and of official test rows.
     mirrors : tuple of str
-        Addresses below which the files lie.
+        Base addresses of the files.
     files : tuple of DataFile
         In the order in which `parse` reads them.
     parse : callable
-        Table from the source and the checked contents of its files by their paths.
+        Returns the table, given the source and the checked contents of its files by path.
     stand_in : callable
-        Table bundled with scikit-learn, without official test rows, given why it stands in.
+        Returns a table bundled with scikit-learn, without official test rows, given the reason.
     stand_in_rows : int
     """
 
@@ -81,7 +81,7 @@ class Source:
 
 
 def mnist(source: Source, contents: Mapping[str, bytes]) -> Table:
-    r"""Table of all images of a 1 or a 7: first the training images, then the official test ones.
+    r"""Table of all images of 1 or 7: first the training images, then the official test images.
 
     .. math:: y = +1 \text{ for the digit } 1,\qquad y = -1 \text{ for the digit } 7
 
@@ -96,7 +96,7 @@ def mnist(source: Source, contents: Mapping[str, bytes]) -> Table:
 
 
 def mnist_digits(source: Source, contents: Mapping[str, bytes]) -> Table:
-    """Table of all images of MNIST: first the training images, then the official test ones."""
+    """Table of all images of MNIST: first the training images, then the official test images."""
     images, digits, test = read_images(source, contents)
     return image_table(source, images, digits.astype(np.float64), test)
 
@@ -104,7 +104,7 @@ def mnist_digits(source: Source, contents: Mapping[str, bytes]) -> Table:
 def image_table(
     source: Source, images: NDArray[np.uint8], labels: NDArray[np.float64], test: NDArray[np.bool_]
 ) -> Table:
-    """Table of images (n, height, width), a feature for each pixel."""
+    """Table of images (n, height, width), with one feature per pixel."""
     count, height, width = images.shape
     return Table(
         name=source.name,
@@ -121,7 +121,7 @@ def image_table(
 def read_images(
     source: Source, contents: Mapping[str, bytes]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]]:
-    """Images (n, 28, 28), their digits, and flags of the official test images, which are last."""
+    """Images (n, 28, 28), their digits, and flags of the official test images, which come last."""
     train_images, train_digits, test_images, test_digits = (
         read_idx(contents[file.path], file.name) for file in source.files
     )
@@ -183,7 +183,7 @@ def cifar10(source: Source, contents: Mapping[str, bytes]) -> Table:
 
 
 def read_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images and labels in a file of records, each a byte of the label and 3072 of the image."""
+    """Images and labels from a file of records: 1 byte for the label, 3072 for the image."""
     record = 1 + CHANNELS * SIDE**2
     if not content or len(content) % record:
         raise DataError(f"{name}: {len(content)} bytes, expected records of {record}")
@@ -209,12 +209,12 @@ def _members(archive: bytes) -> list[tuple[str, bytes]]:
 
 
 def canonical(content: bytes) -> bytes:
-    """The text with LF line ends and no final newline; copies in use differ in these."""
+    """The text with LF line ends and no final newline, since copies in use differ in both."""
     return content.replace(b"\r\n", b"\n").rstrip(b"\n")
 
 
 def extract(archive: bytes) -> bytes:
-    """The table out of the archive, in memory."""
+    """The file of the table from the archive, read in memory."""
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             member = tar.extractfile(HOUSING_MEMBER)

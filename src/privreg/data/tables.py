@@ -1,4 +1,4 @@
-"""A table of real data, its disjoint random splits, and standardisation by one of them."""
+"""A table of real data, disjoint random splits, and standardisation by one subset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privreg.checks import Rebuilt, frozen
 
 
 class DataError(ValueError):
-    """Error: a file of a data set is wrong or missing; one line names it and the remedy."""
+    """Wrong or missing file of a data set; one line names the file and the remedy."""
 
 
 class StandInWarning(UserWarning):
@@ -29,24 +29,24 @@ class Table(Rebuilt):
     Parameters
     ----------
     name : str
-        The data set asked for, one of `privreg.data.NAMES`; a stand-in keeps it.
+        Requested data set, one of `privreg.data.NAMES`; a stand-in keeps this name.
     features : ndarray, shape (n, d)
         Features in raw units and in their own dtype (MNIST: `uint8` grey values).
     labels : ndarray, shape (n,), float64
         Labels in raw units (MNIST: +1 for the digit 1, -1 for the digit 7).
     feature_names : tuple of d str
     official_test : ndarray, shape (n,), bool
-        The rows that the publishers set aside as a test set (MNIST's 10,000 images).
+        True for the rows that the publishers set aside as a test set (MNIST's 10,000 images).
     source : str
-        Origin of the data; the same words wherever the files came from.
+        Origin of the data, in the same words for local and downloaded files.
     checksums : mapping from file name to SHA-256
     stand_in : bool
-        Whether a bundled table takes the place of the data set `name`.
+        True if a bundled table replaces the data set `name`.
     stand_in_reason : str
-        Why, as one of a few fixed sentences, so that artifacts do not differ between machines.
+        Reason, as one of a few fixed sentences, so that artifacts are equal on all machines.
     feature_scale : float
-        Largest value that a feature can take where all share one bounded scale (grey values),
-        otherwise 1. `standardise` divides by it first.
+        Largest possible value if all features share one bounded scale (grey values), else 1.
+        `standardise` divides by this value first.
 
     The arrays are copied to read-only memory, because trials share them.
     """
@@ -105,7 +105,7 @@ class Split:
 class Standardised:
     """Standardised rows, all float64, in the order of the split.
 
-    `constant_features` (d,) are those whose standard deviation was replaced by 1.
+    `constant_features` (d,) flags features with a standard deviation replaced by 1.
     """
 
     train_features: NDArray[np.float64]
@@ -120,10 +120,10 @@ def split(
 ) -> Split:
     """Draw disjoint subsets for training, normalisation and validation, without replacement.
 
-    A table with official test rows (MNIST) gives them, and only them, for validation; training
-    and normalisation share the others. Otherwise all three come from one shuffled pool. For one
-    state of `rng`, a smaller training set is the start of a larger one, so that sizes can
-    be compared on common rows.
+    If a table has official test rows (MNIST), validation uses only these rows, and training and
+    normalisation share the others. Without test rows, all three come from one shuffled pool. For
+    one state of `rng`, a smaller training set is the start of a larger one, so sizes can be
+    compared on common rows.
 
     Source
     ------
@@ -191,12 +191,12 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
         m_j = \frac1{|N|} \sum_{i \in N} \frac{x_{ij}}{g},\qquad
         s_j^2 = \frac1{|N|} \sum_{i \in N} \Bigl(\frac{x_{ij}}{g} - m_j\Bigr)^2
 
-    where N are the normalisation rows and g the table's `feature_scale`; labels likewise, but
-    without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
-    :math:`s_j = 1`. MNIST has pixels that a single normalisation image lights: divided by their
-    tiny deviation, another row that is lit there would reach thousands.
+    N is the set of normalisation rows and g the table's `feature_scale`. Labels are treated alike,
+    but without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
+    :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation is
+    tiny, and dividing by this deviation would give other lit rows values in the thousands.
 
-    Non-private: the rows of N have to be public, or stand outside every guarantee that an algorithm
+    Not private: the rows of N must be public, or must be outside every guarantee that an algorithm
     gives for the training rows.
 
     Source
@@ -238,7 +238,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
 
 
 def available(table: Table) -> tuple[int, int]:
-    """Rows of the common pool, and official test rows."""
+    """Numbers of rows in the common pool and of official test rows."""
     test = int(table.official_test.sum())
     return table.shape[0] - test, test
 

@@ -1,1 +1,1 @@
-"""Estimators for a table of one's own: declared bounds in, coefficients with intervals out."""
+"""Estimators for your own tables: coefficients with intervals from declared bounds."""

@@ -1,4 +1,4 @@
-"""Columns of a table: declared bounds, the units that they make, cells of files, refused arrays."""
+"""Columns of a table: declared bounds, units, cells of files, and refusal of invalid arrays."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Frame:
         x' = (\mathrm{clip}(x, a, b) - c)/h, \qquad
         c = (a + b)/2,\ h = (b - a)/2 \text{ with an intercept, else } c = 0,\ h = \max(|a|, |b|)
 
-    `features` (p, 2) and `label` (2,) are declared bounds; with an intercept a column of ones comes
-    first. Rounding that leads out of [-1, 1] is clipped.
+    `features` (p, 2) and `label` (2,) are declared bounds. With an intercept, a column of ones
+    comes first. Values that rounding puts outside [-1, 1] are clipped.
     """
 
     def __init__(self, features: FloatArray, label: FloatArray, intercept: bool) -> None:
@@ -46,11 +46,11 @@ class Frame:
         self._label_centre, self._label_half = _scale(label, intercept)
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows of features (n, p), none missing."""
+        """Mapped rows of features (n, p), without missing values."""
         return self.rows_of([*features.T], np.zeros(len(features), dtype=np.bool_))
 
     def rows_of(self, columns: Sequence[NDArray[Any]], absent: NDArray[np.bool_]) -> NDArray[Any]:
-        """Rows of p columns, each mapped while it is in a cache; absent records are zeros."""
+        """Mapped rows of p columns; absent records become rows of zeros."""
         some = bool(np.any(absent))
         mapped = np.empty((len(absent), self.dimension), order="F")
         if self.intercept:
@@ -68,7 +68,7 @@ class Frame:
         return mapped
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Mapped labels (n,), of which none may be missing."""
+        """Mapped labels (n,), without missing values."""
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
         return np.clip((clipped - self._label_centre) / self._label_half, -1, 1)
@@ -111,10 +111,10 @@ def declared(
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
-    """One of a table's columns; an error lists no names, since a first line may be a record."""
+    """Require a column of a table; errors list no names, since a first line may be a record."""
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
-        twice = " that it has once" if count else ""
+        twice = " that occurs once" if count else ""
         has = f"({len(available)} columns){twice}"
         odd = any(each[:1] == "#" or NUMBER.fullmatch(each) for each in available)
         cause = ": is its first line a header? It holds a number or begins with '#'" if odd else ""
@@ -126,20 +126,20 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     bounds = _transposed(name, bounds, columns)
     listed = isinstance(bounds, Sequence) and not isinstance(bounds, (str, bytes))
     if not (listed or (isinstance(bounds, np.ndarray) and bounds.ndim)) or len(bounds) != 2:
-        why = "arrays hold no missing values: leave their rows out, or use fit_table"
-        why = why if _is_coded(bounds) else "bounds are never read from the data in silence"
+        why = "arrays have no codes for missing values: omit these rows, or use fit_table"
+        why = why if _is_coded(bounds) else "bounds are never taken from the data"
         raise ValueError(f"{name} must be declared as (low, high), got {short(bounds)}: {why}")
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be numbers, got {bounds.dtype}")
     ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
-            raise ValueError(f"{name} must hold numbers or {columns} each, got shape {end.shape}")
+            raise ValueError(f"{name} must hold numbers or arrays ({columns},), got {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
     narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):
         found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
-        raise ValueError(f"{name} must have low less than high, by {LEAST:g} or more, got {found}")
+        raise ValueError(f"{name} must have low below high by at least {LEAST:g}, got {found}")
     return pairs
 
 
@@ -180,7 +180,7 @@ MISSING = -1
 
 
 class Cells(NamedTuple):
-    """Encoded cells of a column: NaN where a number is missing, 0 where a category is."""
+    """Encoded cells of a column; a missing number is NaN, a missing category all zeros."""
 
     features: list[NDArray[Any]]
     missing: NDArray[np.bool_]
@@ -189,9 +189,9 @@ class Cells(NamedTuple):
 class Numbers:
     """A column of numbers with its bounds.
 
-    Texts such as `-1.5`, `2e3` and `inf`, with blanks around them, are numbers. Null, NaN, any
-    other text and the `codes` are missing. `names` and `bounds` are those of the features that a
-    column makes; it `clips` if cells can lie outside its bounds.
+    Texts such as `-1.5`, `2e3` and `inf` are numbers, even with blanks around. Null, NaN, any other
+    text and the `codes` are missing. `names` and `bounds` describe the features that the column
+    makes. `clips` is true if cells can lie outside the bounds.
     """
 
     clips = True
@@ -204,7 +204,7 @@ class Numbers:
         self.declaration: Any = coded if self.codes.size else [low, high]
 
     def require_type(self, kind: Any) -> None:
-        """An error unless cells of the Arrow type can be numbers."""
+        """Refuse an Arrow type that cannot hold numbers."""
         from pyarrow import types
 
         value = value_type(kind)
@@ -214,7 +214,7 @@ class Numbers:
             raise ValueError(f"column {self.name!r} must hold numbers, got {found}")
 
     def encode(self, cells: Any) -> Cells:
-        """The feature of an Arrow array of cells."""
+        """Values of the feature from an Arrow array of cells."""
         values = _looked_up(cells, _numbers, np.nan)
         if self.codes.size:
             # A column of single precision holds a code rounded.
@@ -224,7 +224,7 @@ class Numbers:
         return Cells([values], np.isnan(values))
 
     def clipped(self, cells: Cells) -> int:
-        """Number of cells outside their bounds; none of them is missing."""
+        """Number of cells outside the bounds; missing cells do not count."""
         (values,) = cells.features
         return int(np.count_nonzero(values < self.low) + np.count_nonzero(values > self.high))
 
@@ -240,10 +240,10 @@ class Numbers:
 
 
 class Categories:
-    """A column of declared categories: one feature of zeros and ones for each but the first.
+    """A column of declared categories; each but the first makes a feature of zeros and ones.
 
     Texts are compared byte by byte, integers as their decimal digits and truth values as `false`
-    and `true`. Null and what was not declared are missing.
+    and `true`. Null and undeclared values are missing.
     """
 
     clips = False
@@ -251,14 +251,14 @@ class Categories:
     def __init__(self, name: str, categories: tuple[str, ...]) -> None:
         if len(set(categories)) < max(2, len(categories)):
             found = short(categories)
-            raise ValueError(f"categories of {name!r} must be two different texts or more: {found}")
+            raise ValueError(f"categories of {name!r} must be two or more different texts: {found}")
         self.name, self.categories = name, categories
         self.names = [f"{name}={each}" for each in categories[1:]]
         self.bounds = [(0.0, 1.0)] * len(self.names)
         self.declaration = {"categories": list(categories)}
 
     def require_type(self, kind: Any) -> None:
-        """Refuse an Arrow type whose cells cannot hold every category."""
+        """Refuse an Arrow type that cannot hold every category."""
         from pyarrow import types
 
         value = value_type(kind)
@@ -277,13 +277,13 @@ class Categories:
             raise ValueError(f"{expected}, got {value}: {advice}")
 
     def encode(self, cells: Any) -> Cells:
-        """The features of an Arrow array of cells, each an array of zeros and ones."""
+        """Features from an Arrow array of cells, each an array of zeros and ones."""
         codes = _looked_up(cells, self._codes, MISSING)
         features = [(codes == k).astype(np.float64) for k in range(1, len(self.categories))]
         return Cells(features, codes == MISSING)
 
     def clipped(self, cells: Cells) -> int:
-        """None, since a cell of no declared category is missing."""
+        """Always 0, since a cell of an undeclared category is missing."""
         return 0
 
     def _codes(self, cells: Any) -> NDArray[Any]:
@@ -298,7 +298,7 @@ class Categories:
 def table_columns(
     feature_bounds: Any, label: str, available: Sequence[str], weight: str | None = None
 ) -> tuple[Numbers | Categories, ...]:
-    """Columns that a mapping of bounds declares; all are checked against those of a table."""
+    """Columns that a mapping of bounds declares, checked against the columns of a table."""
     if not isinstance(feature_bounds, Mapping) or not feature_bounds:
         expected = "a mapping from columns to (low, high) or to categories"
         raise ValueError(f"feature_bounds must be {expected}, got {short(feature_bounds)}")
@@ -306,7 +306,7 @@ def table_columns(
     for what, name in wanted + [("weight", weight)] * (weight is not None):
         require_column(what, name, available)
     if label in feature_bounds:
-        raise ValueError(f"label must be none of the features, got {label!r}")
+        raise ValueError(f"label must not be one of the features, got {label!r}")
     if weight in (label, *feature_bounds):
         raise ValueError(f"weight must be neither a feature nor the label, got {weight!r}")
     columns = tuple(declared_column(name, each) for name, each in feature_bounds.items())
@@ -348,7 +348,7 @@ def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) 
 
 
 def _numbers(cells: Any) -> NDArray[Any]:
-    """Numbers, NaN where there is none."""
+    """Numbers; NaN for cells without a number."""
     import pyarrow as pa
 
     if cells.type == pa.float64():
@@ -389,7 +389,7 @@ def _number(text: str) -> float:
 
 
 def number_column(what: str, name: str, declaration: Any) -> Numbers:
-    """A column of numbers that (low, high) declares, or {"bounds": ..., "missing": codes}."""
+    """Column of numbers, declared by (low, high) or {"bounds": ..., "missing": codes}."""
     codes = declaration["missing"] if _is_coded(declaration) else ()
     bounds = declaration["bounds"] if _is_coded(declaration) else declaration
     low, high = declared(what, bounds, columns=1)[0]
@@ -401,7 +401,7 @@ def _is_coded(declaration: Any) -> bool:
 
 
 def is_categories(declaration: Any) -> bool:
-    """True if a declaration is of categories."""
+    """True if a declaration lists categories."""
     return isinstance(declaration, Mapping) and set(declaration) == {"categories"}
 
 
@@ -437,9 +437,9 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 
 
 def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **data: Any) -> T:
-    """Result of a call of scikit-learn; where it refuses the data, an error that quotes no cell.
+    """Result of a scikit-learn call; if it refuses the data, the error quotes no cell.
 
-    An index of the data and of what is given `beside` them must be one.
+    The data and the values `beside` them must have one index of rows.
     """
     require_aligned(**data, **(beside or {}))
     found: Any = None
@@ -457,13 +457,13 @@ def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **d
     argument = ": argument must be a string or a real number" if kind is TypeError else ""
     numbers = ": Complex data not supported" if "complex" in text else ""
     whole = f"finite numbers without NaN{argument}, got {text}{numbers}"
-    text = whole if text else f"what scikit-learn takes: {error}"
+    text = whole if text else f"acceptable to scikit-learn: {error}"
     # Outside the handler, so that the error does not carry the one with the values.
     raise kind(f"{' and '.join(data)} must be {text}")
 
 
 def require_aligned(**data: Any) -> None:
-    """Refuse masked or lazy data, and an index of rows that differs from the first one's."""
+    """Refuse masked or lazy data, and an index of rows that differs from the first index."""
     first, rows = "", None
     for name, value in data.items():
         require_unmasked(name, value)
@@ -475,8 +475,8 @@ def require_aligned(**data: Any) -> None:
         if rows is None:
             first, rows = name, index
         elif len(index) == len(rows) and not rows.equals(index):
-            way = f"{name}.loc[{first}.index], or {name}.to_numpy() where rows go by their places"
-            expected = f"the index of {first} in its order"
+            way = f"{name}.loc[{first}.index], or {name}.to_numpy() if rows match by position"
+            expected = f"the index of {first} in the same order"
             raise ValueError(f"{name} must have {expected}, got another: write {way}")
 
 

@@ -1,7 +1,7 @@
 """Formulas: terms of single records, as in R and patsy, with bounds by interval arithmetic.
 
-The text is parsed by formulaic. A term depends on its record and on what was declared; what learns
-from the table, such as a scale or undeclared levels, is refused by name.
+formulaic parses the text. A term depends only on its record and on declared bounds. Terms that
+learn from the table, such as a scale or undeclared levels, are refused by name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Act = Callable[..., Any]
 
 
 class Design(NamedTuple):
-    """Terms of a formula: products of `factors`, expressions and columns that are at a category.
+    """Terms of a formula: products of `factors`, which are expressions or marks of a category.
 
     `aim` is the column of the label, and `label` the formula's left side.
     """
@@ -69,14 +69,14 @@ class Design(NamedTuple):
 
     @np.errstate(all="ignore")
     def labels(self, values: FloatArray) -> FloatArray:
-        """The left side's values, from those of its column."""
+        """Values of the formula's left side, from the values of its column."""
         return np.asarray(_value(self.label, {self.aim.name: values}, operator.call))
 
 
 def read_formula(formula: Any, bounds: Any) -> Design:
-    """Design of a formula over columns of declared bounds; no table is looked at."""
+    """Design of a formula over columns with declared bounds; no table is read."""
     if not (isinstance(formula, str) and isinstance(bounds, Mapping)):
-        raise _refused("a text and bounds by column", f"{short(formula)} and {short(bounds)}")
+        raise _refused("a text and a mapping of bounds", f"{short(formula)} and {short(bounds)}")
     try:
         from formulaic.parser import DefaultFormulaParser
     except ImportError:
@@ -86,19 +86,19 @@ def read_formula(formula: Any, bounds: Any) -> Design:
         left, right = ([list(term.factors) for term in side] for side in (parsed.lhs, parsed.rhs))
     except Exception:
         # What formulaic says has several lines and colours.
-        raise _refused("what formulaic reads, as 'y ~ a + C(b) + a:b'", short(formula)) from None
+        raise _refused("formulaic's form, as in 'y ~ a + C(b) + a:b'", short(formula)) from None
     kept = [[each for each in term if each.eval_method.name != "LITERAL"] for term in right]
     if any(0 < len(own) < len(term) for own, term in zip(kept, right, strict=True)):
-        raise _refused("terms without numbers in front, or I(2 * a)", short(formula))
+        raise _refused("terms without leading numbers; write I(2 * a)", short(formula))
     intercept, found, aim = [] in kept, _Reader(bounds), _Reader(bounds)
     terms = list(found.terms(filter(None, kept), intercept=intercept))
     ranges, names = found.ranges(terms), list(map(":".join, terms))
     if not names or len(set(names)) < len(names):
-        raise _refused("a feature or several, all of different names", short(formula))
+        raise _refused("at least one feature, all with different names", short(formula))
     name = aim.factor(left[0][0]) if len(left) == len(left[0]) == 1 else ""
     wrong = name in ("", *aim.levels) or not aim.ranges([(name,)]) or len(aim.used) > 1
     if wrong or aim.used.keys() & found.used:
-        raise _refused("one label on the left, of one column that is no feature", short(formula))
+        raise _refused("one label on the left, from a column that is no feature", short(formula))
     columns, (label,) = tuple(found.used.values()), aim.used.values()
     (pair,), own = aim.ranges([(name,)]), aim.factors[name]
     return Design(names, columns, terms, found.factors, ranges, label, own, pair, intercept)
@@ -117,7 +117,7 @@ class _Reader(dict[Any, Range]):
             return 0.0, 1.0
         column = self.column(key)
         if not isinstance(column, Numbers):
-            raise _refused("numbers in expressions, C(...) by itself", f"the categories {key!r}")
+            raise _refused("only numbers in expressions, or C(...)", f"the categories {key!r}")
         return column.low, column.high
 
     def column(self, name: str) -> Any:
@@ -178,7 +178,7 @@ class _Reader(dict[Any, Range]):
                     yield from (each[::-1] for each in product(*choices[::-1]))
 
     def ranges(self, terms: Sequence[tuple[str, ...]]) -> list[Range]:
-        """Bounds of terms, of which only the factors are kept."""
+        """Bounds of terms; factors outside these terms are dropped."""
         self.factors = {name: self.factors[name] for name in dict.fromkeys(sum(terms, ()))}
         known = {name: _value(own, self, _ends) for name, own in self.factors.items()}
         return [_bounds(":".join(e), _product([known[n] for n in e], _ends)) for e in terms]
@@ -187,8 +187,8 @@ class _Reader(dict[Any, Range]):
 def _codings(names: Sequence[str], used: set[frozenset[str]]) -> list[dict[str, bool]]:
     """Codings of a term's categories, True for all levels, that add to the span of those used.
 
-    A subset of the factors stands for products without references; beside the same with one factor
-    more, that factor has all its levels (patsy's algorithm).
+    A subset of the factors stands for products without references. If the same subset plus one
+    factor occurs too, that factor gets all its levels (patsy's algorithm).
     """
     subsets = [frozenset(c) for size in range(len(names) + 1) for c in combinations(names, size)]
     left = [dict.fromkeys(each, False) for each in subsets if each not in used]
@@ -208,7 +208,7 @@ def _bounds(name: str, found: Range) -> Range:
     low, high = found
     if not (low >= -MOST and high <= MOST and high - low >= LEAST):
         text = "undefined in places" if math.isnan(low) else f"from {low:g} to {high:g}"
-        expected = f"terms that the columns' bounds keep within {MOST:g}, of some width"
+        expected = f"terms that vary and stay within {MOST:g} for values in their columns' bounds"
         raise _refused(expected, f"{short(name)} {text}")
     return found
 
@@ -228,7 +228,7 @@ def _ends(call: Act, *ranges: Range) -> Range:
 
 
 def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
-    """Value of a factor, by what applies a function to the values of its arguments."""
+    """Value of a factor; `act` applies a function to the values of its arguments."""
 
     def value(part: ast.expr) -> Any:
         return _value(part, known, act)
@@ -257,7 +257,7 @@ def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
             why = way if name in LEARNING else ""
             listed = f"numbers, + - * / **, {', '.join(FUNCTIONS)}, I, Q and C"
             raise _refused(f"terms of one record: {listed}", f"{name!r}{why}")
-    raise _refused(f"+ - * / and powers of 1 to {MOST_POWER}", short(ast.unparse(node)))
+    raise _refused(f"only + - * / and powers from 1 to {MOST_POWER}", short(ast.unparse(node)))
 
 
 def _called(function: ast.expr) -> str:
@@ -286,7 +286,7 @@ FUNCTIONS: dict[str, Act] = {"abs": abs, **{e.__name__: partial(_apply, e) for e
 
 @np.errstate(all="ignore")
 def read_hypotheses(hypotheses: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """R (q, k) and c of hypotheses R β = c such as "a = 0, b - 2 * c = 1", or rows R."""
+    """R (q, k) and c of hypotheses R β = c, from "a = 0, b - 2 * c = 1" or from rows R."""
     k = len(names)
     if not isinstance(hypotheses, str):
         rows = require_array("hypotheses", hypotheses, shape=(None, k))

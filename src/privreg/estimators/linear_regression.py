@@ -63,17 +63,17 @@ FloatArray = NDArray[np.float64]
 # Shares of the budget for the number of records under add-remove, and at least for quality.
 COUNT_SHARE, LEAST_SHARE = 0.01, 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
-INPUTS = "each row's values depend on that row alone, unlike those of a scaler fitted to the table"
-EXACT = "Gaussian noise alone meets the stated epsilon and delta with more rho (Gaussian DP)"
+INPUTS = "each row's values depend on that row alone, unlike values of a scaler fitted to the table"
+EXACT = "purely Gaussian noise meets the stated epsilon and delta with more rho (Gaussian DP)"
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 CLONES = (
-    "clones of one estimator, or one object, are fitted repeatedly, as cross-validation does: each "
-    "spends the whole budget, and they add up; `odometer=Odometer(limit=...)` keeps a limit"
+    "clones of one estimator, or one object, are fitted repeatedly, as in cross-validation: each "
+    "fit spends the whole budget, and costs add up; `odometer=Odometer(limit=...)` sets a limit"
 )
 ROWS_OF_CLONES = (
-    "clones of one estimator, or one object, are fitted repeatedly without groups, and privacy is "
-    "that of rows: cross-validation hands none on. Declare unit='row', or unit='person'"
+    "clones of one estimator, or one object, are fitted repeatedly without groups, so privacy is "
+    "for rows: cross-validation does not pass groups on. Declare unit='row' or unit='person'"
 )
 # Number of clones of an estimator with what they warned of, and of its fits, beside the objects.
 _clones: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
@@ -95,76 +95,76 @@ def _column(name: str, doc: str) -> Any:
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
-    r"""Linear regression under differential privacy, with intervals that count all noise.
+    r"""Linear regression under differential privacy, with intervals that include all noise.
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    fitted in units in which declared bounds are [-1, 1]; values outside are clipped to them. β is
-    that of least squares in the population, whatever the errors are (`PrivateLeastSquares`).
+    Values are clipped to their declared bounds and scaled to [-1, 1]. By default β is the
+    population's least-squares solution, for any law of errors (`PrivateLeastSquares`).
 
     Parameters
     ----------
     budget : Budget
-        Spending, with its neighbouring relation (replace-one): `Budget.approximate(1.0, 1e-6)`.
+        Privacy budget with its neighbouring relation, such as `Budget.approximate(1.0, 1e-6)`.
     epsilon, delta : float, optional
-        In place of a budget: `Budget.approximate(epsilon, delta)`, δ = 1e-6 by default.
+        Alternative to a budget: `Budget.approximate(epsilon, delta)`; δ is 1e-6 by default.
     unit : {"row", "person"}, optional
-        "person" refuses a fit without groups, "row" one with groups, which decide by default.
+        "person" requires groups and "row" forbids them; by default groups make the unit "person".
     feature_bounds : (low, high) or mapping
-        Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart: two numbers for
-        all, a tuple of two arrays, a list of pairs, or {column: (low, high) or {"categories":
-        [...]}} for a frame or a file.
+        Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart. Give two
+        numbers for all features, a tuple of two arrays, or a list of pairs. For a frame or a file,
+        map each column to (low, high) or to {"categories": [...]}.
     label_bounds : (low, high)
-        Bounds of the label, likewise.
+        Bounds of the label, also from public knowledge.
     weight_bound : float, optional
-        W, public: the largest weight of a record, needed with weights, which are clipped to [0, W].
+        Public largest weight W of a record, needed with weights. Weights are clipped to [0, W].
     fit_intercept : bool
     target : {"least_squares", "huber"}
-        "huber" is private Huber regression (`PrivateHuber`): shorter intervals, and the slopes of
-        least squares only if errors are symmetric given the features, or independent of them.
+        "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
+        the same slopes only if errors are symmetric given the features or independent of them.
     settings : Method, optional
-        Method in place of `target`, chosen without the data, such as `plan_run(problem,
-        budget).best.method` for a problem in the units of the bounds
-        (`estimators.outlook.problem_in_bounds`). By default planned from what is public.
+        Method that replaces `target`, chosen without the data; by default planned from public
+        numbers. An example is `plan_run(problem, budget).best.method`, for a problem in the units
+        of the bounds (`estimators.outlook.problem_in_bounds`).
     release : {"last", "all"}
-        Iterates that the fitted object keeps, at the same cost.
+        Iterates that the fitted object keeps; the privacy cost is the same.
     random_state : int, optional
-        Seed of the noise, for tests: such a fit is not private, and says so.
+        Seed of the noise, for tests. A seeded fit is not private, and a warning says so.
     odometer : Odometer, optional
-        Counts the fit before noise is drawn, and refuses it beyond its limit.
+        Odometer that counts the fit before noise is drawn, and refuses a fit beyond its limit.
     formula : str, optional
-        Features and label as functions of columns that `feature_bounds` declares (`from_formula`).
+        Features and label as functions of the columns in `feature_bounds` (see `from_formula`).
 
     Attributes
     ----------
     coef_, intercept_ : ndarray, shape (p,), and float
-        β and β_0, which is 0 without intercept.
+        β and β_0; β_0 is 0 without an intercept.
     privacy_ : PrivacyStatement
-        Spending, ε at δ, ρ, μ, and assumptions; infinite with a seed.
+        Privacy cost (ε at δ, ρ, μ) and assumptions; the cost of a seeded fit is infinite.
     settings_ : Method
     outlook_ : Outlook
-        Settings that were planned before the fit, from what is public, and their predicted error.
+        Settings planned before the fit, from public numbers alone, and their predicted error.
     feature_bounds_, label_bounds_, weight_bound_ : ndarray, shapes (p, 2) and (2,), and W or None
     quality_ : TableQuality or None
-        Shares of clipped records and, of a table in a file, incomplete ones, with noise.
+        Noisy shares of clipped records and, for a table in a file, of incomplete records.
     warnings_ : list of str
-        Doubts that show in what is released or public; also raised.
+        Warnings based on released or public values alone; the fit also issues them.
     iterates_ : ndarray, shape (T, p)
-        Coefficients after each step that the method releases, if all are kept.
+        Coefficients after each released step, if `release` is "all".
 
     Notes
     -----
-    **Guarantee.** The fitted object, all of its attributes together, keeps the budget under its
-    relation, of rows, or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ
-    of `privacy_`, and √(2ρ)-Gaussian DP where its μ is finite, which meets a stated (ε, δ) exactly,
-    by more ρ than zCDP alone would allow (`Budget.gaussian`). The number of records is public but
-    under add-remove. The blank record of zero-out is a row of zeros in the units of the bounds, its
-    entry for the intercept included. An exception depends on the data where they hold what is no
-    finite number; one that comes after noise was drawn says that its budget is spent. None with a
-    seed in `random_state`.
+    **Guarantee.** The fitted object, with all its attributes together, keeps the budget under its
+    neighbouring relation. The relation concerns one row, or one person with all their rows if
+    `groups` are given. The fit is ρ-zCDP with the ρ of `privacy_`, and √(2ρ)-Gaussian DP if the μ
+    of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with more ρ than zCDP alone
+    would allow (`Budget.gaussian`). The number of records is public except under add-remove. The
+    blank record of zero-out is a row of zeros in the units of the bounds, including the intercept's
+    entry. An exception depends on the data if they hold non-finite values. An exception after noise
+    was drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
 
-    A record of weight w enters as its row in the units of the bounds times √(w/W), which is no
-    longer than the row itself. The weight is as private as the record's other values.
+    A record of weight w enters as its row in the units of the bounds times √(w/W). The product is
+    no longer than the row itself. The weight is as private as the record's other values.
 
     Examples
     --------
@@ -233,11 +233,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def from_formula(
         cls, formula: str, bounds: Any, budget: Budget | None = None, **options: Any
     ) -> Self:
-        """Estimator of a formula as in R and patsy: `"rent ~ size * C(city) + np.log(income)"`.
+        """Estimator from a formula as in R and patsy: `"rent ~ size * C(city) + np.log(income)"`.
 
         Terms are sums and products (`:`, `*`) of columns, powers, `np.log`, `np.exp`, `np.sqrt`,
-        `I(...)`, and categories, also `C(column, Treatment("reference"))`; `- 1` leaves the
-        intercept out. `bounds` are of columns, the label's too; those of the terms follow.
+        `I(...)` and categories, such as `C(column, Treatment("reference"))`. `- 1` omits the
+        intercept. `bounds` covers all columns, including the label; bounds of terms are derived.
         """
         return cls(budget, feature_bounds=bounds, formula=formula, **options)
 
@@ -250,24 +250,24 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         quality_share: float = 0.01,
     ) -> Self:
-        """Fit, spending the whole budget; a fit that fails leaves the object as it was.
+        """Fit and spend the whole budget; a failed fit leaves the object unchanged.
 
-        A row with a missing value is refused. Zero-out's blank is an incomplete record of
-        `fit_table`; without an intercept also a row of zeros if all bounds hold 0.
+        Rows with missing values are refused. The blank record of zero-out is an incomplete record
+        of `fit_table`. Without an intercept it is also a row of zeros if all bounds include 0.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            With a formula or declared categories a frame, which is read as by `fit_table`.
+            Features; with a formula or declared categories a frame, read as in `fit_table`.
         y : array_like, shape (n,)
-            Of a formula the column on its left, by default the frame's.
+            Labels; with a formula the column on its left side, by default taken from the frame.
         sample_weight : array_like, shape (n,), optional
-            Finite weights, clipped to [0, `weight_bound`]. Each may depend on its own record alone,
-            unlike weights that are scaled to a sum. Records of weight 0 count, too.
+            Finite weights, clipped to [0, `weight_bound`]. A weight may depend on its own record
+            alone, so do not scale weights to a sum. Records of weight 0 still count as records.
         groups : array_like, shape (n,), optional
-            The person whose row it is. Privacy then covers all rows of a person together.
+            Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As for `fit_table`, of clipped records alone; a person is one where any row is clipped.
+            As in `fit_table`, for clipped records only; a person with any clipped row is clipped.
         """
         import pyarrow as pa
 
@@ -281,9 +281,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         beside = {"sample_weight": sample_weight, "groups": groups}
         if (names := found._frame_names(X)) is not None:
             if groups is not None:
-                raise ValueError("groups must be None with a formula or categories, got some")
+                raise ValueError("groups must be None with a formula or categories, got groups")
             if y is None and self.formula is None:
-                raise ValueError("y must be given without a formula, got None")
+                raise ValueError("y must be given if there is no formula, got None")
             weight = None if sample_weight is None else "(weight)"
             table = _held(X, [*names, weight], y, sample_weight)
             given: Any = {"weight": weight, "quality_share": quality_share}
@@ -331,34 +331,34 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         threads: int = 2,
         executor: Executor | None = None,
     ) -> Self:
-        """Fit a file of any length in memory that does not grow with it.
+        """Fit a table in a file of any length; memory use does not grow with the length.
 
-        The features are the columns that `feature_bounds` names, a mapping from each to (low, high)
-        or to {"categories": [...]}: one feature for each but the first. A record with a missing,
-        unreadable or undeclared value in a used column counts as absent; `inf` is clipped. Of a
-        feature or the label, {"bounds": (low, high), "missing": [-999]} declares codes for missing.
+        `feature_bounds` maps each feature column to (low, high) or to {"categories": [...]}. Each
+        category but the first makes one feature. A record with a missing, unreadable or undeclared
+        value in a used column is ignored; `inf` is clipped. For a feature or the label, {"bounds":
+        (low, high), "missing": [-999]} declares codes for missing values.
 
         Parameters
         ----------
         table : path, data frame or Table
             A `.parquet` or `.csv` file, a folder of either, or a frame that narwhals reads.
         label : str
-            Column of the label; a formula names it. Its bounds may be among `feature_bounds`.
+            Column of the label; not needed with a formula. `feature_bounds` may hold its bounds.
         weight : str, optional
-            Column of the weights, none of the others, clipped to [0, `weight_bound`].
+            Column of weights, not a feature or the label; clipped to [0, `weight_bound`].
         quality_share : float
-            Share of the budget in [0, 1) for the columns' shares of incomplete and clipped records.
+            Share of the budget, in [0, 1), for counting incomplete and clipped records by column.
         threads : int
-            Threads that read row groups of Parquet files, or the files of a folder.
+            Number of threads that read row groups of Parquet files, or the files of a folder.
         executor : concurrent.futures.Executor, optional
-            Its workers read and sum the parts of the table, row groups or CSV files, in place of
-            threads, as the `get_executor()` of a Dask client. They must find the files under the
-            same paths and have this version of the library.
+            Workers that replace the threads, such as `get_executor()` of a Dask client. They read
+            and sum the parts of the table (row groups or CSV files). They must find the files under
+            the same paths and have this version of the library.
 
         Guarantee
         ---------
-        That of the class. All noise is drawn in this process, and none of it is sent. Workers send
-        exact sums, which are not private: they, their logs and the network are trusted.
+        As for the class. All noise is drawn in this process, and none of it is sent. Workers send
+        exact sums, which are not private. Workers, their logs and the network are trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
 
@@ -558,7 +558,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
-                f"delta, got {'neither' if self.budget is None else 'both'}"
+                f"delta, but not both; got {'neither' if self.budget is None else 'both'}"
             )
         # Of every share of which noise can be drawn.
         require_scale("budget: rho", require_instance("budget", self._budget(), Budget).rho)
@@ -569,11 +569,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if self.unit == "person" and groups is None:
             routed = "set_config(enable_metadata_routing=True) and set_fit_request(groups=True)"
             raise ValueError(
-                "groups must be given with unit='person', got none: a file cannot have "
-                f"groups, and cross-validation passes them after {routed}"
+                "groups must be given with unit='person', got none. Files cannot have groups; "
+                f"cross-validation passes groups on only after {routed}"
             )
         if self.formula is not None and not (self.label_bounds is None and self.fit_intercept):
-            why = "with a formula: bounds name the label, and '- 1' leaves the intercept out"
+            why = "with a formula: it names the label, and '- 1' omits the intercept"
             raise ValueError(f"label_bounds and fit_intercept must not be set {why}")
         if self.unit == "row" and groups is not None:
             raise ValueError("groups must be None with unit='row'")
@@ -590,7 +590,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         bound = self.weight_bound
         bound = None if bound is None else require_scale("weight_bound", bound)
         if weights is not None and bound is None:
-            raise ValueError("weight_bound must be declared with weights: a public largest weight")
+            raise ValueError("weight_bound, the public largest weight, must be given with weights")
         if weights is not None and self.settings is not None and not self.settings.takes_weights:
             name = self.settings.name
             raise ValueError(f"settings must be a method that takes weights, got {name}")
@@ -619,17 +619,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     # Answers, functions of what was released and of what is public.
 
     def predict(self, X: Any) -> FloatArray:
-        """Predicted labels, shape (n,), of features (n, p)."""
+        """Predicted labels, shape (n,), for features of shape (n, p)."""
         check_is_fitted(self)
         features = self._rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
 
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
-        """R² of the predictions of these rows, as in scikit-learn: exact and not private.
+        """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
-        An error for one row, whose R² is no number, or for labels beyond double precision. Of a
-        formula y is the column on its left, by default that of X. `private_score` is private.
+        A single row has no R² and is refused, as are labels beyond double precision. With a
+        formula, y is the column on its left side, by default from X. `private_score` is private.
         """
         from privreg.estimators.tables import open_frame
 
@@ -649,11 +649,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def private_score(
         self, X: Any, y: Any = None, *, budget: Budget, sample_weight: Any = None, threads: int = 2
     ) -> Release[TableScore]:
-        """Noisy mean squared error and R² under a budget of rows, which the odometer counts.
+        """Noisy mean squared error and R², private for rows; the odometer counts the budget.
 
-        Predictions and labels are clipped to their bounds, incomplete records ignored, and records
-        weighted as in the fit. X is an array, a frame, a path or a `Table`; y and `sample_weight`
-        (n,) are label and weights where X has no columns of them.
+        Predictions and labels are clipped to the label's bounds. Incomplete records are ignored,
+        and records are weighted as in the fit. X is an array, a frame, a path or a `Table`. If X
+        lacks a column for the label or the weights, give y or `sample_weight`, of shape (n,).
         """
         import pyarrow as pa
 
@@ -690,7 +690,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Fit of a file that `save` or `privreg fit --output` wrote."""
+        """Read a fit from a file that `save` or `privreg fit --output` wrote."""
         from privreg.estimators.columns import declared_column
         from privreg.estimators.formulas import read_formula
         from privreg.estimators.odometer import UNREADABLE, decoded, read_statement
@@ -713,51 +713,51 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 raise ValueError
         except (OSError, *UNREADABLE):
             ended = not (isinstance(found, dict) and "unfinished" in found)
-            name = f"{str(path)!r}{'' if ended else ', whose fit did not finish'}"
+            name = f"{str(path)!r}{'' if ended else ' of a fit that did not finish'}"
             expected = "a file of `privreg fit --output` of this version"
             raise ValueError(f"fit must be {expected}, got {name}") from None
         read_statement(path)
         return model
 
-    params = _column("estimate", "Coefficients by name, a pandas Series, the intercept last.")
-    bse = _column("standard_error", "Standard errors by name, with sampling and privacy noise.")
-    pvalues = _column("p_value", "P-values by name, of coefficients of 0.")
+    params = _column("estimate", "Coefficients by name, as a pandas Series, intercept last.")
+    bse = _column("standard_error", "Standard errors by name, for sampling and privacy noise.")
+    pvalues = _column("p_value", "P-values by name, of tests that a coefficient is 0.")
 
     def conf_int(self, alpha: float = 0.05) -> Any:
-        """Intervals of level 1 - α by name, a pandas DataFrame with columns 0 and 1."""
+        """Intervals of level 1 - α by name, as a pandas DataFrame with columns 0 and 1."""
         require_number("alpha", alpha, above=0, below=1)
         return self.summary(1 - alpha).to_frame()[["lower", "upper"]].set_axis([0, 1], axis=1)
 
     nobs = property(
         lambda self: float(getattr(self._fitted, "sample_size", np.nan)),
-        doc="Number of records, or of persons, as the fit knows it.",
+        doc="Number of records, or of persons; a noisy number under add-remove.",
     )
 
     @property
     def rsquared(self) -> float:
-        """R² from what was released, at no further cost; absent where nothing released gives it."""
+        """R² from released values, at no further privacy cost; an AttributeError if unavailable."""
         from privreg.estimators.report import explained
 
         check_is_fitted(self)
         if self.weight_bound_ is None and (found := explained(self._fitted)[1]) >= 0:
             return found
-        why = "without weights and with visible features; private_score buys one"
-        raise AttributeError(f"rsquared is released by least squares {why}")
+        why = "of features that noise does not hide; private_score releases R² for a further budget"
+        raise AttributeError(f"rsquared is released by unweighted least squares {why}")
 
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"
     ) -> NamedIntervals:
-        """Intervals for the coefficients, and after them for the intercept if there is one.
+        """Confidence intervals for the coefficients and, last, for the intercept if there is one.
 
-        At no further cost. `reasons` says why an interval is infinite.
+        They have no further privacy cost. `reasons` says why an interval is infinite.
 
         Parameters
         ----------
         level : float
             Nominal coverage in (0, 1).
         target : {"population", "empirical"}
-            Coefficients in the population that the records come from, or those on these records
-            without noise (`least_squares_intervals` and `population_intervals`: assumptions).
+            Coefficients of the population behind the records, or of these records without noise.
+            `least_squares_intervals` and `population_intervals` state the assumptions.
         """
         from privreg.estimators.report import NamedIntervals
 
@@ -769,19 +769,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def intervals_at(
         self, X: Any = None, level: float = 0.95, target: Target = "population"
     ) -> CoefficientIntervals:
-        """Intervals for β_0 + xᵀβ at given rows, which is no interval for a single label.
+        """Intervals for the mean β_0 + xᵀβ at given rows, not for a single label.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Public rows; by default the private, weighted mean of the features, if released.
+            Public rows; by default the released private (weighted) mean of the features.
         level, target
             As for `confidence_intervals`.
         """
         check_is_fitted(self)
         if X is None:
             if (centre := getattr(self._fitted, "centre", None)) is None:
-                raise ValueError("X must be given for a fit without private mean, got None")
+                raise ValueError("X must be given if the fit released no mean, got None")
             rows = self._frame().features_of(centre.value[None, 1:])
         else:
             rows = self._rows(X)
@@ -792,16 +792,16 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return self._intervals(rows, level, target)
 
     def _intervals(self, rows: FloatArray, level: float, target: Target) -> CoefficientIntervals:
-        """For linear functionals of the coefficients and, after them, the intercept."""
+        """Intervals for linear functionals of the coefficients and, last, the intercept."""
         matrix, offset = self._frame().functionals()
         given: Any = {"functionals": rows @ matrix, "offset": rows @ offset}
         return self.settings_.intervals(self._fitted, level=level, target=target, **given)
 
     def covariance(self, target: Target = "population") -> CoefficientCovariance:
-        """Covariance of the coefficients, and after them of the intercept if there is one.
+        """Covariance of the coefficients and, last, of the intercept if there is one.
 
-        `total`, and its parts `sampling` and `privacy`, at no further cost. The roots of its
-        diagonal are the standard errors of `confidence_intervals`, whose `target` it takes.
+        `total` is the sum of `sampling` and `privacy`; none has a further privacy cost. The roots
+        of the diagonal of `total` are the standard errors of `confidence_intervals(target=target)`.
         """
         check_is_fitted(self)
         matrix, _ = self._frame().functionals()
@@ -810,10 +810,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def t_test(
         self, hypotheses: Any, level: float = 0.95, target: Target = "population"
     ) -> Summary:
-        """Tests and intervals of linear combinations, minus their right sides, as in statsmodels.
+        """Tests and intervals for linear combinations of coefficients, as in statsmodels.
 
-        At no further cost, each by itself as for `intervals_at`. `hypotheses` are such as "size =
-        0, year - 2 * x0 = 1", or rows R of R β = 0, the intercept last.
+        Estimates are left minus right sides, tested one by one at no further privacy cost.
+        Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R of R β = 0, intercept last.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import READING, Summary
@@ -827,10 +827,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return Summary(names, replace(found, centre=found.centre - values), (), READING)
 
     def wald_test(self, hypotheses: Any, target: Target = "population") -> WaldTest:
-        """Joint test of `hypotheses` as of `t_test`, with privacy noise and allowance for bias.
+        """Joint test of `hypotheses`, given as in `t_test`, allowing for privacy noise and bias.
 
-        At no further cost. Its p-value is that of the interval for one hypothesis, twice the lesser
-        of F's and Bonferroni's for several, and 1 where an interval is infinite.
+        The p-value is the interval's for one hypothesis; for several it is twice the smaller of the
+        F and Bonferroni p-values. It is 1 if an interval is infinite. Free of privacy cost.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import joint_test
@@ -854,8 +854,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
-        To print, at no further cost; `columns` has the numbers, `to_frame()` a DataFrame. A p-value
-        is below α where the interval of level 1 - α leaves 0 out, and 1 where it is infinite.
+        `columns` has the numbers, `to_frame()` a DataFrame. A p-value is below α if the interval of
+        level 1 - α excludes 0, and 1 for an infinite interval. No further privacy cost.
         """
         from privreg.estimators import report
 
@@ -893,15 +893,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return report.Summary(tuple(names), intervals, facts, (*notes, *report.READING))
 
     def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
-        """Mean prediction and interval for a new observation, at public rows as of `intervals_at`.
+        """Mean predictions and intervals for new observations, at public rows as in `intervals_at`.
 
-        At no further cost; `to_frame()` has the columns of statsmodels' `summary_frame`. An error
-        for a fit that releases no law of its residuals: of another method than least squares, of
-        persons, or with weights.
+        They have no further privacy cost. `to_frame()` has the columns of statsmodels'
+        `summary_frame`. The fit must be unweighted least squares without groups, since other fits
+        release no distribution of residuals.
 
         Notes
         -----
-        No law of the errors is assumed: half-widths come from the private histogram of the fit
+        No distribution of errors is assumed: half-widths come from the fit's private histogram
         (`inference.least_squares_intervals`). A new record of the same population, clipped to the
         bounds, lies inside with probability `level` or more, on average over records.
         """
@@ -922,7 +922,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return PredictionIntervals(means, lower, upper, found.reason)
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
-        """Slopes with intervals, and the budget's shares, on two axes of Matplotlib."""
+        """Plot slopes with intervals, and the shares of the budget, on two Matplotlib axes."""
         from privreg.estimators.report import draw, new_axes, slope_bars
 
         check_is_fitted(self)
@@ -932,9 +932,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
-        """Coefficients with intervals of a level, and the privacy that was spent.
+        """Report of the coefficients with intervals, and of the privacy budget spent.
 
-        As text, or as a dated page of HTML, with the pictures of `plot` if Matplotlib is there.
+        The format is text, or a dated HTML page with the pictures of `plot` (needs Matplotlib).
         """
         from privreg.estimators import report
 
@@ -1012,7 +1012,7 @@ def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        spent = f"counts as spent, all of its rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        spent = f"counts as spent, with rho = {budget.rho:.4g} ({budget.neighbours.value})"
         error.add_note(f"the failed fit {'was not private: seeded' if seeded else spent}")
         raise
 

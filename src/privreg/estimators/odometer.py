@@ -1,4 +1,4 @@
-"""Privacy of a fit, and the odometer: what several fits of one table cost together."""
+"""Privacy of a fit, and the odometer: the total privacy cost of several fits of one table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, OverflowError, Re
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """Cost of a fit and assumptions of its guarantee; a seeded fit is not private at any cost.
+    """Privacy cost of a fit and assumptions of its guarantee; a seeded fit is not private.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class PrivacyStatement:
         Parts of the cost, which add up to the whole.
     assumptions : tuple of str
     seeded : bool
-        Whether the noise comes from a seed: then every ε is infinite.
+        True if the noise comes from a seed; every ε is then infinite.
     gaussian_dp : bool
-        Whether a fit of budget ρ is known to be √(2ρ)-Gaussian-DP.
+        True if a fit of budget ρ is known to be √(2ρ)-Gaussian DP.
     """
 
     with_secret_noise: Budget
@@ -51,7 +51,7 @@ class PrivacyStatement:
 
     @property
     def budget(self) -> Budget:
-        """Cost of the fit; infinite where it is seeded."""
+        """Cost of the fit; infinite for a seeded fit."""
         known = self.with_secret_noise
         return Budget(inf, known.neighbours) if self.seeded else known
 
@@ -62,11 +62,11 @@ class PrivacyStatement:
 
     @property
     def mu(self) -> float:
-        """μ of Gaussian DP: √(2ρ) where the method is known to have it, infinite elsewhere."""
+        """μ of Gaussian DP: √(2ρ) if the fit is known to be Gaussian DP, else infinite."""
         return self.budget.root if self.gaussian_dp else inf
 
     def epsilon(self, delta: float = DELTA) -> float:
-        """Least ε known at δ: exact where the method only adds Gaussian noise."""
+        """Least known ε at δ; exact if the method only adds Gaussian noise."""
         budget = self.budget
         known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
         return known(delta=delta)
@@ -82,24 +82,24 @@ class PrivacyStatement:
 
 
 class Odometer(OneProcess):
-    r"""Adds up what the fits of one table cost, and refuses those beyond a limit.
+    r"""Total privacy cost of the fits of one table; fits beyond a limit are refused.
 
     .. math:: \rho = \sum_i \rho_i, \qquad \mu^2 = \sum_i \mu_i^2
 
-    `PrivateLinearRegression(..., odometer=odometer)` counts its fits and those of its clones before
-    noise is drawn. A copy is the odometer itself, and one out of a pickle refuses every fit.
+    `PrivateLinearRegression(..., odometer=odometer)` counts its fits and its clones' fits before
+    noise is drawn. A copy is the odometer itself; an unpickled odometer refuses every fit.
 
     Parameters
     ----------
     limit : Budget, optional
-        Budget of all fits together, set before the first; it also fixes the relation.
+        Total budget of all fits, set before the first fit; it also fixes the neighbouring relation.
 
     Guarantee
     ---------
-    The fits of one table that a limit lets through are together as private as the limit says,
-    however each was chosen from earlier results: ρ-zCDP, and (ε, δ) where it was stated so. Without
-    a limit the total holds for fits whose number and budgets were fixed beforehand. Seeded fits are
-    refused: they have no finite cost.
+    All fits of one table within a limit are together as private as the limit: ρ-zCDP, and (ε, δ)-DP
+    if the limit was stated as (ε, δ). Each fit may be chosen from earlier results. Without a limit,
+    the total holds if the number and budgets of the fits were fixed beforehand. Seeded fits are
+    refused, since they have no finite cost.
 
     Source
     ------
@@ -144,7 +144,7 @@ class Odometer(OneProcess):
 
     @property
     def left(self) -> Budget | None:
-        """Rest of the limit; None where nothing is left, or no limit was set."""
+        """Rest of the limit; None if nothing is left, or if no limit was set."""
         if self.limit is None:
             return None
         rho = self._most(self._costs) - _sum(self._costs)
@@ -153,8 +153,8 @@ class Odometer(OneProcess):
     def add(self, fit: Any) -> None:
         """Count a fitted estimator, PrivacyStatement, Release, or a file of `privreg fit --output`.
 
-        Refused if it is seeded, of another relation or unit than those before, or beyond the limit.
-        Where the limit was stated as (ε, δ), all must be Gaussian DP or none.
+        A fit is refused if it is seeded, beyond the limit, or of another relation or unit than
+        earlier fits. With a limit stated as (ε, δ), all fits must be Gaussian DP or none.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):
@@ -203,7 +203,7 @@ class Odometer(OneProcess):
             if stated and cost.gaussian_dp != first.gaussian_dp:
                 kinds = ("no known Gaussian DP", "Gaussian DP")
                 wanted, got = kinds[first.gaussian_dp], kinds[cost.gaussian_dp]
-                raise ValueError(f"fit must be of {wanted} as those before, got {got}")
+                raise ValueError(f"fit must have {wanted}, like earlier fits, got {got}")
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
         """Limit of such fits in ρ: more where they only add Gaussian noise."""
@@ -245,7 +245,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         found = short(str(fit))
         raise ValueError(f"fit must be a file of `privreg fit --output`, got {found}") from None
     if not follows:
-        expected = "a file in which rho is the sum of what was spent and gives mu and epsilon"
+        expected = "a file in which rho is the sum of its parts and agrees with mu and epsilon"
         raise ValueError(f"fit must be {expected}, got {short(str(fit))}")
     return statement
 

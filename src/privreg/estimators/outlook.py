@@ -1,7 +1,7 @@
-r"""Settings of the estimator and the error that they will have, from what is public alone.
+r"""Settings of the estimator and their predicted error, from public numbers alone.
 
-That is the number of records and coefficients, and the budget. By convention bounds hold four
-standard deviations of the labels and of each feature, which explain 40 to 90 % of their variance.
+These are the number of records, the number of coefficients, and the budget. By convention, bounds
+are ±4 standard deviations, and the features explain 40 to 90 % of the labels' variance.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Outlook:
 
     @property
     def missed(self) -> tuple[float, ...]:
-        """Excess risk over that of predicting the mean, at each end of the range."""
+        """Ratio of excess risk to the excess risk of predicting the mean, by end of the range."""
         return tuple(each.excess_risk / each.null_risk for each in self.predictions)
 
     @property
     def worthwhile(self) -> bool:
-        """True if the fit is predicted to be better than predicting the mean."""
+        """True if the fit is expected to beat predicting the mean."""
         return any(each.holds and each.beats_the_mean for each in self.predictions)
 
     @property
@@ -88,7 +88,7 @@ class Outlook:
 
     @property
     def sentences(self) -> list[str]:
-        """The prediction for a report."""
+        """Sentences about the prediction for a report."""
         if not self.predictions:
             return []
         found = [
@@ -112,10 +112,10 @@ def outlook(
     target: FitTarget = "least_squares",
     settings: Method | None = None,
 ) -> Outlook:
-    """Settings for a fit, unless they are given, with their prediction.
+    """Given or planned settings of a fit, with their predicted error.
 
-    `PrivateHuber.default` is kept unless a short search finds settings whose theory holds, and
-    which are predicted to be more than 10 % better. `dimension` counts the intercept.
+    A short search replaces `PrivateHuber.default` only by settings with valid theory and a
+    predicted gain of more than 10 %. `dimension` counts the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)
@@ -137,7 +137,7 @@ def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget)
 def forecast(
     sample_size: int, frame: Frame, budget: Budget, target: FitTarget, settings: Method | None
 ) -> tuple[Outlook, list[str]]:
-    """Outlook of a fit in a frame, with its doubts."""
+    """Outlook of a fit in a frame, and the warnings about it."""
     if budget.neighbours is Neighbours.ADD_REMOVE:
         # A noisy number: a plan for two digits of it serves many fits.
         sample_size = max(1, int(float(f"{sample_size:.2g}")))
@@ -157,7 +157,7 @@ def advice(
     intercept: bool = True,
     target: FitTarget = "least_squares",
 ) -> str:
-    """Advice where a fit is predicted to be no better than predicting the mean."""
+    """Advice for a fit that is not expected to beat predicting the mean."""
     fewer = "fewer features, coarser categories or more records"
 
     def larger(doublings: int) -> Budget:
@@ -182,9 +182,9 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
-    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, m the
-    direction of the intercept, and e the edge of the curvature's noise: the right side is on
-    average half of the signal and of tr V together.
+    V is the covariance of φ̂ = W⁻¹θ̂, in coordinates with the rows' second moment near the
+    identity. m is the direction of the intercept, and e the edge of the curvature's noise. On
+    average the right side is half of the sum of the signal and tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -207,14 +207,14 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
 
 def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
-    r"""Least share s of records whose loss or clipping may move a slope by half its interval.
+    r"""Least share s of lost or clipped records that may move a slope by half its interval.
 
     .. math::
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    θ solves Σ x r = 0 over all records and θ′ over all but those of T, a share s. M is the second
-    moment of the rows, W Wᵀ its inverse; rows lie in [-1, 1], residuals in the label's width of 2.
+    θ solves Σ x r = 0 over all records, θ′ over all records outside T, a share s. M = (W Wᵀ)⁻¹ is
+    the second moment of the rows. Rows lie in [-1, 1], and residuals in the label's width of 2.
     """
     if not hasattr(fit, "whitening"):
         return inf
@@ -286,10 +286,10 @@ def _floor(problem: Problem, price: float) -> float:
 def problem_in_bounds(
     sample_size: int, dimension: int, share: float, *, intercept: bool = True
 ) -> Problem:
-    """Problem that is stated by convention of a table, in the units of its declared bounds.
+    """Conventional problem for a table, in the units of its declared bounds.
 
-    A plan for it has settings for the rows that `PrivateLinearRegression` fits. The features
-    explain a `share` of the labels' variance, evenly; `dimension` counts the intercept.
+    A plan for this problem has settings for the rows that `PrivateLinearRegression` fits. The
+    features explain a `share` of the labels' variance, equally. `dimension` counts the intercept.
 
     Examples
     --------

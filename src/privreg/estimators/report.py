@@ -65,7 +65,7 @@ tbody th{{min-width:0}}}}
 $parts
 </main></body></html>""")
 READING = (
-    'Standard errors include sampling and privacy noise; "by noise" is its share of the variance.',
+    'Standard errors include sampling and privacy noise; "by noise" is the share of privacy noise.',
     "P-values match the intervals, which also allow for bias and for noise in the standard errors.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
@@ -82,9 +82,9 @@ GIVEN_WEIGHTS = "Conditions on errors given the features must also hold given th
 class Summary:
     """Coefficients of a private fit with their standard errors, tests and intervals.
 
-    Printed it is a table as statsmodels' `summary()`; a notebook shows it as HTML. `names` are of
-    coefficients, the intercept last, `facts` records, budget and the like, and `notes` meaning and
-    assumptions.
+    It prints as a table like statsmodels' `summary()`; a notebook shows it as HTML. `names` lists
+    the coefficients, intercept last. `facts` holds the number of records, the budget and the like,
+    and `notes` the meaning and the assumptions.
     """
 
     names: tuple[str, ...]
@@ -96,8 +96,8 @@ class Summary:
     def columns(self) -> dict[str, list[Any]]:
         """Estimates, errors, tests and intervals by coefficient, in full precision.
 
-        "standard_error" is the root of the sum of the squares of "sampling_error" and
-        "privacy_error"; "z" is NaN and "reason" says why where the interval is infinite.
+        The square of "standard_error" is the sum of the squares of "sampling_error" and
+        "privacy_error". For an infinite interval "z" is NaN, and "reason" says why.
         """
         found = self.intervals
         unknown = np.full(found.centre.size, np.nan)
@@ -121,7 +121,7 @@ class Summary:
 
     @property
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Head and rows of the printed table."""
+        """Header and rows of the printed table."""
         columns, level = self.columns, self.intervals.level
         head = ("", "estimate", "std. error", "by noise", "z", "P>|z|")
         columns["share"] = self.intervals.privacy_share.tolist()
@@ -163,13 +163,13 @@ class NamedIntervals(CoefficientIntervals):
     names: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
-        """Estimates and ends as a pandas DataFrame with the names as its index."""
+        """Estimates and interval ends as a pandas DataFrame with the names as its index."""
         columns = {"estimate": self.centre, "lower": self.lower, "upper": self.upper}
         return data_frame(columns, index=self.names)
 
 
 class WaldTest(NamedTuple):
-    """Joint test of q hypotheses; `statistic` is a squared distance in standard errors, over q."""
+    """Joint test of q hypotheses; `statistic` is the squared distance in standard errors / q."""
 
     statistic: float
     degrees_of_freedom: tuple[int, float]
@@ -189,9 +189,9 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
         T^2 = \sum_i \frac{d_i^2}{\max(s_i, 1)^2}, \quad K^2 = \sum_i \frac{b_i^2}{s_i^2}, \qquad
         p = P\Big(F'_{q,\,\nu - q + 1}(K^2) \ge \frac{\nu - q + 1}{\nu q}\,T^2\Big)
 
-    with distances d along axes of variance 1, and of the intervals there the standard errors s,
-    largest biases b and least degrees of freedom ν, which count as in Hotelling's test. A bias of
-    which each part is at most b is no longer than K. With one hypothesis p is the interval's.
+    The distances d are along axes of variance 1. Intervals along these axes have standard errors s,
+    largest biases b and least degrees of freedom ν, used as in Hotelling's test. If each part of a
+    bias is at most b, its length is at most K. For one hypothesis, p is the interval's p-value.
     """
     q, nu = len(away), float(np.min(own.degrees_of_freedom))
     if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:
@@ -211,8 +211,8 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
 class PredictionIntervals:
     """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
 
-    `lower` and `upper` (n,) lie within the label's declared bounds, about the robust fit of which
-    the histogram of residuals was taken; `reason` says why they are the bounds themselves.
+    `lower` and `upper` (n,) lie within the label's declared bounds, around the robust fit that gave
+    the histogram of residuals. If they equal the bounds, `reason` says why.
     """
 
     mean: CoefficientIntervals
@@ -222,7 +222,7 @@ class PredictionIntervals:
 
     @property
     def columns(self) -> dict[str, list[float]]:
-        """Columns by statsmodels' names: mean, mean_se, mean_ci_lower and on to obs_ci_upper."""
+        """Columns under statsmodels' names: mean, mean_se, mean_ci_lower, ..., obs_ci_upper."""
         columns = {
             "mean": self.mean.centre,
             "mean_se": self.mean.standard_error,
@@ -239,7 +239,7 @@ class PredictionIntervals:
 
 
 def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
-    """A pandas DataFrame, for those who have pandas."""
+    """A pandas DataFrame; an ImportError if pandas is not installed."""
     try:
         from pandas import DataFrame
     except ImportError:
@@ -248,7 +248,7 @@ def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text with control characters written out, since a column's name may hold them."""
+    """Text with control characters escaped, since a column's name may hold them."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
@@ -267,13 +267,13 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def html_list(sentences: Sequence[str]) -> str:
-    """Sentences as a list; nothing for none."""
+    """Sentences as an HTML list; an empty text if there are none."""
     listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
     return f"<ul>{listed}</ul>" if listed else ""
 
 
 def html_table(head: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str:
-    """A table that scrolls by itself where the page is narrower."""
+    """An HTML table that scrolls sideways on a narrower page."""
     cells = "".join(f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head or ())
     found = [f'<div style="overflow-x:auto"><table style="{TABLE}">']
     found.append(f"<thead><tr>{cells}</tr></thead><tbody>" if cells else "<tbody>")
@@ -285,7 +285,7 @@ def html_table(head: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> str
 
 
 def as_text(parts: Sequence[Part]) -> str:
-    """The parts one below the other."""
+    """The parts of a report as text, one below the other."""
     lines: list[str] = []
     for title, head, rows, sentences in parts:
         lines += [title, "-" * len(title), *([] if head is None else text_table(head, rows))]
@@ -294,7 +294,7 @@ def as_text(parts: Sequence[Part]) -> str:
 
 
 def as_html(parts: Sequence[Part], picture: str, facts: Sequence[tuple[str, str]]) -> str:
-    """A complete page, dated today, with the picture below the first table."""
+    """A complete HTML page, dated today, with the picture below the first table."""
     facts = (("Date", date.today().isoformat()), ("Version", f"privreg {__version__}"), *facts)
     listed = (f"<div><dt>{escape(k)}</dt><dd>{escape(value)}</dd></div>" for k, value in facts)
     found = []
@@ -339,7 +339,7 @@ def target_sentences(
     *,
     weighted: bool = False,
 ) -> list[str]:
-    """Notes on a fit: its target, clip and tail, and why intervals are infinite."""
+    """Notes on a fit: its target, clipping and tail, and the reasons for infinite intervals."""
     same = "if errors are symmetric given the features or independent of them"
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
@@ -356,7 +356,7 @@ def target_sentences(
         f"About {round(100 * share, 1):g} % of the records had their gradients clipped (private "
         "estimate).",
         "Assumption: residuals too rare to see privately follow the visible tail, no heavier than "
-        "a power law. Intervals do not cover the bias from a few records far beyond it.",
+        "a power law. Intervals do not cover the bias from a few records far beyond that tail.",
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:
@@ -389,10 +389,10 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 
 
 def explained(fit: Fitted) -> tuple[float, float]:
-    r"""Variance tr B / tr A of residuals in the frame, and R², from what least squares releases.
+    r"""Residual variance tr B / tr A in the frame, and R², from a released least-squares fit.
 
-    R² compares it with φᵀAφ - tr(AV), for φ the coefficients without the mean and V their noise.
-    NaN for another method, and where noise hides A.
+    R² compares this variance with φᵀAφ - tr(AV), with φ the coefficients without the mean and V
+    their noise. Both results are NaN for another method, or if noise hides A.
     """
     if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
         return np.nan, np.nan
@@ -411,7 +411,7 @@ def explained(fit: Fitted) -> tuple[float, float]:
 
 
 def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
-    """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
+    """A fit in plain types: coefficients, intervals, and the privacy budget spent."""
     found, quality, covariance = model.summary(level), model.quality_, model.covariance()
     columns, source = found.columns, model._source
     columns["reason"] = [reason or None for reason in columns["reason"]]
@@ -443,9 +443,9 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label over the feature's bounds, with its interval.
+    """A slope as the change in the label across the feature's bounds, with its interval.
 
-    `inner` is that of sampling alone, and `noise` the noise's share of the variance, if known.
+    `inner` is the interval of sampling alone, and `noise` the privacy share of variance, or NaN.
     """
 
     name: str
@@ -459,7 +459,7 @@ class Bar(NamedTuple):
 def slope_bars(
     names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
 ) -> list[Bar]:
-    """A bar for each feature of bounds (p, 2); the intercept's units are not theirs."""
+    """Bars for the features with `bounds` (p, 2); none for the intercept, since units differ."""
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
     sampling = np.nan_to_num(z * intervals.sampling_error)
@@ -474,7 +474,7 @@ def slope_bars(
 
 
 def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequence[Any]) -> None:
-    """Draw the bars, each on a scale of its own, and shares of ρ, on two Matplotlib axes."""
+    """Draw the bars, each on its own scale, and the shares of ρ, on two Matplotlib axes."""
     slopes, budget = axes
     places = np.arange(len(bars))[::-1]
     known = [(place, bar) for place, bar in zip(places, bars, strict=True) if isfinite(bar.upper)]
@@ -509,7 +509,7 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
 
 
 def new_axes(bars: int, spent: int, figure: Callable[..., Any] | None = None) -> Any:
-    """Two axes, one above the other, for so many lines; by default in a new figure of pyplot."""
+    """Two stacked axes, sized for the numbers of lines; by default in a new pyplot figure."""
     if figure is None:
         from matplotlib import pyplot
 

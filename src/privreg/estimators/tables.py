@@ -1,6 +1,6 @@
-"""Tables in files, folders and frames, read in parts as often as needed, and their private scores.
+"""Tables in files, folders and frames, read in parts, and private scores on these tables.
 
-A part is read at each pass, mapped into the declared bounds record by record, and forgotten.
+Each pass reads a part, maps each of its records into the declared bounds, and discards the part.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Table(Protocol):
         """Number of rows."""
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
+        """Readers of consecutive parts; each yields `pyarrow.RecordBatch` of the named columns."""
 
 
 class _File:
@@ -89,7 +89,7 @@ class _File:
 
     def require_unchanged(self) -> None:
         if _stamp(self.path) != self._stamp:
-            raise ValueError(f"table must stay as it is while it is read, got {self.path.name!r}")
+            raise ValueError(f"table must not change while it is read, got {self.path.name!r}")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -98,10 +98,10 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 class CSVTable(_File):
-    r"""A CSV file in UTF-8 with a header line; it is one part.
+    r"""A CSV file in UTF-8 with a header line, read as one part.
 
     Every line after the header is a record and ends in `\n` or `\r\n`. A cell that begins with `"`
-    is quoted up to the next single `"`; elsewhere `"` is a character like others.
+    is quoted up to the next single `"`. Elsewhere `"` is an ordinary character.
     """
 
     def __init__(self, path: Path, separator: str = ",") -> None:
@@ -161,7 +161,7 @@ class CSVTable(_File):
 
 
 def _header(line: bytes, separator: str, name: str) -> list[str]:
-    """Names of the columns, or an error that names what is there instead and quotes none of it."""
+    """Names of the columns, or an error that names the fault and quotes nothing of the line."""
     line = line.removeprefix(MARK)
     try:
         text = line.decode("utf-8").rstrip("\r\n")
@@ -172,16 +172,16 @@ def _header(line: bytes, separator: str, name: str) -> list[str]:
     causes = {
         "an empty file": not line,
         "a blank first line": not line.strip(),
-        "a longer first line than a megabyte": len(line) > LONGEST,
+        "a first line longer than 1 MiB": len(line) > LONGEST,
         "NUL characters: save it as UTF-8": b"\0" in line,
         r"lines that end in \r alone": b"\r" in line.rstrip(b"\r\n"),
         "a line `sep=`: delete it": text.startswith("sep="),
-        f"one with {other!r} and no {separator!r}: name it as the separator": bool(other),
+        f"one with {other!r} and no {separator!r}: set the separator to {other!r}": bool(other),
         "blanks before quotes: delete them": any(re.match(' +"', each) for each in names),
-        "another first line": not names,
+        "an unreadable first line": not names,
     }
     for cause in (each for each, found in causes.items() if found):
-        raise ValueError(f"table must have a header line in UTF-8, got {cause} in {name!r}")
+        raise ValueError(f"table {name!r} must have a header line in UTF-8, got {cause}")
     return [each.strip() for each in names]
 
 
@@ -227,7 +227,7 @@ def _keep_whole(
 ) -> int:
     """Copy whole lines of `data` to `kept`, say which they are, and return their bytes.
 
-    Arrow reads on where a line's quote stays open, so that one record would take others with it.
+    After an open quote Arrow continues on the next line, and would merge several records into one.
     """
     size = line = begin = 0
     found, place, sound = 1, START, True
@@ -290,8 +290,8 @@ MOST_BYTES, MOST_TIMES = 2**28, 20
 class ParquetTable(_File):
     """A Parquet file; its row groups are the parts, read in parallel.
 
-    Texts are read as dictionaries, so that a row group takes what it takes uncompressed in the
-    file; one of more than 256 MiB that is twenty times what it takes compressed is refused.
+    Texts are read as dictionaries, so a row group needs its uncompressed size in memory. A row
+    group is refused if it needs more than 256 MiB and more than 20 times its compressed size.
     """
 
     def __init__(self, path: Path) -> None:
@@ -315,7 +315,7 @@ class ParquetTable(_File):
         return [partial(self._read, group, chosen) for group in range(self.groups)]
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
-        """An error where few bytes would take much memory or be read twice, from the metadata."""
+        """Refuse, from the metadata, small files that need much memory or repeat row groups."""
         begins: list[int] = []
         for group in map(self._metadata.row_group, range(self.groups)):
             every = map(group.column, range(group.num_columns))
@@ -328,7 +328,7 @@ class ParquetTable(_File):
                     raise ValueError(f"column {name!r} must not be encoded as DELTA_BYTE_ARRAY")
             size = sum(each.total_uncompressed_size for each in used)
             if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
-                most = f"{MOST_BYTES >> 20} MiB in used columns, or {MOST_TIMES} times the file's"
+                most = f"{MOST_BYTES >> 20} MiB, or {MOST_TIMES} times its size in the file"
                 found = f"{size >> 20} MiB in {self.path.name!r}"
                 raise ValueError(f"table must have row groups of at most {most}, got {found}")
         if len(set(begins)) < len(begins):
@@ -360,7 +360,7 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
 
 
 class FolderTable:
-    """Tables one after the other; used columns have one type, and no file is there twice."""
+    """Several tables as one; used columns have one type, and no file occurs twice."""
 
     def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         self.names, self.tables, self.schema = names, tables, tables[0].schema
@@ -402,7 +402,7 @@ class Unread(NamedTuple):
 
 
 class HeldTable:
-    """An Arrow table in memory, which is one part."""
+    """An Arrow table in memory, read as one part."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.schema, self.row_count = table, table.schema, int(table.num_rows)
@@ -411,7 +411,7 @@ class HeldTable:
         return [self.table.select(list(names)).to_batches]
 
     def beside(self, name: str, values: NDArray[Any]) -> HeldTable:
-        """The table with a column more."""
+        """The table with one more column."""
         return HeldTable(self.table.append_column(name, [values]))
 
     def values(self, columns: Sequence[Numbers | Categories]) -> list[NDArray[Any]]:
@@ -426,7 +426,7 @@ class HeldTable:
 
 
 def frame_columns(data: Any) -> list[str]:
-    """Names of a frame's columns, lazy or in memory, if they are texts; none for other data."""
+    """Column names of a lazy or in-memory frame, if all are texts; no names for other data."""
     lazy = hasattr(data, "collect_schema")
     names = data.collect_schema().names() if lazy else getattr(data, "column_names", None)
     listed = list(getattr(data, "columns", ()) if names is None else names)
@@ -457,17 +457,17 @@ def open_frame(frame: Any, names: Sequence[str]) -> HeldTable:
 
 
 def open_rows(table: Any, names: Sequence[str]) -> Table:
-    """A path, a data frame with these columns, or a table as it is."""
+    """Table from a path or from a data frame with these columns; a table is returned unchanged."""
     if not isinstance(table, Table):
         table = open_frame(table, names) if frame_columns(table) else open_table(table)
     return table
 
 
 def open_table(table: str | Path, *, separator: str = ",") -> Table:
-    """A `.parquet`, `.csv` or `.csv.gz` file, or a folder of one kind by name, as a table.
+    """Table from a `.parquet`, `.csv` or `.csv.gz` file, or from a folder of files of one kind.
 
     `separator` stands between the cells of a CSV file: a comma, semicolon, tab or bar. A folder may
-    hold markers such as `_SUCCESS` and hidden files, and no others.
+    also hold hidden files and markers such as `_SUCCESS`, but no other files.
     """
     if "\n" in str(table) or not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path in one line or a Table, got {sort(table)}")
@@ -481,15 +481,15 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
         bad = [each.name for each in odd]
         if not found or bad or len(kinds) > 1:
             got = f"{str(path)!r}{f': move or rename {bad[0]!r}' if bad else ''}"
-            wanted = "a folder of .parquet or of .csv files, not both and nothing else"
+            wanted = "a folder of only .parquet files or only .csv files"
             raise ValueError(f"table must be {wanted}, got {got}")
         stems = [each.name.lower().removesuffix(_ending(each)) for each in found]
         for stem in (each for each, count in Counter(stems).items() if count > 1):
-            raise ValueError(f"table must have each file once, got two of the name {stem!r}")
+            raise ValueError(f"table must have each file once, got two files named {stem!r}")
         names = [each.name for each in found]
         return FolderTable(names, [open_table(each, separator=separator) for each in found])
     if not path.is_file():
-        raise ValueError(f"table must be a file or a folder, got {str(path)!r}")
+        raise ValueError(f"table must be a file or folder that exists, got {str(path)!r}")
     ending = require_choice("table's ending", _ending(path), ENDINGS)
     return ParquetTable(path) if ending == ".parquet" else CSVTable(path, separator)
 
@@ -536,16 +536,16 @@ class _ParsedTable:
 
 
 class TableSamples:
-    """Rows of a table in a frame, as `Samples` that are read at each pass.
+    """Rows of a table in the units of a frame, as `Samples` that are read at each pass.
 
-    An incomplete record is mapped to a row of zeros with label 0, in the column of the intercept as
-    well, and so counts as absent. With `weight`, a column of weights from 0 to their bound, a row
-    and its label are multiplied by the root of the weight over the bound. With a `design` the
-    features are its terms of the columns. An executor's workers replace threads.
+    An incomplete record is mapped to a row of zeros with label 0, including the intercept's entry,
+    and so counts as absent. `weight` is a column of weights from 0 to their bound. Rows and labels
+    are multiplied by the root of weight divided by bound. With a `design`, the features are its
+    terms. An executor's workers replace threads.
 
     Guarantee
     ---------
-    Each mapped row is a function of its own record, of the schema and of what is declared here.
+    Each mapped row is a function of its own record, the schema and the declarations given here.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -596,7 +596,7 @@ class TableSamples:
         return self._each(task, readers, threads)
 
     def counts(self, *, threads: int = 1) -> Counts:
-        """Missing and clipped cells of each column, (columns, 2), in one pass. Not private."""
+        """Counts of missing and clipped cells, (columns, 2), in one pass; exact, not private."""
 
         def total(part: Iterator[list[Cells]]) -> Counts:
             return sum((self._count(each) for each in part), start=self._no_counts())
@@ -606,8 +606,8 @@ class TableSamples:
     def hold(self, *, most: float) -> tuple[ArraySamples | TableSamples, Counts | None]:
         """Parsed rows kept for later passes, and their `counts`; both are exact, not private.
 
-        Beyond `most` numbers a table of texts is parsed into a temporary file, and another stays as
-        it is, uncounted.
+        Beyond `most` numbers, a table of texts is parsed into a temporary file. Another table is
+        returned unchanged and uncounted.
         """
         size, counts, begin = self.sample_size, self._no_counts(), 0
         if size * self.dimension > most:
@@ -636,7 +636,7 @@ class TableSamples:
         return TableSamples(table, *own, self.frame, None, weight, self.design), counts[:-1]
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
-        """Cells of all rows, of which there must be as many as the table says."""
+        """Cells of all rows; an error if their number differs from the table's row count."""
         for cells in chain.from_iterable(part() for part in self._encoders()):
             counts += self._count(cells)
             if counts[-1, 0] <= self.sample_size:
@@ -646,7 +646,7 @@ class TableSamples:
     def _whole(self, counts: Counts) -> Counts:
         """Counts of the columns, if they are of all rows; how many there are may be private."""
         if counts[-1, 0] != self.sample_size:
-            raise ValueError("table must have as many rows in its parts as it says, got others")
+            raise ValueError("table must have row_count rows in its parts, got another number")
         return counts[:-1]
 
     def _each(
@@ -691,7 +691,7 @@ class TableSamples:
         return map(self._mapped, part())
 
     def _mapped(self, columns: list[Cells]) -> Chunk | WeightedChunk:
-        """Rows within the bounds of what was encoded."""
+        """Encoded rows, mapped into the bounds."""
         encoded = [values for each in columns for values in each.features]
         weights = None if self.weight is None else encoded.pop()
         *features, label = encoded
@@ -741,17 +741,17 @@ WORTH_A_WARNING, MANY, SURE = 0.05, 0.5, 4.0
 
 @dataclass(frozen=True)
 class TableQuality:
-    """Shares of records that could not be used as they are, with noise, by column.
+    """Noisy shares of incomplete and clipped records, by column.
 
     Attributes
     ----------
     incomplete, clipped : dict from str to float
-        Records that are incomplete because of the column, and those (or persons) that its bounds
-        clip. Empty where nothing was spent; arrays have no incomplete ones.
+        Shares of records that the column makes incomplete, and of records (or persons) that its
+        bounds clip. Empty if no budget was spent; arrays have no incomplete records.
     noise_std : float
-        Standard deviation of the noise of each.
+        Standard deviation of the noise in each share.
     harmful : float
-        Share that may move a slope by half its interval (`outlook.harmful_share`), if it is known.
+        Share that may move a slope by half its interval (`outlook.harmful_share`); inf if unknown.
     """
 
     incomplete: dict[str, float]
@@ -761,7 +761,7 @@ class TableQuality:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about shares beyond their noise that are large or may do harm."""
+        """Warnings about shares that clearly exceed their noise and are large or harmful."""
         worth = min(WORTH_A_WARNING, max(self.harmful - SURE * self.noise_std, 0.0))
         lost = self._beyond(self.incomplete, MANY)
         absent = "" if lost else self._beyond(self.incomplete, worth)
@@ -770,9 +770,9 @@ class TableQuality:
             f"most records are incomplete because of {lost}, and the estimates are noise: check "
             "the separator, quotes, decimal and thousands marks, blanks and categories": lost,
             f"records are left out as incomplete because of {absent}: the estimates are biased if "
-            "that depends on the value, as with thousands separators": absent,
-            f"bounds clip values of {clipped}: they are too narrow, in another unit, or there "
-            "are codes for missing values, and the estimates are for clipped values": clipped,
+            "this depends on the value, as with thousands separators": absent,
+            f"bounds clip values of {clipped}: the bounds are too narrow or in another unit, or "
+            "there are codes for missing values; the estimates are for clipped values": clipped,
         }
         return [text for text, columns in said.items() if columns]
 
@@ -797,13 +797,13 @@ def private_quality(
 
     Guarantee
     ---------
-    The shares are ρ-zCDP under the budget's relation. The counts c are each column's missing and
-    clipped cells, or of arrays the clipped ones alone; a record adds 1 to at most one of a column's
-    two. `columns` says which have bounds. `sample_size` is public or was released before. Of m
-    columns with bounds and k without, a record's counts have norm at most √(m + k), which is Δ
-    under add-remove. Two records differ most where one is incomplete in every column, as the blank
-    record of zero-out is, and the other is clipped in all that have bounds: Δ = √(2m + k) under the
-    other relations. Without missing cells a record's counts are m zeros and ones, and Δ = √m.
+    The shares are ρ-zCDP under the budget's relation. The counts c are the missing and clipped
+    cells of each column, and for arrays the clipped cells alone. A record adds 1 to at most one of
+    a column's two counts. `columns` says which have bounds. `sample_size` is public or was released
+    before. For m columns with bounds and k without, the counts of a record have norm at most √(m +
+    k), which is Δ under add-remove. Two records differ most if one is incomplete in every column,
+    like the blank record of zero-out, and the other clipped in all with bounds: Δ = √(2m + k) under
+    the other relations. Without missing cells, a record's counts are m zeros and ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
     square = int(np.sum(1 + np.array(list(columns.values())) * twice))
@@ -817,9 +817,9 @@ def private_quality(
 
 @dataclass(frozen=True)
 class TableScore:
-    """Noisy error of a prediction on a table; NaN if noise hides a divisor.
+    """Noisy errors of a prediction on a table; NaN if noise hides a divisor.
 
-    `records` counts complete records, or sums their weights over the bound.
+    `records` is the number of complete records, or the sum of their weights divided by the bound.
     """
 
     mean_squared_error: float
@@ -845,16 +845,16 @@ def private_score(
         \mathrm{MSE} = w^2\frac{E}{N},\quad R^2 = 1 - \frac{E}{S_2 - S_1^2/N},\qquad
         (N, S_1, S_2, E) = \sum_i (1,\ v_i,\ v_i^2,\ (v_i - \hat v_i)^2) + \text{noise}
 
-    over complete records, with v and its prediction the places of label and clipped prediction
-    between the label's bounds, 0 to 1, and w the bounds' distance. Of a weighted table each
-    record's part is multiplied by its weight over the bound of the weights.
+    The sums are over complete records. v is the label and v̂ the clipped prediction, both scaled
+    from the label's bounds to [0, 1]; w is the distance between the bounds. In a weighted table,
+    each record's part is multiplied by its weight divided by the bound of the weights.
 
     Guarantee
     ---------
-    √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
-    [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
-    fixed shares of ρ add up to it (Dong, Roth and Su 2022, Corollary 3.3). The coefficients and,
-    after them, the intercept must be public or released before. `reserve` is called before noise.
+    √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in [0,
+    1] and is 0 for an incomplete record, so one record moves no sum by more than 1. The fixed
+    shares of ρ add up to ρ (Dong, Roth and Su 2022, Corollary 3.3). The coefficients and, last, the
+    intercept must be public or released before. `reserve` is called before noise is drawn.
     """
     frame = samples.frame
     matrix, offset = frame.functionals()
@@ -899,9 +899,9 @@ def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> 
 
 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
-    """Sums N, S_1, S_2, E over the complete records of some chunks, in units of 2⁻²⁰, exact; (4,).
+    """Exact sums N, S_1, S_2, E over the complete records of chunks, (4,), in units of 2⁻²⁰.
 
-    The first feature is the root of a record's weight over the bound, 0 for an incomplete record.
+    The first feature is the root of weight divided by bound; it is 0 for an incomplete record.
     """
     total = np.zeros(len(SHARES), dtype=np.int64)
     for rows, labels, *_ in chunks:

@@ -1,7 +1,7 @@
 """Confidence intervals from the iterates of private gradient descent, and their exact coverage.
 
-Each construction turns iterates into m replicates, weighted sums of them, and treats these as a
-sample. Everything is post-processing of released iterates and costs no privacy. The target is the
+Each construction turns iterates into m replicates (weighted sums) and treats the replicates as a
+sample. All of it is post-processing of released iterates and costs no privacy. The target is the
 *empirical minimiser*, least squares on the same data, not the population parameter.
 """
 
@@ -58,8 +58,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
         \bar\theta_j \pm t_{(1+\ell)/2,\,m-1}\,\hat\sigma_j/\sqrt m, \qquad
         \hat\sigma_j^2 = \frac1{m-1}\sum_{l=1}^m(\theta_j^{(l)} - \bar\theta_j)^2
 
-    for two or more replicates (..., m, p) and ℓ in (0, 1); exact where the replicates are
-    independent and Gaussian, with one law of mean θ̂.
+    for two or more replicates (..., m, p) and ℓ in (0, 1). The interval is exact if the replicates
+    are independent Gaussians with one law of mean θ̂.
 
     Source
     ------
@@ -94,12 +94,12 @@ def batch_means(
     iterates : array_like, shape (..., N, p)
         θ_1..θ_N.
     level : float
-        Nominal coverage in (0, 1). Neighbouring blocks are correlated, so that the actual one is
-        below it for short blocks: `interval_quality` says by how much.
+        Nominal coverage in (0, 1). Neighbouring blocks are correlated, so actual coverage is lower
+        for short blocks; `interval_quality` computes it.
     replicates : int
-        m, at least 2.
+        Number m of replicates, at least 2.
     burn_in : int
-        First iterates left out; block l is the L iterates after burn_in + (l - 1) L.
+        Number of first iterates left out; block l is the L iterates after burn_in + (l - 1) L.
 
     Source
     ------
@@ -113,7 +113,7 @@ def checkpoints(
 ) -> Interval:
     """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
 
-    Parameters are those of `batch_means`.
+    Parameters are as for `batch_means`.
 
     Source
     ------
@@ -125,8 +125,8 @@ def checkpoints(
 def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) -> Interval:
     """Interval from m independent runs: each run's average after the burn-in is a replicate.
 
-    Iterates (..., m, T, p) are θ_1..θ_T of each run, whose noise must be scaled for all m T
-    gradients; a burn-in of T - 1 keeps the final iterate alone.
+    Iterates (..., m, T, p) are θ_1..θ_T of each run. The noise must be scaled for all m T
+    gradients. A burn-in of T - 1 keeps the final iterate alone.
 
     Source
     ------
@@ -164,18 +164,18 @@ def interval_quality(
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
-    with biases b_j (m,) and covariances C_j (m, m) of the replicates, for `t_interval_coverage`.
+    The replicates' biases b_j (m,) and covariances C_j (m, m) enter `t_interval_coverage`.
 
     Parameters
     ----------
     law : GradientDescentLaw
-        Law of the iterates, its noise scaled for `gradients`.
+        Law of the iterates, with noise scaled for `gradients`.
     gradients : int
         TOTAL number N of noisy gradients, over all runs.
     construction : {"batch_means", "checkpoints", "independent_runs"}
-        How replicates are made; "independent_runs" are m runs of ⌊N / m⌋ steps each.
+        Kind of replicates; "independent_runs" are m runs of ⌊N / m⌋ steps each.
     replicates, burn_in, level
-        As for `batch_means`; the burn-in is one of the path or of every run.
+        As for `batch_means`; the burn-in applies to the path, or to every run.
 
     Examples
     --------
@@ -219,10 +219,10 @@ def interval_quality_of_data(
     level: float = 0.95,
     start: ArrayLike | None = None,
 ) -> IntervalQuality:
-    """`interval_quality` of the intervals that a budget buys on a data set.
+    """`interval_quality` of intervals with a given budget on a data set.
 
-    Exact without clipping; `clipping` bounds what that may change. Not private: computed from the
-    data without noise, to choose parameters on public or synthetic data.
+    It is exact without clipping; `clipping` bounds the effect of clipping. It is not private: use
+    it to choose parameters on public or synthetic data.
 
     Parameters
     ----------
@@ -298,12 +298,12 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     Parameters
     ----------
     bias : array_like, shape (..., m)
-        Means b of the replicates less the target; 0 broadcasts. Over 300 standard deviations are
-        refused unless the answer is plainly 0 or 1.
+        Means b of the replicates minus the target; 0 broadcasts. More than 300 standard deviations
+        are refused unless the answer is clearly 0 or 1.
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        In (0, 1); for b = 0 and C a multiple of the identity it is the coverage.
+        Level in (0, 1). It equals the coverage if b = 0 and C is a multiple of the identity.
 
     Source
     ------
@@ -329,7 +329,7 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
         \mathbb E\sqrt S = \frac1{2\sqrt\pi}\int_0^\infty \big(1 - \mathbb E e^{-uS}\big)
         u^{-3/2}\,du, \quad S = \hat\sigma^2
 
-    Arguments are those of `t_interval_coverage`; a value that all biases share changes nothing.
+    Arguments are as in `t_interval_coverage`; adding one number to all biases changes nothing.
     Source: ours, the Laplace transform of a quadratic form in normal variables.
     """
     bias, root, scale, quantile = _replicates(bias, covariance, level)
@@ -349,10 +349,10 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
 def replicate_weights(
     construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
 ) -> FloatArray:
-    """Weights (m, N) of a path's iterates in its replicates.
+    """Weights (m, N) of a path's iterates in the replicates.
 
-    Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in, and checkpoints pick
-    the last iterate of each. For "independent_runs" the shape is (1, ⌊N / m⌋): one run makes one
+    Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in. Checkpoints pick the
+    last iterate of each block. For "independent_runs" the shape is (1, ⌊N / m⌋): each run gives one
     replicate, the average of its iterates after the burn-in.
     """
     require_choice("construction", construction, CONSTRUCTIONS)

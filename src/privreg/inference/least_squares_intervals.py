@@ -1,6 +1,6 @@
-"""Intervals for least-squares coefficients and new records of a private fit, from what it released.
+"""Intervals for least-squares coefficients and new records, from a private fit's released values.
 
-Sampling and private noise have a law; what the clip leaves out of the tail has a bound, estimated
+Sampling and private noise have known laws. The bias from clipping the tail has a bound, estimated
 from a private histogram. Everything here is post-processing and costs no privacy.
 """
 
@@ -62,17 +62,17 @@ def least_squares_intervals(
         f^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
-    with a functional f, Â, B̂ and V those of `LeastSquaresLaw`, c(·) the `bias_aware_quantile`, b
-    what clips (`LeastSquaresLaw.largest_bias`) and shortened rows may move it by, t and z Student's
-    and the normal quantile, and ν = 2s⁴/Var s² by the noise in s². Where nothing bounds a
-    coefficient its interval is infinite, with the reason.
+    f is a functional; Â, B̂ and V are as in `LeastSquaresLaw`; c(·) is the `bias_aware_quantile`. b
+    is the largest bias from clips (`LeastSquaresLaw.largest_bias`) and shortened rows. t and z are
+    Student's and the normal quantile, with ν = 2s⁴/Var s² from the noise in s². If nothing bounds a
+    coefficient, its interval is infinite, with a reason.
 
     Notes
     -----
-    Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
-    fewer rows than the noise hides do beyond is not bounded. The share κ of the largest bias that
-    falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
-    the slope, more where it does not, and 1 along the mean.
+    If noise hides the counts, the tail is assumed to continue no heavier than a power law. The
+    effect of rows beyond it is not bounded if noise hides their number. The share κ of the largest
+    bias on a slope was chosen on tables and is not a bound. It is small if a robust fit agrees
+    about the slope, larger if not, and 1 along the mean.
     """
     rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
@@ -142,24 +142,24 @@ class NewObservations:
 def new_observations(
     fit: LeastSquaresFit, rows: FloatArray, *, level: float = 0.95
 ) -> NewObservations:
-    r"""Intervals for labels of new records, whatever the law of the errors is.
+    r"""Intervals for labels of new records, for any law of the errors.
 
     .. math::
         x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
         \qquad z = W^\top x,\ s = \min(1, R/\|z\|)
 
-    with θ_H the robust start, R the `cap`, and t the quantile of level ℓ of q/√p by its private
+    θ_H is the robust start, R the `cap`, and t the quantile of level ℓ of q/√p from its private
     histogram: a share ℓ of the records has q = ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of
-    rows: products of persons are sums over their rows. Half-widths are infinite where noise hides
-    the quantile. Shorter rows get longer intervals, and longer rows no shorter ones, which only
-    adds coverage.
+    rows, since products of persons are sums over their rows. Half-widths are infinite if noise
+    hides the quantile. Shorter rows get longer intervals, and longer rows no shorter ones; this
+    only adds coverage.
 
     Notes
     -----
-    Coverage ℓ is that of a record drawn anew from the population of the fitted ones: an average
-    over rows x, as in conformal prediction, and not the coverage at a stated x. The factor for the
-    rows' own part in θ_H is that of least squares. Counts must reach ℓ by a deviation of their
-    noise; within a bin they are taken as even in log q, which adds coverage in a tail.
+    Coverage ℓ is for a new record from the same population. It is an average over rows x, as in
+    conformal prediction, and not the coverage at a stated x. The factor for the rows' own part in
+    θ_H is the factor of least squares. Counts must exceed ℓ by a deviation of their noise. Within a
+    bin, counts are taken as even in log q, which adds coverage in a tail.
 
     Source
     ------
@@ -192,14 +192,14 @@ class RobustDifference(NamedTuple):
 
 
 def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
-    r"""Test whether the warm-up's robust slopes differ from the least-squares ones.
+    r"""Test whether the warm-up's robust slopes differ from the least-squares slopes.
 
     .. math::
         T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
 
-    against χ² with p - 1 degrees of freedom, m the direction of the mean (p without intercept).
-    v_H and v are the two fits' noise, and m₂/(2n), m₂ = tr(B)/p, is what `_moved` takes for the
-    sampling variance of their difference.
+    against χ² with p - 1 degrees of freedom (p without intercept); m is the direction of the mean.
+    v_H and v are the two fits' noise. m₂/(2n), with m₂ = tr(B)/p, approximates the sampling
+    variance of their difference, as in `_moved`.
     """
     law, (moved, variance) = least_squares_law(fit), _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
@@ -210,17 +210,17 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
 
 
 def robust_gain(fit: LeastSquaresFit) -> float:
-    r"""Variance of a coefficient over that of a robust fit, where errors are symmetric.
+    r"""Variance of a coefficient divided by a robust fit's variance, for symmetric errors.
 
     .. math::
         \frac{v + m_2/n}{v_R + m_2/n}, \qquad
         v = \tfrac1p\operatorname{tr}V, \qquad
         v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
 
-    along a whitened coordinate: V is the known noise of the wide steps; s the private residual
-    scale; w and ρ_R the clip and the final steps' budget of `default_settings`; Δ is 2 under
-    replace-one, else 1; π = tr(A)/p; and m₂ is the mean square of a clipped product. It leaves out
-    what the clips and the start add to either.
+    along a whitened coordinate. V is the known noise of the wide steps, and s the private residual
+    scale. w and ρ_R are the clip and the final steps' budget of `default_settings`. Δ is 2 under
+    replace-one, else 1; π = tr(A)/p; m₂ is the mean square of a clipped product. Contributions of
+    the clips and the start are left out.
     """
     law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
     typical = float(np.trace(law.curvature)) / p
@@ -268,9 +268,9 @@ class LeastSquaresLaw:
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
-        Where the tail leans on a coefficient, so does what the narrow clip t_H of the start leaves
-        out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1. Records that no
-        count shows, h, may all bias one coefficient.
+        If the tail biases a coefficient, so does the part beyond the start's narrow clip t_H: the
+        start then differs along this coefficient. κ₀ = .3 with an intercept, else 1. Records that
+        no count shows may all bias one coefficient; h bounds their m₁.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:

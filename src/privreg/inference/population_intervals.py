@@ -1,7 +1,7 @@
-"""Intervals for the coefficients of a private Huber regression, from what it released.
+"""Intervals for the coefficients of a private Huber regression, from its released values.
 
-The sandwich of the clipped loss gives the part of sampling, the law of the iterates that of noise;
-both are computed from private second moments, whose own noise is known, shrunk and allowed for.
+The sandwich of the clipped loss gives the sampling part, and the law of the iterates the noise
+part. Both come from private second moments; the known noise in them is shrunk and allowed for.
 Everything here is post-processing and costs no privacy.
 """
 
@@ -70,17 +70,17 @@ class CoefficientIntervals(TwoSided):
     ----------
     centre, half_width, standard_error : ndarray, shape (k,)
     degrees_of_freedom : ndarray, shape (k,)
-        Of Student's t; what the noise in the standard errors is worth.
+        Degrees of freedom of Student's t, from the noise in the standard errors.
     level : float
         Nominal coverage of the target.
     target : str
-        "population": what the rows were drawn from; "empirical": the minimiser on these rows.
+        "population": the minimiser in the rows' population; "empirical": that on these rows.
     bias : ndarray, shape (k,), optional
-        Largest bias that the half-width allows for; None where there is none.
+        Largest bias that the half-width allows for; None if there is none.
     reasons : tuple of str
-        Why an interval is infinite, an empty text where it is not; empty where no reason is known.
+        Reason for each infinite interval, an empty text for others; () if no reasons are known.
     privacy_error : ndarray, shape (k,), optional
-        Standard deviation that private noise alone gives; None where it is not known.
+        Standard deviation from private noise alone; None if unknown.
     """
 
     centre: FloatArray
@@ -105,12 +105,12 @@ class CoefficientIntervals(TwoSided):
 
     @property
     def sampling_error(self) -> FloatArray:
-        """Standard deviation without private noise, shape (k,); NaN where it is unknown."""
+        """Standard deviation without private noise, shape (k,); NaN if unknown."""
         return np.sqrt(np.maximum(self.standard_error**2 * (1 - self.privacy_share), 0.0))
 
     @property
     def privacy_share(self) -> FloatArray:
-        """Share of the variance from private noise, shape (k,); NaN where it is unknown."""
+        """Share of the variance from private noise, shape (k,); NaN if unknown."""
         share = np.full(self.standard_error.shape, np.nan)
         if self.privacy_error is not None:
             known = np.isfinite(self.standard_error) & (self.standard_error > 0)
@@ -118,11 +118,11 @@ class CoefficientIntervals(TwoSided):
         return np.minimum(share**2, 1.0)
 
     def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
-        r"""Two-sided p-values, shape (k,), of the hypothesis that the target is `value`.
+        r"""Two-sided p-values, shape (k,), for the hypothesis that the target is `value`.
 
-        They invert the intervals: p is less than α where the interval of level 1 - α leaves the
-        value out, whatever `level` is; 1 where the interval is infinite. With d the distance of the
-        centre, s, ν and b as in `half_widths`, p is the one solution of
+        They invert the intervals: p is less than α if the interval of level 1 - α excludes the
+        value, for any `level`. p is 1 if the interval is infinite. With d the distance of the
+        centre, and s, ν and b as in `half_widths`, p is the only solution α of
 
         .. math::
             \alpha = \Phi(r - q) + \Phi(-r - q), \qquad
@@ -179,25 +179,25 @@ def population_intervals(
         \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
         C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
 
-    where κ_j is the relative noise that the variance itself has from privacy.
+    where κ_j is the relative privacy noise in the variance itself.
 
     Parameters
     ----------
     level : float
         ℓ in (0, 1).
     target : {"population", "empirical"}
-        What is to be covered: the minimiser in the population that the records are an independent
-        sample of, or that on the same records, for which only the private noise counts.
+        Target to cover: the minimiser in the population (the records are an independent sample), or
+        the minimiser on these records, for which only private noise counts.
     functionals : array_like, shape (k, p), optional
-        Rows f of functionals fᵀθ + o, entries at most 1e36 in size; the coefficients by default.
+        Rows f of functionals fᵀθ + o, with entries at most 1e36 in size; coefficients by default.
     offset : array_like, shape (k,) or ()
-        o, public.
+        Public offsets o.
 
     Notes
     -----
-    Where private noise hides the feature's own second moment nothing bounds the coefficient, and
-    its interval is infinite. The population minimiser of the clipped loss is that of least squares
-    if the errors are symmetric given the features, or, but for the intercept, independent of them.
+    If private noise hides a feature's second moment, the coefficient's interval is infinite. The
+    population minimiser of the clipped loss is that of least squares if the errors are symmetric
+    given the features, or independent of the features (except for the intercept).
     """
     require_instance("fit", fit, HuberFit)
     rows, shift = require_question(fit, level, target, functionals, offset)
@@ -234,7 +234,7 @@ def require_question(
     functionals: ArrayLike | None,
     offset: ArrayLike,
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows (k, p) of functionals, the coefficients by default, and their offset."""
+    """Rows (k, p) of functionals (by default the coefficients) and their offset."""
     require_choice("target", target, TARGETS)
     require_number("level", level, above=0, below=1)
     p = fit.parameters.size
@@ -255,11 +255,11 @@ def half_widths(
     level: float,
     bias: FloatArray | None = None,
 ) -> FloatArray:
-    r"""Half-widths of intervals of standard error s, ν degrees of freedom and a bias of at most b.
+    r"""Half-widths of intervals with standard error s, ν degrees of freedom and bias at most b.
 
     .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
 
-    with Student's and the normal quantile t and z and `bias_aware_quantile` c; without bias t_ν s.
+    t is Student's quantile, z the normal one, c `bias_aware_quantile`; without bias h = t_ν s.
     """
     error, degrees = standard_error, degrees_of_freedom
     known = np.isfinite(error) & (degrees > LEAST_DEGREES)
@@ -287,7 +287,7 @@ class LastIterateLaw:
 
 
 def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
-    """Law of the last iterate from private statistics, those of the fit by default.
+    """Law of the last iterate from private statistics, by default the fit's.
 
     The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
@@ -306,9 +306,9 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
 
 @dataclass(frozen=True)
 class CoefficientCovariance:
-    """Covariance of coefficients about their target, (k, k), in parts of sampling and of noise.
+    """Covariance of coefficients about their target, (k, k), from sampling and from noise.
 
-    Where nothing bounds a coefficient its variance is `inf` and its covariances are NaN.
+    If nothing bounds a coefficient, its variance is `inf` and its covariances are NaN.
     """
 
     sampling: FloatArray
@@ -327,7 +327,7 @@ def coefficient_covariance(
 
     .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
 
-    for L and s those of sampling, and those of private noise.
+    for L and s of the sampling part, and of the private noise.
     """
     assert intervals.privacy_error is not None
     error = intervals.standard_error
@@ -355,7 +355,7 @@ def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ShrunkMoments:
-    """A and B in whitened coordinates, and the noise that is left in them."""
+    """A and B in whitened coordinates, and the noise left in both."""
 
     curvature: FloatArray  # A
     second_moment: FloatArray  # B
@@ -381,8 +381,8 @@ class ShrunkMoments:
             \delta(u^\top C u) = -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad
             a = A^{-1}u,\ c = C u
 
-        with C the covariance about the target. Where A = πΣ and B = mΣ the sampling part is
-        proportional to Σ⁻¹ and the private one to its square.
+        C is the covariance about the target. If A = πΣ and B = mΣ, the sampling part is
+        proportional to Σ⁻¹ and the private part to its square.
         """
         direction = _unit(direction)
         # In rows, so that sums have one order.
@@ -401,9 +401,9 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments along a direction, within a deviation of its own noisy value; None if unseen.
+        """Moments limited to a direction's own noisy value plus a deviation; None if unseen.
 
-        Shrinkage looks at all entries at once and can hide a single thin direction.
+        Shrinkage uses all entries at once and can hide a single thin direction.
         """
         unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)
@@ -436,10 +436,10 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
         \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
         \hat B = \hat m\hat\Sigma + \omega_B(\tilde B - \hat m\hat\Sigma)
 
-    with the noisy Ã and B̃ of the fit, the weights of `shrink_to`, the private means π̂ and m̂ of
-    their diagonals, and the rows' second moment Σ̂ in whitened coordinates: the identity, but for
-    directions so thin that whitening stopped at the noise. At ω = 0 this is the plug-in for errors
-    that do not depend on the features, at ω = 1 the sandwich.
+    Ã and B̃ are the noisy matrices of the fit, ω the weights of `shrink_to`, and π̂ and m̂ the
+    private means of the diagonals. Σ̂ is the rows' second moment in whitened coordinates: the
+    identity except along directions hidden by noise. ω = 0 is the plug-in for errors that do not
+    depend on the features, and ω = 1 the sandwich.
     """
     p = fit.parameters.size
     # Below this weight the noise would hide a deviation from the identity.
@@ -476,7 +476,7 @@ def privacy_of_moved(
     *,
     curvature_noise: float,
 ) -> FloatArray:
-    """`privacy_covariance` with the start's error estimated from the iterates' move."""
+    """`privacy_covariance`, with the start's error estimated from the iterates' move."""
     # A share K of the start's error is left at the last iterate: they have covered I - K of it.
     left = identity = np.eye(len(curvature))
     for matrix in fit.step_matrices:

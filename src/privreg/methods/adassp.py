@@ -1,14 +1,14 @@
 r"""AdaSSP: runs, and their error from the deterministic equivalents of a Wigner-deformed matrix.
 
-The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z` with D, of eigenvalues
-d_j, the mean Gram matrix of the shortened rows, m their moment with the clipped labels, κ the ridge
-and τW, νz the private noise. For :math:`G = (D + \kappa I + \tau W)^{-1}` and a diagonal Λ,
+The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z`. D, of eigenvalues
+d_j, is the mean Gram matrix of shortened rows, m their moment with clipped labels, κ the ridge, and
+τW, νz private noise. For :math:`G = (D + \kappa I + \tau W)^{-1}` and a diagonal Λ,
 
 .. math:: \mathbb E\,G_{jj} = g_j = \frac{1}{d_j + \kappa - \tau^2\sum_k g_k},\qquad
     \mathbb E\,(G\Lambda G)_{jj} = g_j^2\Big(\lambda_j + \tau^2
     \frac{\sum_k g_k^2\lambda_k}{1 - \tau^2\sum_k g_k^2}\Big).
 
-κ depends on a private smallest eigenvalue, whose noise is averaged over.
+κ depends on a private smallest eigenvalue; predictions average over its noise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RIDGE_NODES = 9  # of Gauss and Hermite's rule for the noise of the smallest eig
 
 @dataclass(frozen=True)
 class AdaSSP(Method):
-    """Noisy sufficient statistics with the bounds that are declared.
+    """Noisy sufficient statistics with the declared bounds.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class AdaSSP(Method):
 
     Guarantee
     ---------
-    That of `adassp_zcdp`, with the bounds that are declared.
+    The guarantee of `adassp_zcdp`, with the declared bounds.
 
     Examples
     --------
@@ -104,9 +104,9 @@ class AdaSSP(Method):
 def _regime(problem: Problem, found: Prediction) -> Prediction:
     """Regime of AdaSSP: the noise must leave the Gram matrix invertible.
 
-    The rows' Gram matrix enters with its mean alone. Without noise least squares has 1/(1 - κ)
-    times the error that this gives, κ = p/n, 18 % more at κ = `MOST_RATIO`; privacy's part, which
-    decides where AdaSSP is used, has no such factor.
+    Only the mean of the rows' Gram matrix enters. Without noise, least squares has 1/(1 - κ) times
+    this error, κ = p/n, which is 18 % more at κ = `MOST_RATIO`. The part from privacy noise, which
+    dominates in use of AdaSSP, has no such factor.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")

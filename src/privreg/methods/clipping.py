@@ -41,7 +41,7 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 @lru_cache(maxsize=8)
 def whole_labels(law: str) -> tuple[FloatArray, FloatArray]:
-    """Labels of 0 and 1, or counts, of mean 0 and variance 1, and their probabilities."""
+    """Labels 0 and 1, or counts, standardised to mean 0 and variance 1, and probabilities."""
     mean = float(law.partition("_")[2])
     numbers, chances = np.arange(2.0), np.array([1 - mean, mean])
     if law.startswith("poisson"):
@@ -58,9 +58,9 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
 
     .. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1 \text{ exactly}
 
-    Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S².
-    Labels that are whole numbers have a scale each: S is the distance from their mean.
-    A cell of probabilities is represented by the conditional mean of S² in it, for which
+    Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S². Each
+    whole-number label has its own scale S, its distance from the mean. A cell of probabilities is
+    represented by the conditional mean of S² in it, for which
 
     .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
         = \Pr(a < \chi^2_{\nu - 2} < b),
@@ -207,22 +207,22 @@ def clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> float:
-    r"""Share of unclipped residuals; `slopes` of the errors' mean square and variance are written.
+    r"""Share of unclipped residuals; writes `slopes` of the errors' mean square and variance.
 
-    Slopes, (3, groups), are means over rows of x_j² times, of the clipped residual, the mean over
-    that of the residual (drift, by which the mean error falls), the probability that it is not
-    clipped (share, by which a deviation falls), and the second moment, with a row's factor or its
-    square.
+    Slopes, (3, groups), are means over rows of x_j² times three moments of the clipped residual.
+    Drift is its mean divided by the residual's mean, the rate at which the mean error falls. Share
+    is the probability of no clipping, the rate at which a deviation falls. The third is the second
+    moment. Drift and share have the row's factor, the second moment its square.
 
-    Mean errors of square c_g along the coordinates of a group, whose energy in a row is E_g, are an
-    error M of the row's prediction, of variance V over directions and, with the groups' peaks κ_g,
+    Let a group have squared mean errors c_g along its coordinates, energy E_g in a row, and peak
+    κ_g. The error M of the row's prediction then has, over directions, variance V and
 
     .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
         d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
 
-    d is 1 for one feature, and for a one-hot row, which sees its own category's error alone. M is
+    d is 1 for one feature, and for a one-hot row, with the error of one category alone. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
-    the fourth moment is that of M for few and for many features, E|M| that of M to 0.6 %.
+    the fourth moment agrees with M's for few and for many features, and E|M| agrees to 0.6 %.
     """
     groups, size = rows.energies.shape
     # Squares are products, which Python and the compiler round alike.
@@ -299,7 +299,7 @@ def clipped_slopes(
 
 
 def slopes_at_once(*given: Any) -> float:
-    """`clipped_slopes`, its first calls, of 2 ms each, in Python: the loop compiles for 2 s."""
+    """`clipped_slopes`; the first calls run in Python (2 ms each), since compiling takes 2 s."""
     return (clipped_slopes.py_func if next(_calls) < FIRST_CALLS else clipped_slopes)(*given)
 
 
@@ -313,7 +313,7 @@ def all_clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> None:
-    """`clipped_slopes` of the settings wanted: each array has one axis more, in front."""
+    """`clipped_slopes` of the wanted settings; each array has one more axis, in front."""
     for at in range(len(wanted)):
         if wanted[at]:
             given = widths[at], factors[at], squared_bias[at], variance[at]
@@ -321,7 +321,7 @@ def all_clipped_slopes(
 
 
 def finite(energy: FloatArray) -> FloatArray:
-    """The energy, or `LARGEST` where it has diverged: residuals need a number."""
+    """The energy, or `LARGEST` if it has diverged, since residuals need a number."""
     return np.fmin(energy, LARGEST)
 
 
@@ -341,7 +341,7 @@ def sampling_inflation(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> FloatArray:
-    r"""Sampling variance of a minimiser of Huber losses over that of the sandwich as p/n → 0.
+    r"""Sampling variance of a Huber minimiser, divided by the sandwich variance (p/n → 0).
 
     In the limit of n and p in proportion κ the prediction of a left-out row has variance τ², and
 
@@ -350,8 +350,8 @@ def sampling_inflation(
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
         r \sim \sigma\xi + N(0, v + \tau^2)
 
-    for clips w, (settings, rows). Without clipping it is 1/(1 - κ); `inf` where there is no
-    solution: too few rows.
+    for clips w, (settings, rows). Without clipping the ratio is 1/(1 - κ). It is `inf` if there is
+    no solution, with too few rows.
 
     Source
     ------
@@ -435,10 +435,10 @@ def sample_nodes(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Quadrature for the eigenvalues of a sample's second moment, relative to the population's.
 
-    They follow the law of Marchenko and Pastur with ratio κ = p/n, whose orthogonal polynomials are
-    shifted Chebyshev ones: the Jacobi matrix has diagonal 1, 1 + κ, 1 + κ, ... and off-diagonal √κ.
-    An independent symmetric Gaussian error of relative size τ adds τ²p to the off-diagonal's
-    square, as for a semicircle, at least in the first three moments.
+    The eigenvalues follow the law of Marchenko and Pastur with ratio κ = p/n. Its orthogonal
+    polynomials are shifted Chebyshev polynomials: the Jacobi matrix has diagonal 1, 1 + κ, 1 + κ,
+    ... and off-diagonal √κ. An independent symmetric Gaussian error of relative size τ adds τ²p to
+    the off-diagonal's square, as for a semicircle, at least in the first three moments.
     """
     variance = ratio + extra_variance
     shift = ratio**2 / variance if variance > 0 else 0.0
@@ -451,7 +451,7 @@ def sample_nodes(
 def count_nodes(
     probability: FloatArray, sample_size: int, *, nodes: int = 15
 ) -> tuple[FloatArray, FloatArray]:
-    """Quantiles (groups, nodes) of a category's count over its mean, and weights."""
+    """Quantiles (groups, nodes) of a category's count divided by its mean, and weights."""
     from scipy.stats import binom  # a second, for one-hot rows alone
 
     levels = (np.arange(nodes) + 0.5) / nodes
@@ -470,18 +470,18 @@ def squared_shift(
 ) -> FloatArray:
     r"""Mean square of a coordinate's move by clips w (settings, rows) at κ = 1, (settings, groups).
 
-    Least squares makes the residual r uncorrelated with the features, a clipped regression its
-    score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the `leverage`
-    that a long row is left. What of it is no multiple of r, ζ, features must not explain either.
-    They do where the noise is skewed in a way that depends on them, or the regression is not
-    linear. If they explain a share κ² of its variance, one Newton step moves θ* by d with
+    Least squares makes the residual r uncorrelated with the features. A clipped regression does so
+    for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, with ℓ, (rows,), the
+    `leverage` left to a long row. Let ζ be the part of ψ that is no multiple of r. Features explain
+    ζ if the noise's skewness depends on them, or if the regression is not linear. If they explain a
+    share κ² of its variance, one Newton step moves θ* by d with
 
     .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
         A = \mathbb E\,\ell\,1\{|r| \le w\},
 
-    of which every eigenvector gets the same part, for want of a direction. `covered` is the share
-    of the way that a descent has come. No step of a run depends on κ, `Problem.misfit`; without a
-    misfit nothing is computed.
+    Every eigenvector gets the same part of d, for lack of a known direction. `covered` is the share
+    of the way that a descent has covered. No step of a run depends on κ, `Problem.misfit`; without
+    a misfit nothing is computed.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
@@ -500,11 +500,11 @@ def squared_shift(
 
 
 def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
-    r"""Share of whole-number labels lost to clips w (settings, rows), (settings,).
+    r"""Share of whole-number labels lost to clips w (settings, rows), shape (settings,).
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
-    is missing in the slope of the mean of a law from an exponential family. Means differ by s.
+    This share is missing in the slope of an exponential family's mean. Means differ by s.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))

@@ -1,8 +1,8 @@
-r"""One epoch of DP-FTRL whose noise is correlated over the steps: runs, and their predicted error.
+r"""One epoch of DP-FTRL with noise correlated over the steps: runs, and their predicted error.
 
 A step's noise enters the last iterate through the contractions after it. With
 :math:`v_t = \eta\prod_{u>t}a_u` along an eigenvector and the decoder's Toeplitz matrix B, the
-private noise leaves :math:`\sigma^2\|B^\top v\|^2` and each batch its own sampling noise.
+private noise adds :math:`\sigma^2\|B^\top v\|^2`, and each batch adds its own sampling noise.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class CorrelatedNoise(Method):
     Parameters
     ----------
     batch_size : int
-        Rows a step, at least 1.
+        Number of rows per step, at least 1.
     step_size : float
         η.
     clip_norm : float
         Largest gradient norm.
     damping : float
-        ν of the noise's correlation, in [0, 1]; 1 is independent noise.
+        Damping ν of the noise's correlation, in [0, 1]; 1 gives independent noise.
 
     Guarantee
     ---------
-    That of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`: it covers all iterates.
+    The guarantee of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`, for all iterates.
 
     Examples
     --------

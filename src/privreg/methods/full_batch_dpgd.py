@@ -5,15 +5,15 @@ Around θ* the clipped residual's curvature and second moment are
 .. math:: A = \mathbb E[xx^\top 1\{|r| \le w\}],\qquad B = \mathbb E[xx^\top\psi^2],\qquad
     w = \gamma/\|x\|,
 
-and, along an eigenvector in which the sample's curvature is h times the population's, the bias c,
-the sampling error f and the variance v of the private noise follow
+Along an eigenvector, let the sample's curvature be h times the population's. The bias c, the
+sampling error f and the variance v of the private noise then follow
 
 .. math:: c \leftarrow a\,c,\quad f \leftarrow (1 - \eta A) f + \eta\sqrt{B/n},\quad
     v \leftarrow a^2 v + \eta^2\lambda^2, \qquad a = 1 - \eta A h.
 
-A is that of the residual's size at each step: far from θ* more is clipped. The sample's residuals
-are those at its own minimiser, so that f is no part of that size; its growth at finite p/n is that
-of `sampling_inflation`.
+A depends on the residual's size at each step: far from θ* more is clipped. The sample's residuals
+are taken at its own minimiser, so f is not part of that size. `sampling_inflation` gives the growth
+of f at finite p/n.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FullBatchDPGD(Method):
 
     Guarantee
     ---------
-    That of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
+    The guarantee of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class FullBatchDPGD(Method):
         declared: Declared = NOTHING,
         runs: int = 1,
     ) -> FloatArray:
-        """As for every method; the runs go through the rows together."""
+        """Estimates of several runs, as in `Method.simulate`; runs share passes over the rows."""
         samples = self._checked(samples, budget, declared)
         options = self._options(samples, budget, declared)
         found = full_batch_dpgd(samples, **options, rng=rng, runs=runs, times=[self.steps])
@@ -188,7 +188,7 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     if few is not None:
         return found.with_doubt(few)
     if unclipped < LEAST_UNCLIPPED:
-        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are whole")
+        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are unclipped")
     if unclipped > ALL_UNCLIPPED:
         return found.marked(Regime.PROVEN, "nothing clips: the exact law of noisy descent")
     return found.marked(

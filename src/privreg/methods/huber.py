@@ -72,7 +72,7 @@ DEVIATION_WEIGHTS = np.array([2 / 3, 1 / 6, 1 / 6])
 
 
 class Whitening:
-    """Expected whitening that the rounds of the private Gram matrix leave, by groups."""
+    """Expected whitening after the rounds of the private Gram matrix, by groups."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ TALLEST_BIN = 0.27
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Moments of the error, and numbers that decide their reliability."""
+    """Moments of the error, and numbers that decide the moments' reliability."""
 
     moments: ErrorMoments
     unclipped: float  # share of whole gradients in the final steps
@@ -184,7 +184,7 @@ class Outcome:
 # What is not finite has diverged.
 @np.errstate(all="ignore")
 def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
-    """Follow one fit."""
+    """Follow one fit in expectation."""
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     whitening = Whitening(problem, rows, settings, budget, shrink)
@@ -342,7 +342,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 
 class WhitenedDescent(Method):
-    """A method whose `_descent` on whitened rows or persons takes it for its settings."""
+    """A method that is itself the settings of its `_descent` on whitened rows or persons."""
 
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_groups: ClassVar[bool] = True
@@ -361,20 +361,20 @@ class WhitenedDescent(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Settings from numbers; omitted ones are those of `default`."""
+        """Settings from numbers; omitted numbers are taken from `default`."""
         start: Any = cls.default(
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
     def intervals(self, fit: Any, **asked: Any) -> CoefficientIntervals:
-        """Intervals from the released values, at no further cost."""
+        """Intervals from the released values, at no further privacy cost."""
         return self._intervals(fit, **asked)
 
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
-        """Standard errors of the intervals, and correlations of the last iterate's law."""
+        """Covariance with the intervals' standard errors and the last iterate's correlations."""
         offset = np.zeros(len(functionals))
         intervals = self.intervals(
             fit, level=0.95, target=target, functionals=functionals, offset=offset
@@ -420,20 +420,20 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     Parameters
     ----------
     clip_width : float
-        Width of the clip in residual scales, in [1e-3, 1e3]. About 1 where privacy decides; wider
-        where the sample does.
+        Width of the clip in residual scales, in [1e-3, 1e3]: about 1 if privacy noise dominates,
+        wider if sampling noise does.
     warm_up_steps, final_steps, gram_rounds : int
-        Steps that only come near, steps that are averaged, and rounds of the private Gram matrix.
+        Numbers of warm-up steps, of averaged steps, and of rounds of the private Gram matrix.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ, each in (0, 1).
     moment_share : float
-        Share for intervals under errors whose size depends on the features, in [0, 1).
+        Share for intervals that allow the errors' size to depend on the features, in [0, 1).
     common_width : bool
-        Whether all residuals are clipped at one width and long rows shortened instead.
+        If true, all residuals are clipped at one width, and long rows are shortened instead.
 
     Guarantee
     ---------
-    That of `huber_descent`, with the bounds that are declared.
+    The guarantee of `huber_descent`, with the declared bounds.
 
     Examples
     --------
@@ -500,20 +500,20 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     r"""A prediction with the regime of private Huber regression, or of a fit with its start.
 
-    - A warm-up step is taken back where the private residual scale has grown by a quarter. With a
-      noise of `MOST_SCALE_NOISE` in the histogram's counts the scale has a deviation of 9 %, and
-      noise alone takes back 0.5 % of the steps; with twice that, 11 % of them.
+    - A warm-up step is undone if the private residual scale has grown by a quarter. With a noise of
+      `MOST_SCALE_NOISE` in the histogram's counts, the scale has a deviation of 9 %, and noise
+      alone undoes 0.5 % of the steps; with twice this noise, 11 %.
     - Noise of variance v, relative and summed over a row, spreads the eigenvalues of a Gram matrix
       over 1 ± 2√v (Wigner): the lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at 1/4.
-    - Runs that overshoot end near predicting the mean: `MOST_OVERSHOT` of the mean error is the
-      stated accuracy.
-    - A residual variance that grows by `MOST_EXCURSION` on the way is a scale 14 % larger; with a
-      tenth of noise that is the quarter at which a step is taken back, which no mean follows.
-    - The final steps keep the clip and the Newton matrix of their start. Where the residual
-      variance falls by `MOST_ARRIVAL` from there on, the share of whole gradients at a clip of one
-      scale rises from 0.68 to 0.82: the matrix is a fifth too large.
-    - Beyond `MOST_THINNESS`, the edge of the first matrix's noise over the smallest eigenvalue,
-      simulations had up to half again the error: a warning, not a refusal.
+    - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
+      mean error to the stated accuracy.
+    - Growth of the residual variance by `MOST_EXCURSION` makes the scale 14 % larger. With a tenth
+      of noise, this is the quarter at which a step is undone; expectations do not follow that.
+    - The final steps keep the clip and the Newton matrix of their start. If the residual variance
+      then falls by `MOST_ARRIVAL`, the share of unclipped gradients at a clip of one scale rises
+      from 0.68 to 0.82: the matrix is a fifth too large.
+    - Thinness is the edge of the first matrix's noise divided by the smallest eigenvalue. Beyond
+      `MOST_THINNESS`, simulations had up to 1.5 times the error: a warning, not a refusal.
 
     Source
     ------
@@ -525,7 +525,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if few is not None or not found.holds:
         return found.with_doubt(few or found.reason)
     if problem.feature_law == "one_hot" and np.abs(problem.signal).max() > 3 * problem.label_std:
-        return found.with_doubt("a category is beyond the clip from the start")
+        return found.with_doubt("a category's effect is beyond the clip from the start")
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (
@@ -540,7 +540,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     marked = found.marked(Regime.EXTENDED, reason)
     if outcome.whitening.thinness > MOST_THINNESS:
         thin = (
-            "directions thinner than the Gram matrix's noise: the error may be half again as large"
+            "directions thinner than the Gram matrix's noise: the error may be 1.5 times as large"
         )
         return replace(marked, warnings=(thin,))
     return marked

@@ -78,7 +78,7 @@ POINTS = 2**16  # of `RecordProducts`
 
 
 class ClippedMoments(NamedTuple):
-    """Mean squares of a whitened coordinate, by distinct eigenvalue, of unclipped records."""
+    """Mean squares of a whitened coordinate over unclipped records, by distinct eigenvalue."""
 
     short: FloatArray  # of rows shortened to R₁, at the start
     long: FloatArray  # of rows shortened to R, at the start
@@ -89,8 +89,8 @@ class ClippedMoments(NamedTuple):
 class RecordProducts:
     """Points spread evenly over errors, rows, labels and starts.
 
-    A point is a row, its error, the label that is clipped to its bound, and what the start of the
-    steps is off by; products q/√p are in units of the errors' standard deviation.
+    A point is a row, its error, its label clipped to the bound, and the error of the steps' start.
+    Products q/√p are in units of the errors' standard deviation.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class RecordProducts:
         self.shares = np.bincount(bins, minlength=len(self.edges) + 1) / len(self.row)
 
     def moments(self, width: float) -> ClippedMoments:
-        """Moments of the records that a clip of q/√p leaves."""
+        """Moments of the records that a clip of q/√p leaves unclipped."""
         size, points = len(self.lengths), len(self.row)
 
         def mean(values: NDArray[Any], weights: FloatArray) -> FloatArray:
@@ -155,7 +155,7 @@ class RecordProducts:
         )
 
     def residual_widths(self, width: float) -> FloatArray:
-        """Residual at which each row's gradient is clipped, shape (rows,)."""
+        """Size of the residual at which each row's gradient is clipped, shape (rows,)."""
         return np.asarray(width / (self.lengths * self.leverage * self.shrink))
 
 
@@ -199,7 +199,7 @@ def _whole_labels(law: str, means: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LeastSquaresPrediction:
-    """Length and error of a private least-squares fit over those of least squares on its rows."""
+    """Length and error of a private least-squares fit, relative to non-private least squares."""
 
     length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
     error: float  # mean squared prediction error
@@ -208,7 +208,7 @@ class LeastSquaresPrediction:
 
 @dataclass(frozen=True, eq=False)
 class WideOutcome(LeastSquaresPrediction):
-    """A prediction with the moments and the numbers that decide whether it can be relied on."""
+    """A prediction with its moments and the numbers that decide its reliability."""
 
     start: huber.Outcome  # of a robust fit with the same start
     moments: ErrorMoments
@@ -223,21 +223,21 @@ def predicted_length(
     intercept: bool = True,
     settings: LeastSquaresSettings | None = None,
 ) -> LeastSquaresPrediction:
-    """Length and error of a fit that has not happened.
+    """Predicted interval length and error of a private least-squares fit.
 
     Parameters
     ----------
     problem : Problem
     budget : Budget
     errors : str, optional
-        Law of the errors about their mean, independent of the features: that of the problem by
-        default, another one of `Problem`, "exponential", or "lognormal", exp of a standard normal
-        one.
+        Law of the centred errors, independent of the features. The default is the problem's law.
+        Other laws of `Problem`, "exponential" and "lognormal" (exp of a standard normal) are
+        allowed.
     intercept : bool
-        Whether one of the coefficients is an intercept: intervals of the others then allow for less
+        True if one of the coefficients is an intercept; intervals of the others then allow for less
         bias.
     settings : LeastSquaresSettings, optional
-        `default_least_squares_settings` by default.
+        Settings of the fit, `default_least_squares_settings` by default.
 
     Examples
     --------
@@ -270,7 +270,7 @@ def follow_wide(
     errors: ErrorLaw | None = None,
     intercept: bool = False,
 ) -> WideOutcome:
-    """Follow one fit: its start, then the wide steps on expectations and draws of their noise."""
+    """Follow one fit: its start, then its wide steps in expectation and with drawn noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
     like = law if law in LABEL_NOISE_LAWS else "gaussian"
@@ -433,9 +433,9 @@ def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 
-    Three deviations in a bin at t' add 3κ(σ_h/n)t' to the bias that a clip t leaves, a clip at t'
-    costs noise of νt': where the first factor is above 1 the clip goes there, if the smoothing
-    believes the count; the rest is what the count does to the mean product, in units of the clip.
+    Three deviations in a bin at t' add 3κ(σ_h/n)t' to the bias of a clip t, and a clip at t' costs
+    noise of νt'. If the first factor is above 1 and smoothing keeps the count, the clip moves to
+    t'. The other factors are the count's effect on the mean product, in units of the clip.
     """
     return 3 * LEAN * count_noise / unit_noise * count_noise * reach
 
@@ -457,8 +457,8 @@ def _start(settings: LeastSquaresSettings) -> HuberSettings:
 # Derived in `_regime`.
 MOST_SPIKE = 0.04
 SPIKED = (
-    "in up to one run of 50 noise is taken for a tail, and the interval is long: the mean error "
-    "may be three times as large"
+    "in up to one run of 50, noise is mistaken for a tail, and the interval is long: the mean "
+    "error may be three times as large"
 )
 
 
@@ -466,28 +466,28 @@ SPIKED = (
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     """Private least squares: budget shares of a start, a tail and three wide steps.
 
-    `WhitenedDescent` (methods/huber.py) runs it: the relations, persons and preparation are its.
+    `WhitenedDescent` (methods/huber.py) defines the relations, the groups and the preparation.
 
-    It estimates the best linear prediction of the mean label, whatever the law of the errors is.
-    Under the errors that a `Problem` without misfit states, `PrivateHuber` has less risk.
+    It estimates the best linear prediction of the mean label under any law of the errors.
+    `PrivateHuber` has less risk under the errors of a `Problem` without misfit.
 
     Parameters
     ----------
     clip_width : float
-        Clip of the warm-up steps in residual scales, in [1e-3, 1e3]; that of the wide steps is
+        Clip of the warm-up steps in residual scales, in [1e-3, 1e3]. The clip of the wide steps is
         found privately.
     warm_up_steps, gram_rounds : int
-        Steps that come near, and rounds of the private Gram matrix.
+        Number of warm-up steps, and of rounds of the private Gram matrix.
     norm_share, label_share, gram_share, scale_share, warm_up_share : float
-        Shares of ρ for the start, each in (0, 1), as all shares are.
+        Shares of ρ for the start; each share is in (0, 1), here and below.
     tail_share : float
-        Share for the histogram and mean square from which the clip and the allowance for bias come.
+        Share for the histogram and mean square that set the clip and the allowance for bias.
     curvature_share, long_share, moment_share, mean_share : float
-        Shares for the moments that intervals need. What is left goes to the wide steps.
+        Shares for the moments that intervals need. The rest goes to the wide steps.
 
     Guarantee
     ---------
-    That of `least_squares_descent`, with the bounds that are declared.
+    The guarantee of `least_squares_descent`, with the declared bounds.
 
     Examples
     --------
@@ -506,7 +506,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings) -> Self:
-        """Settings with the start of a robust fit's, and the rest in proportion."""
+        """Settings with the start of a robust fit's settings, and the rest in proportion."""
         return cls(**asdict(with_start_of(settings)))
 
     @classmethod
@@ -525,7 +525,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     def new_observations(
         self, fit: LeastSquaresFit, rows: FloatArray, *, level: float
     ) -> NewObservations:
-        """Intervals from the released histogram of residuals, at no further cost."""
+        """Intervals from the released histogram of residuals, at no further privacy cost."""
         return new_observations(fit, rows, level=level)
 
     @staticmethod
@@ -544,12 +544,12 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
 
 def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:
-    r"""Regime of private least squares: that of its start, and of its clip.
+    r"""Regime of private least squares, from its start and its clip.
 
-    Where a noisy count far out is taken for a tail, the clip follows it and the steps' noise the
-    clip: of 400 histograms each for 3 to 40 features and 2,000 to 100,000 rows at most one, where
-    `WideOutcome.spike` is below `MOST_SPIKE`, and up to 2.3 % above 0.05. Such runs make the mean
-    error, and typical ones are as predicted: a warning, not a refusal.
+    If a noisy count far out is mistaken for a tail, the clip grows, and the steps' noise with it.
+    This happened in at most one of 400 histograms (each for 3 to 40 features and 2,000 to 100,000
+    rows) with `WideOutcome.spike` below `MOST_SPIKE`, and in up to 2.3 % above 0.05. These runs
+    dominate the mean error, and typical runs are as predicted: a warning, not a refusal.
     """
     started = in_regime(problem, found, outcome.start)
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)

@@ -44,7 +44,7 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Candidates(Generic[Settings]):
-    """Points of a search, each of which stands for settings."""
+    """Points of a search; each point stands for settings."""
 
     name: str  # under which a plan lists the best of them
     starts: Sequence[Any]  # points that are tried first, at least one
@@ -63,13 +63,13 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """A product of grids, whose points `settings` takes, then `zooms` ever smaller crosses."""
+        """A product of grids for the arguments of `settings`, then `zooms` ever smaller crosses."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
 
     def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
-        """Settings of least value; of values that are equal but for rounding, the first."""
+        """Settings of least value; the first if values differ only by rounding."""
 
         def least_of(points: Sequence[Any]) -> tuple[Any, float]:
             found = values([self.settings(point) for point in points])
@@ -90,7 +90,7 @@ def _cross(point: Any, *, steps: NDArray[np.float64]) -> list[Any]:
 
 
 class Fitted(Protocol):
-    """Parts that the fit of every method has."""
+    """Attributes that the fit of every method has."""
 
     @property
     def iterates(self) -> FloatArray:
@@ -107,7 +107,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Fit of a method whose run releases its iterates and nothing else."""
+    """Fit of a method that releases its iterates and nothing else."""
 
     iterates: FloatArray
     spending: tuple[tuple[str, Budget], ...]
@@ -124,17 +124,17 @@ class Declared:
     Parameters
     ----------
     bounds : Bounds, optional
-        Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
-        A method that uses them is refused without.
+        Largest length of a row and largest label. Longer rows are shortened, and larger labels
+        clipped. A method that needs bounds is refused without them.
     sample_size : float, optional
-        Divisor of sums, at least 1: a number of records that is public or was released before. By
-        default the number of records, which add-remove neighbours do not share.
+        Divisor of sums, at least 1: a public or released number of records. The default is the
+        exact number of records, which is private under add-remove.
     groups : array_like, shape (n,), optional
-        The person whose row it is, for methods of which `takes_groups` is true.
+        Person of each row, for methods with `takes_groups` true.
     intercept : bool
-        Whether the first column is one of ones.
+        True if the first column consists of ones.
     threads : int
-        Threads that read samples which come in parts.
+        Number of threads that read samples with several parts.
     """
 
     bounds: Bounds | None = None
@@ -158,7 +158,7 @@ class Declared:
         return cls(bounds, sample_size=problem.sample_size)
 
     def require_bounds(self, name: str) -> Bounds:
-        """The bounds, which the method of this name needs."""
+        """The bounds; an error if they are not declared, since method `name` needs them."""
         if self.bounds is None:
             raise ValueError(f"bounds must be declared with {name}, got None")
         return self.bounds
@@ -168,30 +168,30 @@ NOTHING = Declared()
 
 
 class Method(ABC):
-    """A private method with its settings; a frozen dataclass of its own derives from it.
+    """A private method with its settings; subclasses are frozen dataclasses.
 
-    A subclass has the class variables `name` and `relations`, and three members: `candidates`,
-    `_prepare` and `_predict`. The rest follows.
+    A subclass defines the class variables `name` and `relations` and three methods: `candidates`,
+    `_prepare` and `_predict`. The others have defaults.
 
     Attributes
     ----------
     name : str
-        On the command line and in reports.
+        Name on the command line and in reports.
     relations : frozenset of Neighbours
         Neighbouring relations that its guarantee covers.
     takes_groups, takes_weights : bool
-        Whether a record may be all rows of a person, and rows be multiplied by roots of weights.
+        True if a record may be all rows of a person, and if rows may be weighted.
     has_intervals : bool
-        Whether what it releases gives intervals.
+        True if the released values give intervals.
     gaussian_dp : bool
-        Whether a run of budget ρ is known to be √(2ρ)-Gaussian-DP as well.
+        True if a run of budget ρ is also known to be √(2ρ)-Gaussian DP.
     supposes : str
-        Assumption about errors that makes its coefficients those of least squares, if any.
+        Assumption about errors under which its coefficients are those of least squares, if any.
     is_exact : bool
-        Whether it releases exact sums with exact noise, which need no generator, where noise is
-        secret; its guarantee then holds for the arithmetic of the machine.
+        True if it releases exact sums with exact noise when noise is secret. No generator is then
+        needed, and the guarantee holds for the machine's arithmetic.
     assumptions : tuple of str
-        Assumptions of its guarantee, besides the source of the noise.
+        Assumptions of the guarantee, besides the source of the noise.
     """
 
     name: ClassVar[str]
@@ -224,15 +224,15 @@ class Method(ABC):
 
         Guarantee
         ---------
-        Releasing all of the value keeps the budget under its relation, if the settings and what is
-        declared were chosen without looking at the rows.
+        Releasing the whole value keeps the budget under its relation, if the settings and the
+        declared facts were chosen without looking at the rows.
         """
         return self.prepare(samples, budget, declared)(noise)
 
     def prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[NoiseSource], Release[Any]]:
-        """`run` as a function of its noise source, after its checks of public numbers."""
+        """`run` as a function of its noise source, with public numbers already checked."""
         samples = self._checked(samples, budget, declared)
         if isinf(budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
@@ -256,10 +256,10 @@ class Method(ABC):
         declared: Declared = NOTHING,
         runs: int = 1,
     ) -> FloatArray:
-        """Estimates of several runs on the same rows, shape (runs, p), to study their law.
+        """Estimates of several runs on the same rows, shape (runs, p), to study their distribution.
 
-        As for `run`; the budget may be infinite where the method takes that. Released together the
-        runs would cost that many budgets.
+        Arguments are as for `run`; the budget may be infinite if the method allows it. Releasing
+        all runs would cost `runs` budgets.
         """
         samples = self._checked(samples, budget, declared)
         fit = self._prepare(samples, budget, declared)
@@ -268,7 +268,7 @@ class Method(ABC):
     def predict(self, problem: Problem, budget: Budget) -> Prediction:
         """Excess risk, parameter error and interval length of one run, without running it.
 
-        `Prediction.holds` is false, with a reason, where the theory is known to fail. The budget is
+        `Prediction.holds` is false, with a reason, if the theory is known to fail. The budget is
         for one of `relations`.
         """
         return self.predictions([self], problem, budget)[0]
@@ -277,7 +277,7 @@ class Method(ABC):
     def predictions(
         cls, settings: Sequence[Self], problem: Problem, budget: Budget, *, rows: int = ROWS
     ) -> list[Prediction]:
-        """`predict` for any number of settings together, on so many rows of the features' law."""
+        """`predict` for several settings together, with `rows` rows of the features' law."""
         require_instance("problem", problem, Problem)
         misfits = [problem.misfit]
         return cls.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)[0]
@@ -295,7 +295,7 @@ class Method(ABC):
     ) -> list[list[Prediction]]:
         """`predictions` for several misfits at the cost of one: no step depends on misfit.
 
-        What is not finite on the way has diverged, and is told so.
+        A run with numbers that are not finite is reported as diverged.
         """
         cls.require_relation(budget)
         # The largest first: what a misfit adds is computed where there is one.
@@ -316,19 +316,19 @@ class Method(ABC):
     ) -> Iterable[Candidates[Self]]:
         """Starts of a search for the best settings, and its moves from there.
 
-        With `intervals` the fit must release what its intervals need.
+        If `intervals` is true, the fit must release the values that its intervals need.
         """
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """Names of the `candidates`, under which a plan lists them."""
+        """Names under which a plan lists the `candidates`."""
         return (cls.name,)
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
         """Settings from names and numbers, such as a command's words.
 
-        Whole numbers may come as floats. A method may compute what is left out from the rest.
+        Whole numbers may be floats. A method may compute omitted settings from the others.
         """
         needed = [each.name for each in cls._fields() if each.default is MISSING]
         return cls(**cls._numbers(values, needed=needed))
@@ -338,8 +338,8 @@ class Method(ABC):
     ) -> CoefficientIntervals:
         """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
 
-        They are infinite where none are known. `fit` is what a run released, `functionals` has
-        shape (k, p) and `offset` (k,).
+        They are infinite if none are known. `fit` is the value of a run's release, `functionals`
+        has shape (k, p) and `offset` (k,).
         """
         require_choice("target", target, TARGETS)
         unknown = np.full(len(functionals), np.inf)
@@ -355,16 +355,16 @@ class Method(ABC):
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
-        """Covariance of linear functionals of the coefficients; infinite where none is known."""
+        """Covariance of linear functionals of the coefficients; infinite if none is known."""
         require_choice("target", target, TARGETS)
         unknown = np.full((len(functionals),) * 2, np.nan)
         np.fill_diagonal(unknown, np.inf)
         return CoefficientCovariance(unknown, unknown)
 
     def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
-        """Intervals for labels of new records, where a law of residuals is released."""
+        """Intervals for labels of new records, if the method releases a residual distribution."""
         raise ValueError(
-            "settings must be of a method that releases a residual distribution, "
+            "settings must be of a method that releases a residual distribution, such as "
             f"least_squares, got {self.name}"
         )
 
@@ -375,7 +375,7 @@ class Method(ABC):
 
     @classmethod
     def require_relation(cls, budget: Budget, groups: object = None) -> None:
-        """Refuse neighbours and records of several rows that the guarantee does not cover."""
+        """Refuse a neighbouring relation, or groups, that the guarantee does not cover."""
         require_instance("budget", budget, Budget)
         if budget.neighbours not in cls.relations:
             names = " or ".join(sorted(repr(each.value) for each in cls.relations))
@@ -409,9 +409,9 @@ class Method(ABC):
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[Any], Fitted]:
-        """A run but for its noise: a function of a generator that returns a `Fit` or the like.
+        """Prepare a run: a function of a generator that returns a `Fit` or similar.
 
-        Of an exact method it may be None, for exact noise.
+        An exact method also accepts None as generator, for exact noise.
         """
 
     @classmethod
@@ -419,17 +419,17 @@ class Method(ABC):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        """Predictions of each setting for each problem, one or more of both.
+        """Predictions of each setting for each problem; there is at least one of both.
 
-        Problems differ in their misfits alone, of which the first is the largest. `rows`
-        has the features' law; `ErrorMoments.predictions` makes predictions of errors by eigenvalue.
+        Problems differ only in their misfits, with the largest first. `rows` follow the features'
+        law; `ErrorMoments.predictions` turns errors by eigenvalue into predictions.
         """
 
 
 def require_names(
     values: Mapping[str, float], known: Collection[str], *, needed: Collection[str]
 ) -> None:
-    """Names of settings, all that are needed and none that is unknown."""
+    """Refuse unknown names of settings, and missing ones that are needed."""
     for name in values:
         require_choice("settings", name, known)
     missing = [name for name in needed if name not in values]

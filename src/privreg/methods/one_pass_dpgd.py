@@ -3,10 +3,10 @@ r"""One-pass DP-GD: runs, and their predicted error by a deterministic equivalen
 .. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
     + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
 
-with π and q those of a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at
-:math:`\gamma/\|x\|`. As d grows the norms concentrate and this is the system of bombari2025,
-equations (4.7) and (4.8); at small d, and for features with heavy tails, the rows' own norms and
-fourth moments stay in.
+π and q belong to a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at
+:math:`\gamma/\|x\|`. As d grows, the norms concentrate, and this becomes the system of bombari2025,
+equations (4.7) and (4.8). At small d, or with heavy-tailed features, the rows' own norms and fourth
+moments remain.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ SHAPES: dict[str, tuple[Callable[[float, float], Schedule], tuple[float, ...]]] 
 
 @dataclass(frozen=True)
 class OnePassDPGD(Method):
-    """One-pass DP-GD, which releases its last iterate alone.
+    """One-pass DP-GD; only the last iterate is released.
 
     Parameters
     ----------
     schedule : Schedule
-        Learning rate with one amplitude; step k of n takes η̃(k/n) / n.
+        Learning rate with one amplitude; step k of n has rate η̃(k/n) / n.
     clip_constant : float
-        Largest gradient norm over √p.
+        Largest gradient norm divided by √p.
 
     Guarantee
     ---------
-    That of `privreg.algorithms.one_pass_dpgd.fit` with the noise of `Mechanism.from_schedule`.
+    As for `privreg.algorithms.one_pass_dpgd.fit` with the noise of `Mechanism.from_schedule`.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """One name for each shape of the schedule, since shapes spread the noise differently."""
+        """Names of the schedule's shapes, since shapes spread the noise differently."""
         return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
 
     @classmethod
@@ -119,7 +119,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """As for every method, with the numbers of a harmonic or polynomial schedule."""
+        """Settings from the numbers of a harmonic or polynomial schedule, and the clip."""
         curve: Any = Harmonic if "offset" in values else Polynomial
         shape = [each.name for each in fields(curve)]
         known = [*shape, "clip_constant"]
@@ -180,7 +180,7 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
         return found
     step = rate(method.schedule, 0.0).item() / problem.sample_size
     if step * float(problem.eigenvalues.sum()) / 2 > 1:
-        return found.with_doubt("the first steps are longer than the cap on them, 2 / ‖x‖²")
+        return found.with_doubt("the first steps are longer than their cap, 2 / ‖x‖²")
     # A row moves the error along a coordinate by this share, on average over its energy.
     fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
     if step * float(fourth.max()) > LONGEST_STEP:

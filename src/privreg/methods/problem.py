@@ -39,13 +39,12 @@ WHOLE_LAWS = ("binary", "poisson")  # with a mean: "binary_0.2"
 
 @dataclass(frozen=True)
 class Problem(Immutable):
-    r"""A linear regression as one describes it without looking at the data.
+    r"""A linear regression described without looking at the data.
 
     .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad
         \operatorname{Var}\xi = \sigma^2
 
-    in the basis of the features' eigenvectors, where the methods that are predicted do the same as
-    in any other basis.
+    The basis consists of the features' eigenvectors; predicted methods do not depend on the basis.
 
     Parameters
     ----------
@@ -54,24 +53,24 @@ class Problem(Immutable):
     eigenvalues : array_like, shape (p,)
         λ, eigenvalues of the features' second moment, in [1e-12, 1e12].
     signal : float or array_like, shape (p,)
-        The coefficients θ* along the eigenvectors, or their norm, which is then spread evenly.
+        The coefficients θ* along the eigenvectors, or their norm, spread evenly over them.
     label_noise_std : float
         σ.
     feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
-        Law of the independent coordinates of a row, all of mean 0; with "one_hot" a row has one
-        entry of 1 and the eigenvalues are the categories' probabilities, of sum 1.
+        Law of the independent coordinates of a row, all of mean 0. A "one_hot" row has one entry of
+        1; the eigenvalues are then the categories' probabilities and sum to 1.
     feature_norm : float, optional
-        Declared bound on a row's norm, beyond which rows are shortened where a method caps them;
-        √(2 Σλ) by default, and 1 for one-hot rows.
+        Declared bound on a row's norm; a method that caps rows shortens longer ones. The default is
+        √(2 Σλ), or 1 for one-hot rows.
     label_bound : float, optional
         Declared bound on a label's size; four standard deviations of a label by default.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
-        Law of the label noise, of mean 0 and variance σ². Labels are 0 or 1, or counts, with the
-        last two, less a mean that the variances tell, or that is stated in any unit: "binary_0.2".
+        Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
+        for counts. "binary_0.2" states their mean, in any unit; by default variances give it.
     misfit : float
-        Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
-        (`privreg.methods.clipping.squared_shift`): 0 where the noise is independent of the
-        features, 0.2 to 0.5 on real tables.
+        Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
+        (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
+        features, and 0.2 to 0.5 on real tables.
 
     Examples
     --------
@@ -108,7 +107,7 @@ class Problem(Immutable):
         one_hot = law == "one_hot"
         if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
             raise ValueError(
-                "eigenvalues must be probabilities of categories that sum to 1 for one-hot rows, "
+                "eigenvalues must be probabilities of categories and sum to 1 for one-hot rows, "
                 "got another sum"
             )
         coefficients = require_real("signal", signal)
@@ -148,12 +147,12 @@ class Problem(Immutable):
     ) -> tuple[Problem, ...]:
         """Problems for every combination of ranges of unknown inputs.
 
-        Bounds stay as declared: they are public and one for all.
+        Bounds stay as declared, since they are public and the same for all problems.
 
         Parameters
         ----------
         signal, label_noise_std : array_like, shape (k,)
-            Factors of those of the problem.
+            Factors that multiply the problem's own values.
         noise_shapes : sequence of (label_noise_law, misfit), optional
             The problem's own by default.
 
@@ -195,7 +194,7 @@ class Problem(Immutable):
 
     @property
     def least_squares_length(self) -> float:
-        r"""Length of a 95 % interval of least squares without privacy, root mean square.
+        r"""Root mean square length of the 95 % intervals of least squares without privacy.
 
         .. math:: 2 z \sigma \Big(\frac1{n - p} \cdot \frac1p \sum_j \lambda_j^{-1}\Big)^{1/2}
         """
@@ -212,7 +211,7 @@ class Problem(Immutable):
 def _noise_law(law: str, noise: float, variance: float) -> Any:
     """A law of label noise, with the mean of labels that are whole numbers."""
     if law in SKEWED_LAWS:
-        raise ValueError(f"label_noise_law must be symmetric, got {law!r}: see `predicted_length`")
+        raise ValueError(f"label_noise_law must be symmetric, got {law!r}; use `predicted_length`")
     found = re.fullmatch(r"(binary|poisson)(?:_(\d*\.?\d+))?", law)
     if found is None:
         return require_choice("label_noise_law", law, (*LABEL_NOISE_LAWS, *WHOLE_LAWS))
@@ -233,7 +232,7 @@ KURTOSES = {"gaussian": 3.0, "uniform": 1.8, "student_t5": 9.0, "one_hot": 1e9}
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of the features' law, coordinates summed by groups of eigenvalues."""
+    """Rows of the features' law, with squares summed over groups of coordinates."""
 
     weights: FloatArray  # of sum 1, (rows,)
     energies: FloatArray  # sums of x_j² over a group, (rows, groups), of mean multiplicity times λ
@@ -252,12 +251,12 @@ class Rows:
         return variances @ self.energies.T
 
     def total(self, values: FloatArray) -> FloatArray:
-        """Sum over all coordinates of a value per group, shape (..., groups): shape (...)."""
+        """Sum over all coordinates, shape (...), of values per group, shape (..., groups)."""
         return values @ self.multiplicities
 
 
 def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
-    """Rows of a problem's law; the same for the same problem."""
+    """Rows of a problem's law; equal problems have equal rows."""
     order = np.argsort(problem.eigenvalues)
     values, signal = problem.eigenvalues[order], problem.signal[order]
     # Equal widths in the logarithm.
@@ -312,7 +311,7 @@ def _energies(
 
 
 # By as much of the signal a clip may move what it estimates.
-MOST_LOST, WHOLE = 0.03, "a clip moves what is estimated from labels of 0 and 1, or counts"
+MOST_LOST, WHOLE = 0.03, "clipping of labels 0 and 1, or of counts, biases the coefficients"
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 
@@ -323,9 +322,9 @@ class Regime(StrEnum):
     PROVEN = "proven"
     """Inside the assumptions of a theorem or an exact law, up to a stated expansion."""
     EXTENDED = "extended"
-    """Outside of what is proved, where simulations agreed to 10 %."""
+    """Outside the proven range, but simulations agreed to 10 %."""
     OUTSIDE = "outside"
-    """A setting in which the theory is known to fail, with numbers not to be relied on."""
+    """A setting in which the theory is known to fail; the numbers are unreliable."""
 
 
 @dataclass(frozen=True)
@@ -335,22 +334,22 @@ class Prediction:
     Attributes
     ----------
     excess_risk, excess_risk_std : float
-        Mean over data and private noise of half the squared prediction error over the best one's,
-        and standard deviation over runs; squares of a label. `inf` where the run diverges. A
-        deviation below .3 of the mean may be off by 2.2 times: few coordinates carry it.
+        Half the excess of the squared prediction error over its minimum: mean over data and private
+        noise, and standard deviation over runs, in squared label units. `inf` if the run diverges.
+        A deviation below 0.3 of the mean may be wrong by a factor of 2.2: few coordinates carry it.
     parameter_error : float
-        Mean squared distance of the coefficients to θ*, square of a coefficient.
+        Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
-        Root mean square over coefficients of the length of a 95 % interval for θ*_j that knows the
-        law of the run; that of a coefficient. The mean squared error counts, bias and variance.
+        Root mean square length of 95 % intervals for θ*_j that know the law of the run, in units of
+        a coefficient. It counts the mean squared error: bias and variance.
     null_risk : float
         Excess risk of predicting the mean, for comparison.
     regime : Regime
-        Whether the theory holds here.
+        Extent to which the theory holds here.
     reason : str
-        The theorem, or what is violated.
+        The theorem, or the violated assumption.
     warnings : tuple of str
-        What else to know, a line each.
+        Further warnings, one line each.
     """
 
     excess_risk: float
@@ -369,7 +368,7 @@ class Prediction:
 
     @property
     def beats_the_mean(self) -> bool:
-        """True if the predicted error is below that of predicting the mean."""
+        """True if the predicted error is below the error of predicting the mean."""
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
@@ -383,7 +382,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Gaussian error of a coordinate of each group of `Rows`, (settings, groups) each."""
+    """Gaussian errors by group of `Rows`, for one coordinate, (settings, groups) each."""
 
     squared_bias: FloatArray
     variance: FloatArray  # over data and private noise
@@ -391,7 +390,7 @@ class ErrorMoments:
     lost: FloatArray | float = 0.0  # of labels that are whole numbers, by `lost_share`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
-        """Prediction for each setting; numbers that are not finite have diverged."""
+        """Prediction for each setting; numbers that are not finite count as divergence."""
         # No misfit takes nothing of a shift, not even of an infinite one.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift
@@ -426,11 +425,11 @@ class ErrorMoments:
 def too_few_rows(problem: Problem, unclipped: float) -> str | None:
     r"""Reason why rows are too few for descent on clipped gradients, or None.
 
-    The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with
-    κ = p/n (Marchenko and Pastur). A step that is full for the population stays stable along them
-    while this is below 2, for κ < (√2 - 1)² = 0.172: κ is to be at most 0.15. Of the rows a share s
-    has an unclipped gradient, and they alone have curvature: for κ/s the edge is to be at most
-    1.77, κ/s = 0.11, beyond which simulations left the band of 10 %.
+    The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with κ =
+    p/n (Marchenko and Pastur). A full step for the population is stable along all of them if this
+    edge is below 2, for κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only a share s
+    of rows, with unclipped gradients, has curvature. For κ/s the rule asks for an edge of at most
+    1.77, κ/s = 0.11; beyond it simulations left the band of 10 %.
 
     Source
     ------
@@ -440,6 +439,6 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
     if ratio <= MOST_RATIO and ratio / max(unclipped, 1e-3) <= MOST_RATIO_WHOLE:
         return None
     return (
-        f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
-        f"gradients {unclipped:.0%} are not clipped"
+        f"too few rows: {problem.sample_size} for {problem.dimension} features, with "
+        f"{unclipped:.0%} of the gradients not clipped"
     )

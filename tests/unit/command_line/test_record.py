@@ -53,7 +53,7 @@ class TestRecord:
         assert main(["odometer", "first", "out", "other"]) == 0
         assert "together  rho = 1.5," in capsys.readouterr().out
         assert main(["score", "t.csv", "--fit=out", "--rho=1"]) == 1
-        assert "got 'out', whose fit did not finish\n" in capsys.readouterr().err
+        assert "got 'out' of a fit that did not finish\n" in capsys.readouterr().err
 
     def test_a_result_that_cannot_be_written_is_printed(self, words, command, monkeypatch, capsys):
         monkeypatch.setattr(Path, "replace", full)
@@ -95,7 +95,7 @@ def test_a_fit_that_fails_says_what_it_spent_and_looks_at_its_options_before(
         assert main([*words["fit"], option]) == 1
         assert capsys.readouterr().err.startswith("privreg fit: --level must be")
     assert main(words["fit"]) == 1
-    spent = "noise failed; the failed fit counts as spent, all of its rho = 0.5 (replace-one)\n"
+    spent = "noise failed; the failed fit counts as spent, with rho = 0.5 (replace-one)\n"
     assert capsys.readouterr().err.endswith(f"privreg fit: {spent}")
 
 
@@ -112,7 +112,7 @@ def full(*_):
 
 
 def test_the_report_is_a_file_of_its_own(words, capsys):
-    for path, found in (("first", "a new file"), ("./new", "another file than --output")):
+    for path, found in (("first", "a new file"), ("./new", "a file other than --output")):
         assert main([*words["fit"], f"--report={path}", "--output=new"]) == 1
         assert f"--report must be {found}" in capsys.readouterr().err
     assert not Path("new").exists()

@@ -160,20 +160,20 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
         ("rent ~ C(year)", "levels of 'year' must be declared in the bounds"),
         ("rent ~ C(city, Sum)", r"C\(column, Treatment\(reference\)\)"),
         ("rent ~ C(city, Treatment('sea'))", "levels of 'city' must be declared"),
-        ("rent ~ np.log(x)", r"bounds keep within .*, got 'np.log\(x\)' undefined"),
+        ("rent ~ np.log(x)", r"terms that vary .*, got 'np.log\(x\)' undefined"),
         ("rent ~ I(1 / x)", r"got 'I\(1 / x\)' undefined"),
         ("rent ~ np.exp(size)", r"got 'np.exp\(size\)' from 22026.5 to 1.9"),
-        ("rent ~ I(2)", "of some width, got 'I"),
-        ("rent ~ I(size**x)", "powers of 1 to 12"),
+        ("rent ~ I(2)", "columns' bounds, got 'I"),
+        ("rent ~ I(size**x)", "powers from 1 to 12"),
         ("rent ~ I(size > 3)", r"got 'size > 3'"),
         ("rent ~ I(city * 2)", "numbers in .*, got the categories 'city'"),
-        ("rent ~ .", "what formulaic reads"),
-        ("rent ~ 1", "a feature or several"),
-        ("rent ~ rent", "one label on the left, of one column that is no feature"),
-        ("rent + x ~ size", "one label on the left, of one column"),
-        ("city ~ size", "one label on the left, of one column"),
+        ("rent ~ .", "formulaic's form"),
+        ("rent ~ 1", "at least one feature"),
+        ("rent ~ rent", "one label on the left, from a column that is no feature"),
+        ("rent + x ~ size", "one label on the left, from a column"),
+        ("city ~ size", "one label on the left, from a column"),
         ("rent ~ 2:size", r"I\(2 \* a\)"),
-        (3, "a text and bounds by column"),
+        (3, "a text and a mapping of bounds"),
     ],
 )
 def test_what_is_no_term_of_one_record_is_refused_by_name_and_costs_nothing(formula, said, frame):
@@ -188,9 +188,9 @@ def test_what_is_no_term_of_one_record_is_refused_by_name_and_costs_nothing(form
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"fit_intercept": False}, "'- 1' leaves the intercept out"),
+        ({"fit_intercept": False}, "'- 1' omits the intercept"),
         ({"label_bounds": (0, 1)}, "label_bounds and fit_intercept must not be set"),
-        ({"feature_bounds": (0, 1)}, "a text and bounds by column"),
+        ({"feature_bounds": (0, 1)}, "a text and a mapping of bounds"),
     ],
 )
 def test_settings_that_a_formula_states_are_refused(options, said, frame):

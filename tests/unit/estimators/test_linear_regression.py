@@ -197,7 +197,7 @@ def test_cross_validation_protects_the_unit_that_was_declared(rng):
     persons, odometer = np.arange(900) // 3, Odometer()
     model = PrivateLinearRegression(BUDGET, **BOUNDS, odometer=odometer)
     split = {"cv": GroupKFold(3), "error_score": "raise"}
-    with pytest.warns(UserWarning, match="repeatedly without groups, and privacy is that of rows"):
+    with pytest.warns(UserWarning, match="repeatedly without groups, so privacy is for rows"):
         cross_val_score(model, features, labels, groups=persons, **split)
     odometer = Odometer()
     model.set_params(unit="person", odometer=odometer)

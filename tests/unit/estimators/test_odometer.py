@@ -95,7 +95,7 @@ def test_a_stated_limit_is_met_exactly_by_gaussian_fits(parts):
     assert odometer.total.epsilon(1e-6) == pytest.approx(2.0, rel=1e-9)
     assert odometer.left is None
     # By any other mechanism the conversion of zCDP, and never first one, then the other.
-    with pytest.raises(ValueError, match="fit must be of Gaussian DP as those before"):
+    with pytest.raises(ValueError, match="fit must have Gaussian DP, like earlier fits"):
         odometer.add(Release(0, limit.share(1e-6)))
     other = Odometer(limit=limit)
     other.add(Release(0, limit))
@@ -202,18 +202,18 @@ def test_threads_share_an_odometer_and_processes_are_refused():
     assert odometer.left is None
     other = pickle.loads(pickle.dumps(odometer))
     assert other.total.rho == odometer.total.rho
-    with pytest.raises(ValueError, match="got a copy out of a pickle or in another process"):
+    with pytest.raises(ValueError, match="got a copy from a pickle or another process"):
         Odometer.add(other, release)
     fresh = Odometer()
     with (
         parallel_config(backend="loky", n_jobs=2),
-        pytest.raises(ValueError, match="in another process"),
+        pytest.raises(ValueError, match="another process"),
     ):
         cross_val_score(regression(odometer=fresh, unit="row"), X, Y, cv=2, error_score="raise")
     assert repr(fresh) == "<Odometer: 0 fits, rho = 0>"
 
 
-CLONED = "clones of one estimator, or one object, are fitted repeatedly, as cross-validation"
+CLONED = "clones of one estimator, or one object, are fitted repeatedly, as in cross-validation"
 
 
 def test_cross_validation_and_grids_warn():
@@ -261,7 +261,7 @@ def test_a_second_fit_of_an_object_warns(monkeypatch):
             model.fit(X, Y)
     with pytest.warns(UserWarning, match=CLONED) as said:
         model.fit(X, Y)
-    assert any("without groups, and privacy is that of rows" in str(each.message) for each in said)
+    assert any("without groups, so privacy is for rows" in str(each.message) for each in said)
 
 
 @pytest.fixture

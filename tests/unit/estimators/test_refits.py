@@ -19,7 +19,7 @@ DRAWS = np.random.Generator(np.random.SFC64(8))
 X = DRAWS.uniform(-1, 1, (2000, 2))
 Y = X @ [1.0, -1.0] + 0.3 * DRAWS.standard_normal(2000)
 OTHER = DRAWS.uniform(-1, 1, (1000, 3))
-SPENT = "the failed fit counts as spent, all of its rho = 0.5"
+SPENT = "the failed fit counts as spent, with rho = 0.5"
 
 
 class Broken(RuntimeError):
@@ -78,10 +78,10 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
     [
         ({"feature_bounds": None}, "feature_bounds must be declared as"),
         ({"label_bounds": None}, "label_bounds must be declared as"),
-        ({"feature_bounds": (1, 1)}, "feature_bounds must have low less than high"),
-        ({"feature_bounds": (0, 1e-13)}, "less than high, by 1e-12 or more"),
+        ({"feature_bounds": (1, 1)}, "feature_bounds must have low below high"),
+        ({"feature_bounds": (0, 1e-13)}, "low below high by at least 1e-12"),
         ({"label_bounds": (0, 1e13)}, r"label_bounds must be .* at most 1e\+12"),
-        ({"feature_bounds": ([0] * 2, [1] * 2)}, "feature_bounds must hold numbers or 3 each"),
+        ({"feature_bounds": ([0] * 2, [1] * 2)}, "feature_bounds must hold numbers or arrays"),
         ({"feature_bounds": (float("nan"), 1)}, "feature_bounds must be"),
         ({"feature_bounds": {"a": (0, 1)}}, "columns without names"),
         ({"feature_bounds": "private"}, "feature_bounds must be declared as"),

@@ -269,7 +269,7 @@ ONE_PASS = OnePassDPGD(Harmonic(1.6, 0.1), 0.6)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weight_bound": None}, "weight_bound must be declared with weights"),
+        ({"weight_bound": None}, "weight_bound, the public largest weight, must be"),
         *(({"weight_bound": bound}, "weight_bound must be") for bound in (0, np.inf, "4")),
         ({"sample_weight": np.ones(7)}, r"sample_weight must have shape \(50,\), got \(7,\)"),
         ({"sample_weight": np.ones((50, 1))}, "sample_weight must have shape"),
@@ -279,7 +279,7 @@ ONE_PASS = OnePassDPGD(Harmonic(1.6, 0.1), 0.6)
         ({"weight": "y"}, "weight must be neither a feature nor the label"),
         ({"weight": "x1"}, "weight must be neither a feature nor the label"),
         ({"weight": "none"}, "weight must be a column of the table"),
-        ({"weight": "w", "weight_bound": None}, "weight_bound must be declared with weights"),
+        ({"weight": "w", "weight_bound": None}, "weight_bound, the public largest weight, must be"),
     ],
 )
 def test_what_is_refused(rng, tmp_path, change, message):
@@ -299,6 +299,6 @@ def test_bagging_is_refused_until_its_counts_have_a_bound(rng):
     """Bootstrap counts are weights: a doubled row is one record that counts twice."""
     features, labels, _ = population(rng, 400)
     undeclared = BaggingRegressor(regression(weight_bound=None), n_estimators=2, random_state=0)
-    with pytest.raises(ValueError, match="a public largest weight"):
+    with pytest.raises(ValueError, match="the public largest weight"):
         undeclared.fit(features, labels)
     BaggingRegressor(regression(), n_estimators=2, random_state=0).fit(features, labels)

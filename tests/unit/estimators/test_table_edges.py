@@ -139,7 +139,7 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
     assert caught.value.__suppress_context__
     names = "a name must be a column of the table .2 columns."
     for text, message in (
-        ("y,x,c,x", "a name must be a column of the table .4 columns. that it has once, got 'x'"),
+        ("y,x,c,x", "a name must be a column of the table .4 columns. that occurs once, got 'x'"),
         ("y,x\n", "table must have rows, got none"),
         ("y,z\n1,2\n", f"{names}, got 'x'$"),
         ("#y,7\n1,2\n", "the table .2 columns., got 'y': is its first line a header"),
@@ -149,11 +149,11 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
         with pytest.raises(ValueError, match=message):
             model.fit_table(tmp_path / "table.csv", label="y")
     for text, cause in (
-        (b"\xff,x\n", "another first line"),
-        (b'"y,x\n', "another first line"),
+        (b"\xff,x\n", "an unreadable first line"),
+        (b'"y,x\n', "an unreadable first line"),
         (b"", "an empty file"),
         (b"\ny,x\n0,1\n", "a blank first line"),
-        (b"y" * 2**20 + b",x\n", "a longer first line"),
+        (b"y" * 2**20 + b",x\n", "a first line longer"),
         (b"y,x\r0,1\r", "lines that end in .r alone"),
         ("y,x\n0,1\n".encode("utf-16-le"), "NUL characters: save it as UTF-8"),
         ("y,x\n0,1\n".encode("utf-32"), "NUL characters"),
@@ -176,7 +176,7 @@ def test_what_would_count_records_twice_is_refused(tmp_path):
         link.unlink()
     for other in ("A.CSV", "a.csv.gz"):
         (tmp_path / other).write_bytes(first.read_bytes())
-        with pytest.raises(ValueError, match="each file once, got two of the name 'a'"):
+        with pytest.raises(ValueError, match="each file once, got two files named 'a'"):
             open_table(tmp_path)
         (tmp_path / other).unlink()
     table = open_table(first)
@@ -220,8 +220,8 @@ def test_a_table_that_changes_is_refused_without_its_number_of_rows(tmp_path, mo
         twice = Mock(spec=Table, schema=table.schema, row_count=table.row_count)
         twice.parts = lambda names, table=table: table.parts(names) * 2
         for given, said in (
-            (twice, "as many rows in its parts as it says"),
-            (table, "stay as it is"),
+            (twice, "have row_count rows in its parts"),
+            (table, "not change while it is read"),
         ):
             with pytest.raises(ValueError, match=f"table must .*{said}") as refused:
                 model.fit_table(given, label="y")
@@ -235,7 +235,7 @@ def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, mo
     options = {"use_dictionary": False}
     table = pa.table({"y": pa.array([0.5] * 1000), "x": texts, "z": np.arange(1000.0)})
     for encoding, message in (
-        ("PLAIN", r"at most 0 MiB in used columns, .* got 0 MiB in 'table.parquet'"),
+        ("PLAIN", r"at most 0 MiB, .* got 0 MiB in 'table.parquet'"),
         ("DELTA_BYTE_ARRAY", "column 'x' must not be encoded as DELTA_BYTE_ARRAY"),
     ):
         parquet.write_table(

@@ -240,7 +240,7 @@ def test_a_warning_stands_beside_the_coefficients_and_the_fit_stands(rng):
     # Tests turn warnings into errors.
     with pytest.raises(UserWarning, match="bounds clip") as refused:
         model.fit(features[:2000], labels[:2000])
-    assert "counts as spent, all of its rho" in refused.value.__notes__[0]
+    assert "counts as spent, with rho" in refused.value.__notes__[0]
     assert model._fitted.sample_size == 2000
 
 

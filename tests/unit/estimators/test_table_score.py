@@ -231,7 +231,7 @@ def test_the_command_scores_what_the_command_fitted(command, columns, options, n
     fit(*options)
     status, said, found = score("--epsilon=20")
     assert status == 0
-    for shown in ("mean squared error", "R²", "(20, 1e-06)-differentially private", "adds to what"):
+    for shown in ("mean squared error", "R²", "(20, 1e-06)-differentially private", "adds to"):
         assert shown in said.out
     beta = [each["estimate"] for each in json.loads(Path("fit").read_text())["coefficients"]]
     exact = [*scored(columns, (*beta, 0.0)[:3], np.ones(ROWS)), ROWS]
@@ -267,7 +267,7 @@ def test_the_command_weighs_by_the_columns_of_the_fit(command, columns, rng, cap
     words = [TABLE, "--label=price", "--bounds=bounds.yaml", "--rho=100"]
     for alone in ("--weight=w", "--weight-bound=4"):
         assert main(["fit", *words, alone]) != 0
-        assert "--weight must be given with --weight-bound" in capsys.readouterr().err
+        assert "--weight and --weight-bound must be given together" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

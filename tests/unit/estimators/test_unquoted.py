@@ -177,7 +177,7 @@ def test_rows_of_another_index_are_refused():
         assert f"write {name}.loc[X.index], or" in said
         if name != "groups":
             refused = refusal(fitted.score, frame, **({"y": label} | {name: turned}))
-            assert "must have the index of y in its order" in refused
+            assert "must have the index of y in the same order" in refused
     assert "write groups.loc[y.index]" in refusal(fitted.fit, X, label, groups=turned)
     # An array has none to differ.
     fitted.fit(frame.set_axis(turned.index), turned, sample_weight=Y**2)

@@ -207,7 +207,7 @@ def test_intervals_at_rows_and_at_the_mean(rng):
         random_state=1,
     ).fit(features[:, 1:], labels)
     assert bare.intervals_at(features[:2, 1:]).centre.shape == (2,)
-    with pytest.raises(ValueError, match="X must be given for a fit without private mean"):
+    with pytest.raises(ValueError, match="X must be given if the fit released no mean"):
         bare.intervals_at()
 
 

@@ -95,8 +95,8 @@ def test_a_plan_says_what_each_target_costs_and_what_buys_the_shorter_one():
     assert "symmetric given the features, or independent" in robust.supposes
     assert squares.supposes == ""
     text = " ".join(str(plan).split())
-    assert "target least squares if errors are symmetric" in text
-    assert "target least squares." in text
+    assert "Target: least squares if errors are symmetric" in text
+    assert "Target: least squares." in text
     assert "laplace errors" in text
     assert plain(plan)["targets"][0]["lengths"] == plan.targets[0].lengths
 
@@ -147,7 +147,7 @@ def test_the_least_budget_meets_its_target_and_less_does_not(target):
     [
         (plan_run, {"methods": ["full_bach"]}, "did you mean 'full_batch'"),
         (plan_run, {"objective": "risk"}, "objective must be"),
-        (plan_run, {"problems": []}, "problems must be one, or a list of one or more"),
+        (plan_run, {"problems": []}, "problems must be a Problem or a list"),
         (plan_run, {"budget": 1.0}, "budget must be a Budget"),
         (
             plan_run,
@@ -198,7 +198,7 @@ def test_a_target_that_any_budget_meets_is_said_to_be_one():
     problem = Problem(1000, np.ones(2), signal=1.0, label_noise_std=1.0)
     plan = least_budget(problem, target_risk=50.0, methods=["one_pass_harmonic", "adassp"])
     assert plan.budget.rho == pytest.approx(1e-12)
-    assert plan.verdict.startswith("The least budget that is searched, 1e-12, meets the target.")
+    assert plan.verdict.startswith("The least budget of the search, rho = 1e-12, meets the target.")
 
 
 @pytest.mark.parametrize("price", [0.0, 1e-3, 1.0, 1e6])
