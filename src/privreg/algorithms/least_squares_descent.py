@@ -66,8 +66,8 @@ class ProductTail(Rebuilt):
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
     e^η; the first bin, which starts at 0, keeps its own count. `square` is a deviation below a
-    noisy mean of q²/p. `missing` is its excess over the smoothed mean, and `hidden` the excess of a
-    deviation above if any is missing: (q/√p - t)₊ is at most q²/(4pt).
+    noisy mean of q²/p, and `missing` its excess over the smoothed mean: (q/√p - t)₊ is at most
+    q²/(4pt). If that is more than this mean, records are `rare`.
     """
 
     edges: FloatArray
@@ -77,7 +77,7 @@ class ProductTail(Rebuilt):
     square_noise_std: float = 0.0
     smoothed: FloatArray = field(init=False)
     missing: float = field(init=False)
-    hidden: float = field(init=False)
+    rare: bool = field(init=False)
     _covariance: FloatArray = field(init=False, repr=False)
     _points: FloatArray = field(init=False, repr=False)
     _shares: FloatArray = field(init=False, repr=False)
@@ -93,9 +93,8 @@ class ProductTail(Rebuilt):
         weights /= weights.sum(axis=1, keepdims=True)
         points = ends[:, None] * 2.0 ** (places / 2)
         second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
-        missing = max(self.square - float(second) / n, 0.0)
-        object.__setattr__(self, "missing", missing)
-        object.__setattr__(self, "hidden", missing + 2 * self.square_noise_std if missing else 0.0)
+        object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
+        object.__setattr__(self, "rare", self.square > 2 * float(second) / n)
         arrays = {"edges": ends, "smoothed": smoothed, "_covariance": covariance}
         for name, array in (arrays | {"_points": points, "_shares": weights}).items():
             object.__setattr__(self, name, frozen(array))

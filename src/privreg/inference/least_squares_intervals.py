@@ -247,7 +247,8 @@ class LeastSquaresLaw:
     privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
     curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
     excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
-    hidden: float  # the same of records that no count shows, not in m₁
+    hidden: float  # h, the same of records that no count shows, not in m₁
+    rare: bool  # whether these outweigh all others
     constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
     moved: FloatArray  # δ, by which the wide steps have moved the robust start
     moved_noise: float  # standard deviation of uᵀδ for a unit vector u
@@ -264,13 +265,13 @@ class LeastSquaresLaw:
         r"""Largest bias of a coefficient by the clip, along a direction u with the slope a = A⁻¹u.
 
         .. math::
-            b = (m_1\kappa + h\sqrt p)\|a - m m^\top a\| + (m_1 + h)|m^\top a|, \qquad
+            b = (m_1\kappa + h\kappa_h)\|a - m m^\top a\| + (m_1 + h)|m^\top a|, \qquad
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
         If the tail biases a coefficient, so does the part beyond the start's narrow clip t_H: the
-        start then differs along this coefficient. κ₀ = .3 with an intercept, else 1. Records that
-        no count shows may all bias one coefficient; h bounds their m₁.
+        start then differs along this coefficient. κ₀ = .3 with an intercept, else 1. κ_h is at least
+        1, and √p where hidden records outweigh all others: ones among zeros may be alike.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:
@@ -282,7 +283,8 @@ class LeastSquaresLaw:
         lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
         rest = float(np.linalg.norm(slope - along * self.constant))
-        hidden = self.hidden * (float(np.sqrt(slope.size)) * rest + abs(along))
+        alike = float(np.sqrt(slope.size)) if self.rare else max(lean, 1.0)
+        hidden = self.hidden * (alike * rest + abs(along))
         return self.excess * (lean * rest + abs(along)) + hidden
 
 
@@ -307,13 +309,16 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
         constant = constant / np.linalg.norm(constant)
     moved, moved_variance = _moved(fit)
+    missing = fit.tail.missing
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=floored(shrunk.matrix, 0.02 * ratio * typical),
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
-        excess=fit.tail.excess(fit.tail_clip) - fit.tail.missing / (4 * fit.tail_clip),
-        hidden=fit.tail.hidden / (4 * fit.tail_clip),
+        excess=fit.tail.excess(fit.tail_clip) - missing / (4 * fit.tail_clip),
+        # From a deviation below the mean square to a deviation above.
+        hidden=(missing + 2 * fit.tail.rare * fit.tail.square_noise_std) / (4 * fit.tail_clip),
+        rare=fit.tail.rare,
         constant=constant,
         moved=moved,
         moved_noise=float(np.sqrt(moved_variance)),

@@ -164,11 +164,12 @@ def test_the_largest_bias_is_whole_along_the_mean_and_follows_what_moved_elsewhe
     far = replace(still, moved=across)
     assert far.largest_bias(across, across) == pytest.approx(2 * law.excess)
     assert far.largest_bias(across, 0 * across) == 0
-    # Records that no count shows may lie along one coefficient: √p with p = 4.
-    unseen = replace(still, hidden=0.5)
-    for direction, share in ((along, 1.0), (across, 2.0)):
-        more = unseen.largest_bias(direction, direction) - still.largest_bias(direction, direction)
+    # Rare records may all lie along one coefficient, √p with p = 4; others lean at least by 1.
+    for rare, share in ((True, 2.0), (False, 1.0)):
+        unseen = replace(still, hidden=0.5, rare=rare)
+        more = unseen.largest_bias(across, across) - still.largest_bias(across, across)
         assert more == pytest.approx(0.5 * share)
+        assert unseen.largest_bias(along, along) == pytest.approx(law.excess + 0.5)
 
 
 def test_a_direction_seen_to_be_thin_widens_intervals_of_all_that_lean_on_it(rng):
