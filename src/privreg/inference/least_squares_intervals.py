@@ -270,8 +270,8 @@ class LeastSquaresLaw:
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
         If the tail biases a coefficient, so does the part beyond the start's narrow clip t_H: the
-        start then differs along this coefficient. κ₀ = .3 with an intercept, else 1. κ_h is at least
-        1, and √p where hidden records outweigh all others: ones among zeros may be alike.
+        start then differs along this coefficient. κ₀ = .3 with an intercept, else 1. κ_h is at
+        least 1, and √p if hidden records outweigh all others: ones among zeros may be alike.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:
