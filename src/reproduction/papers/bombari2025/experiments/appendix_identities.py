@@ -85,13 +85,10 @@ def second_order() -> float:
 
 
 @per(
-    log_norm_printed="size of the integrand of (C.30) divided by that of the gradient of log(1 + "
-    "|v|^2)",
-    noise_cross_printed="cross term of (C.8)'s noise martingale, divided by that of the update "
-    "(C.6)",
-    noise_square_printed="last term of (C.18), divided by that of (C.8)'s noise martingale",
-    noise_square_corrected="last term of (C.18) with C_k, divided by that of (C.8)'s noise "
-    "martingale",
+    log_norm_printed="ratio of the integrand of (C.30) to the gradient of log(1 + |v|^2)",
+    noise_cross_printed="ratio of the cross terms of (C.8)'s noise martingale and of (C.6)",
+    noise_square_printed="ratio of the last terms of (C.18) and of (C.8)'s noise martingale",
+    noise_square_corrected="ratio of the last terms of (C.18) with C_k and of (C.8)'s martingale",
     printed_cap="rate of (C.5) divided by that of Algorithm 1, where both caps bind",
 )
 def updates() -> dict:
@@ -175,10 +172,9 @@ def _converted(root: float, failure: float) -> float:
 
 @per(
     exponential_remainder_ratio="largest distance of x^(1 - beta) E_beta(x) to its limit, divided "
-    "by its bound (D.15)",
-    exponential_integral_ratio="largest ratio of the exponential integral to Gamma(1 - beta) "
-    "x^(beta - 1)",
-    exponential_tail_ratio="largest ratio of the exponential integral to 2 exp(-x) / x",
+    "by (D.15)",
+    exponential_integral_ratio="largest ratio of E_beta(x) to Gamma(1 - beta) x^(beta - 1)",
+    exponential_tail_ratio="largest ratio of E_beta(x) to 2 exp(-x) / x",
 )
 def exponential_integrals() -> dict:
     """Lemma D.2, largest over orders beta."""
@@ -287,10 +283,9 @@ def coefficient(schedule_power: float) -> dict:
 
 
 @per(
-    descent_over_largest="descent factor at R(0) = 2 divided by (D.31) with the largest c_mu of "
+    descent_over_largest="ratio of the descent factor at R(0) = 2 to (D.31), largest c_mu of "
     "(B.15)",
-    descent_over_corrected="the same at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root of "
-    "(D.31)",
+    descent_over_corrected="the same at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root",
 )
 def comparison_constants() -> dict:
     """Descent of (D.31) compared at R(0) = 2 and at R(0) + 1, the largest risk."""
@@ -324,8 +319,7 @@ def prior_mass() -> dict:
 
 @per(
     simple_modes_printed="risk by (E.12) divided by the left side of (E.10)",
-    simple_modes_corrected="risk by (E.12) with 2 lambda in its descent, divided by (E.10)'s left "
-    "side",
+    simple_modes_corrected="the same quotient with 2 lambda in the descent of (E.12)",
 )
 def simple_modes(parameters: Parameters) -> dict:
     """Modes at alpha = 1, t = 1/2, c times the rate a (1 - t), and both noises from NOISES."""

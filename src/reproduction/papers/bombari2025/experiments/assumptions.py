@@ -129,10 +129,7 @@ def curvature_growth(exponent: float) -> float:
         check=every(above(0.95)),
         id="gradient-norm-as-printed",
         kind="prose",
-        ours=[
-            "isotropic data, R = 1/2, zeta = 0.3",
-            "tolerance: a tenth of the norm, in a share of 0.95",
-        ],
+        ours=["isotropic data, R = 1/2, zeta = 0.3", "tolerance: a tenth, in a share of 0.95"],
         corrected={
             "holds_with": "the root mean square of the norm",
             "evidence": {"variable": "root_mean_square"},
@@ -190,14 +187,12 @@ def gradient_power(earlier: Dataset) -> float:
             "wrong": {"With gamma^2 c^2 / 2.": below(1.125)},
         },
         finding="discretisation-bound-lacks-a-factor",
-        note="One c and one gamma refute the lemma, which is for all of them; here gamma c^2 = "
-        "4.5.",
+        note="One c and one gamma refute the lemma, which is for all; here gamma c^2 = 4.5.",
     ),
     noise_weight_over_corrected=stated(
         "norm of C_k of (C.19) at the first step, divided by 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
-        compares="At the first step the norm of C_k is 2 gamma c^2 C / rho^2, to within 0.2 "
-        "percent.",
+        compares="At step 1 the norm of C_k is 2 gamma c^2 C / rho^2, to within 0.2 percent.",
         check=close(1.0, absolute=0.002),
         id="noise-weight",
     ),

@@ -72,8 +72,7 @@ def quadrature_error() -> float:
         statement="Both factors increase with the clipping constant.",
         ours=["normalised constants from 1e-4 to 5"],
         check=above(0.0),
-        note="Above 5 both factors are within 1e-5 of 1, and increments are soon below rounding "
-        "error.",
+        note="Above 5 both factors are within 1e-5 of 1, and rounding soon hides increments.",
     ),
     largest_descent_over_ratio=stated(
         "largest descent factor divided by the normalised constant",
@@ -119,7 +118,7 @@ def quadrature_error() -> float:
         "largest increment of the variance factor divided by the squared constant",
         id="variance-over-square-monotone",
         where="Equation (B.22) and the text after it",
-        statement="The variance factor divided by the squared constant decreases as the constant "
+        statement="The variance factor divided by the squared constant falls as the constant "
         "grows.",
         ours=RANGE,
         check=below(0.0),
@@ -128,7 +127,7 @@ def quadrature_error() -> float:
         "largest increment of the descent factor divided by the constant",
         id="descent-over-ratio-monotone",
         where="Equation (B.21) and the text after equation (B.22)",
-        statement="The descent factor divided by the constant decreases as the constant grows.",
+        statement="The descent factor divided by the constant falls as the constant grows.",
         ours=RANGE,
         check=below(0.0),
     ),

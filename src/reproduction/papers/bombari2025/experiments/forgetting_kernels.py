@@ -87,8 +87,7 @@ def slope_errors(parameters: Parameters, kernel: str) -> dict:
     where="Equation (6.3)",
     compares="The quadrature of the power law reproduces the closed forms of the kernels.",
     check=every(below(1e-6)),
-    note="The argument of the kernels is 1e-6 to 1e4. The closed forms are incomplete gamma "
-    "functions.",
+    note="Arguments are 1e-6 to 1e4. The closed forms are incomplete gamma functions.",
 )
 def quadrature_error(parameters: Parameters, kernel: str) -> float:
     """Largest relative distance of the quadrature to the closed form."""

@@ -102,8 +102,8 @@ def powers(earlier: Dataset, **cell: str) -> dict:
     "privacy_power",
     power_of_largest_at_best="least power of the largest eigenvalue in the least risk over rates "
     "and clipping constants",
-    power_of_samples_at_best="least power of 1 / gamma in the least risk divided by (D.25) and "
-    "(D.51)",
+    power_of_samples_at_best="least power of 1 / gamma in the ratio of the least risk to (D.25) "
+    "and (D.51)",
 )
 def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
     """Against the lower bounds, at the best rate and constant; the start has the risk 1/2."""

@@ -119,10 +119,8 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
 @per(
     proof_offset_slope="log-log slope in gamma of the proof's offset, rho = gamma^b",
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
-    proof_clip_ratio="clipping constant of (D.105) divided by the residual's first standard "
-    "deviation",
-    proof_private_constant="risk with (D.105) divided by (gamma / rho)^2 where private noise "
-    "dominates",
+    proof_clip_ratio="ratio of the clipping constant of (D.105) to the first residual deviation",
+    proof_private_constant="risk with (D.105) in units of (gamma / rho)^2, private noise dominant",
 )
 def of_the_proof(parameters: Parameters) -> dict:
     small = parameters.small

@@ -140,8 +140,7 @@ def product_bend(earlier: Dataset, polynomial: float) -> dict:
     "zcdp_root",
     "aspect_ratio",
     harmonic_excess="log ratio of the harmonic schedule's risk to the best polynomial schedule's",
-    harmonic_over_floor="harmonic schedule's risk divided by the lower bound for private "
-    "estimators",
+    harmonic_over_floor="ratio of the harmonic schedule's risk to the private lower bound",
 )
 def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ratio: float) -> dict:
     """The harmonic schedule against the polynomial ones, and against every estimator."""
@@ -173,8 +172,7 @@ def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
     "polynomial",
     stated_log_power="power of ln(1/gamma) in the risk at (5.2) and (5.15), divided by gamma + "
     "gamma^2 / rho^2",
-    faster_log_power="the same power with ln(1/gamma)^(3/2) in place of ln(1/gamma) in (5.2) and "
-    "(5.15)",
+    faster_log_power="the same power with ln(1/gamma)^(3/2) in (5.2) and (5.15)",
 )
 def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     """Slopes at the paper's hyper-parameters, where no logarithm of a logarithm is left."""
@@ -192,8 +190,7 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     "regime",
     best_exponent_growth="increment of the best alpha divided by that of ln ln(1/gamma), from "
     "gamma = 1e-8 to the smallest",
-    heuristic_log_power="power of ln(1/gamma) in the least of (5.8), divided by gamma + gamma^2 / "
-    "rho^2",
+    heuristic_log_power="power of ln(1/gamma) in (least of (5.8)) / (gamma + gamma^2 / rho^2)",
 )
 def of_regime(parameters: Parameters, regime: str) -> dict:
     product = np.linspace(1, 300, 300_000)

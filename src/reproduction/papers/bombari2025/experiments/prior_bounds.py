@@ -43,8 +43,7 @@ TRACING = {
     "divergence": f"{MEAN} noise variance times the divergence of the estimator in the target",
     "fresh_attack": f"{MEAN} tracing attack on a sample that was not used",
     "fresh_square": f"{MEAN} its square",
-    "zero_attack": "tracing attack of the output 0 on an unused sample, divided by its root mean "
-    "square",
+    "zero_attack": "attack of the output 0 on an unused sample, divided by its root mean square",
     "risk": f"{MEAN} excess risk of the estimator",
     "squared_error": f"{MEAN} squared error of the estimator",
 }
@@ -52,8 +51,7 @@ TRACING = {
 
 @per(
     prior_drift="prior mean of minus z times the score",
-    squared_norm="prior mean of the target's squared norm, which is the squared error of the "
-    "estimator 0",
+    squared_norm="prior mean of the target's squared norm, the squared error of estimate 0",
     prior_information="prior mean of the squared score, divided by the dimension",
 )
 def prior(parameters: Parameters) -> dict:
@@ -74,8 +72,7 @@ def prior(parameters: Parameters) -> dict:
     **TRACING,
     bayes_risk=Quantity("mean excess risk of the Bayes estimator", "smallest"),
     bayes_trace=Quantity(
-        "mean of the noise variance, divided by n, times tr((X'X/n + lambda I)^-1 Sigma)",
-        "smallest",
+        "mean of (noise variance / n) times tr((X'X/n + lambda I)^-1 Sigma)", "smallest"
     ),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:

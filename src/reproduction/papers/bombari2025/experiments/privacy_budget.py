@@ -56,8 +56,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="For a given rho, the noise of (4.2) minimises the sum of squared noise "
-        "multipliers.",
+        statement="For a given rho, the schedule (4.2) minimises the sum of squared multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
@@ -112,8 +111,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         id="divergence-within-budget",
         kind="theorem",
         where="Proposition 4.1",
-        statement="The Rényi divergence of runs on neighbouring data is at most its order times "
-        "rho^2 / 2.",
+        statement="The Rényi divergence of neighbouring runs is at most its order times rho^2 / 2.",
         ours=[
             "one dimension",
             "opposite clipped gradients of the replaced sample, zero features of all others",
@@ -128,8 +126,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         "largest divergence divided by its bound, random neighbouring data sets",
         id="divergence-of-random-pairs",
         where="Proposition 4.1",
-        compares="On random neighbouring data sets of four samples the divergence is below its "
-        "bound.",
+        compares="The divergence is below its bound on random neighbouring sets of four samples.",
         check=every(below(1.000001)),
         note="The divergence is at most 0.6 times its bound, since the other samples contract.",
     ),

@@ -125,8 +125,7 @@ def critical_increment(parameters: Parameters, offset: float) -> dict:
 
 
 @per(
-    lower_modes_least="least risk of the lower modes (E.13) divided by that of the form (E.14), "
-    "along time",
+    lower_modes_least="least ratio along time of the lower modes' risk (E.13) to the form (E.14)",
     lower_modes_printed="the same quotient with four times the least C_2",
     lower_modes_corrected="the same quotient with the form along the lower modes' own risk",
 )

@@ -115,8 +115,7 @@ def run(
     ),
     harmonic_excess=Estimate(HARMONIC_EXCESS, "sample_size"),
     largest_step=Estimate(
-        "largest log ratio of the risk at one sample size to that at the next smaller one",
-        "schedule",
+        "largest log ratio of the risk at one sample size to that at the size before", "schedule"
     ),
 )
 def compared(simulation: Dataset, theory: Dataset, spectrum: str) -> dict:
