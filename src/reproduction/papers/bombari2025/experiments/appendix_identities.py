@@ -283,8 +283,7 @@ def coefficient(schedule_power: float) -> dict:
 
 
 @per(
-    descent_over_largest="ratio of the descent factor at R(0) = 2 to (D.31), largest c_mu of "
-    "(B.15)",
+    descent_over_largest="descent at R(0) = 2 divided by (D.31) with the largest c_mu of (B.15)",
     descent_over_corrected="the same at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root",
 )
 def comparison_constants() -> dict:
