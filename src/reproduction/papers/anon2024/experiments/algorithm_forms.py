@@ -188,10 +188,9 @@ def increments(parameters: Parameters) -> dict[str, float]:
     terms_over_bound=stated(
         "largest number of vectors in an increment, divided by ceil(log2(t)) + 1",
         where="Section B.4",
-        statement="An increment of the noise at step t combines at most ceil(log2(t)) + 1 Gaussian "
-        "vectors.",
+        statement="A noise increment at step t combines at most ceil(log2 t) + 1 Gaussian vectors.",
         check=below(1.0),
-        wrong={"At most ceil(log2(t)) vectors.": "terms_over_logarithm"},
+        wrong={"At most ceil(log2 t) vectors.": "terms_over_logarithm"},
         id="terms-of-an-increment",
         ours=["all t up to 45", "steps counted from 1"],
     ),

@@ -227,7 +227,7 @@ def one_step_ratio() -> float:
         id="trace-by-leave-one-out-b21",
         ours=["20 drawn designs of 8 public rows, eigenvalues i^-1.5, d = 12, lambda = 0.5"],
     ),
-    with_own_direction="the same sum with z_i' A^-1 z_i divided by the trace",
+    with_own_direction="the same quotient with z_i' A^-1 z_i in the sum",
 )
 def leave_one_out() -> dict[str, float]:
     rng, lam, ridge, ratios = generator(6), setting.power_law(12, 1.5), 0.5, []

@@ -30,7 +30,7 @@ GRID = tuple(AXES)
     "step_size",
     "noise_shape",
     exact="mean excess risk due to the noise, exact",
-    linear="mean excess risk due to the noise, with mean gradients",
+    linear="mean excess risk due to the noise, gradients replaced by their means",
 )
 def errors(
     parameters: Parameters, correlation: str, noise_shape: str, step_size: float

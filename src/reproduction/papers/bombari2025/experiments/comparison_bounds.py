@@ -128,7 +128,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     statement="tr(Sigma^2) is at least the largest eigenvalue times tr(Sigma).",
     ours=[EIGENVALUES],
     check=above(1.0),
-    corrected={"holds_with": "at most in place of at least", "check": below(1.0)},
+    corrected={"holds_with": "at most, not at least, which the proof needs", "check": below(1.0)},
     finding="trace-inequality-reversed",
 )
 def trace_ratio(parameters: Parameters) -> float:

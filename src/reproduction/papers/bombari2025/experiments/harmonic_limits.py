@@ -119,7 +119,7 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
 @per(
     proof_offset_slope="log-log slope in gamma of the proof's offset, rho = gamma^b",
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
-    proof_clip_ratio="ratio of the clipping constant of (D.105) to the first residual deviation",
+    proof_clip_ratio="clipping constant of (D.105) / residual's standard deviation at the start",
     proof_private_constant="risk with (D.105) in units of (gamma / rho)^2, private noise dominant",
 )
 def of_the_proof(parameters: Parameters) -> dict:

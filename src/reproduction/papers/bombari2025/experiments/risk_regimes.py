@@ -106,8 +106,7 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
 
 @per(
     "offset",
-    critical_increment="increment of the risk divided by its stated rate, between the two smallest "
-    "gammas",
+    critical_increment="increment of risk / stated rate between the two smallest gammas",
     increment_ratio="the same increment divided by that over the decade of gamma before",
 )
 def critical_increment(parameters: Parameters, offset: float) -> dict:
