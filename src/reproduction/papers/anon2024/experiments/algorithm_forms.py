@@ -156,7 +156,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         id="uncorrelated-increments-b14",
         ours=[
             "N = 45, steps counted from 1, a constant clip norm",
-            "the set: t less each power of two below the largest that divides it",
+            "the set: t - 2^i for all 2^i below the largest power of two that divides t",
         ],
     ),
     listed_covariance=stated(

@@ -43,7 +43,7 @@ class Parameters(Strict):
 AXES = {
     "decay": setting.AXES["decay"],
     "horizon": Axis("N times the step size", "horizons"),
-    "public_ratio": Axis("public rows over N", "public_ratios"),
+    "public_ratio": Axis("public rows divided by N", "public_ratios"),
     "sampled_horizon": Axis("N times the step size", "sampled_horizons"),
     "term": Axis("term of the bound", ("first", "second")),
 }

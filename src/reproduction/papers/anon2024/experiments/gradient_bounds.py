@@ -57,7 +57,7 @@ AXES = {
         },
         id="gradient-and-its-factors",
         kind="prose",
-        ours=["the largest ratio over 100 rows, iterates and covariances in three dimensions"],
+        ours=["the largest ratio of 100 rows, iterates and covariances in three dimensions"],
         finding="half-in-the-loss",
     ),
     gradient_over_factors="largest norm of a gradient divided by the feature's norm times the "
@@ -206,7 +206,7 @@ def clipping_chances(parameters: Parameters) -> dict[str, float]:
     check=below(1.0),
 )
 def one_step_ratio() -> float:
-    """Largest excess of a random step over 3 eta^2 tr(H M) H."""
+    """Largest excess of a random step, divided by 3 eta^2 tr(H M) H."""
     covariance = gaussian_moments.SPECTRUM
     root = np.sqrt(np.diag(covariance))
     return max(
@@ -273,7 +273,7 @@ def tail_constant(parameters: Parameters) -> float:
         check=below(1.0),
         corrected={
             "slip": "proof",
-            "holds_with": "the factor 1 / (1 - 1/N): up to a clip both runs are the same",
+            "holds_with": "the factor 1 / (1 - 1/N): up to the first clip both runs are the same",
             "check": below(1 / (1 - 1 / 16)),
             "wrong": {"With the factor 1 + 1/(2N).": below(1 + 1 / 32)},
         },

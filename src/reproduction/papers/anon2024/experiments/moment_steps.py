@@ -119,7 +119,7 @@ def operators() -> dict[str, float]:
     **AT_MOST,
 )
 def average_ratio(parameters: Parameters, source: str, stable_share: float) -> float:
-    """Risk of the average over Lemma B.6 with the exact second moments."""
+    """Risk of the average divided by the bound of Lemma B.6 with the exact second moments."""
     lam, size = parameters.eigenvalues, parameters.sample_size
     step_size = stable_share / float(lam.max())
     if source == "tree":
@@ -148,7 +148,7 @@ def average_ratio(parameters: Parameters, source: str, stable_share: float) -> f
     **AT_MOST,
 )
 def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
-    """Exact variance from label noise over the least bound of Lemma B.8 over k."""
+    """Exact variance from label noise divided by the least bound of Lemma B.8 over k."""
     # At these sizes a head of eigenvalues is learnt, which makes the bounds bind.
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = problem.step_cap
@@ -172,7 +172,7 @@ def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
 def middle_variance_ratio(
     parameters: Parameters, constant_source: str, bound_size: int, log_share: float
 ) -> float:
-    """Exact variance from a constant source over (B.18)."""
+    """Exact variance from a constant source divided by (B.18)."""
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = log_share / (float(problem.eigenvalues.sum()) * np.log(bound_size))
     lam, size = problem.eigenvalues, problem.sample_size
@@ -199,7 +199,7 @@ def middle_variance_ratio(
     **AT_MOST,
 )
 def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> float:
-    """Exact bias over the least bound of Lemma B.9 over k."""
+    """Exact bias divided by the least bound of Lemma B.9 over k."""
     problem = parameters.model_copy(update={"sample_size": bound_size})
     lam, squares, bound = problem.eigenvalues, problem.target**2, np.inf
     eta = step_share / (PRINTED_BETA * float(lam.sum()))
@@ -256,7 +256,7 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
     finding="end-of-the-chain",
 )
 def chain_factor(parameters: Parameters, step_size: float) -> float:
-    """The middle of Lemma B.14's chain over its end."""
+    """The middle of Lemma B.14's chain divided by its end."""
     return 1 / (1 - BETA * step_size * parameters.eigenvalues.sum())
 
 
@@ -289,7 +289,7 @@ def late_ratio(parameters: Parameters) -> float:
     finding="quoted-lemma-at-early-steps",
 )
 def early_ratio(parameters: Parameters) -> float:
-    """tr(H M_0) over the bound of Lemma B.15, the worst k."""
+    """tr(H M_0) divided by the bound of Lemma B.15, at the worst k."""
     lam, many, shape = parameters.eigenvalues, parameters.large_size, np.ones(parameters.dimension)
     horizon = many / (4 * BETA * lam.sum() * np.log(many))  # at the lemma's largest step size
     places = np.arange(lam.size)

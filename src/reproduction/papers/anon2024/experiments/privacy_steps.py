@@ -185,7 +185,7 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
-    """Largest epsilon of N residual estimates by advanced composition over the promise."""
+    """Largest epsilon of N residual estimates by advanced composition, divided by the promise."""
     ratios = []
     for (epsilon, delta), calls in product(parameters.targets, parameters.sample_sizes):
         share, _ = private_share(epsilon=epsilon, delta=delta, calls=calls)
@@ -209,7 +209,7 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     "near one half or more, whatever delta. Whether the estimates lose this much is open.",
 )
 def mean_loss_ratio() -> float:
-    """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""
+    """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""
     sizes = np.array([1e4, 1e6, 1e8])
     epsilon = np.sqrt(sizes)
     share = epsilon / np.sqrt(8 * sizes * np.log(2 / 1e-5))
@@ -226,7 +226,7 @@ def mean_loss_ratio() -> float:
     wrong={"Half of this m is enough.": below(0.5)},
 )
 def rows_ratio(parameters: Parameters) -> float:
-    """Largest log(N^2/delta~) log N of Lemma B.3 over log(N/delta~)^2 of Theorem 4.2."""
+    """Largest log(N^2/delta~) log N of Lemma B.3, divided by log(N/delta~)^2 of Theorem 4.2."""
     pairs = np.log(list(product(parameters.sample_sizes, np.divide(2, parameters.deltas))))
     size, share = pairs[:, 0], pairs.sum(axis=1)
     return float(((2 * size + share) * size / (size + share) ** 2).max())
@@ -240,7 +240,7 @@ def rows_ratio(parameters: Parameters) -> float:
         check=below(2.0),
         wrong={"Within half of the truth, too.": "bins_within_a_half"},
         id="group-means-in-two-bins",
-        ours=["10000 values of the truth over a doubling"],
+        ours=["10000 values of the truth from 1 to 2"],
     ),
     bins_within_a_half="largest number of bins that 1/2 to 3/2 of a value meet",
 )

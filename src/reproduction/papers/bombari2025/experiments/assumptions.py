@@ -105,7 +105,7 @@ def power_law(spectrum_power: float) -> dict:
     wrong={"Bounded for alpha = 1/4 and 3/4, too.": {"select": {"exponent": [0.25, 0.75]}}},
 )
 def curvature_growth(exponent: float) -> float:
-    """Second derivative of the squared rate up to 1 - 1e-6 over that up to 1 - 1e-3."""
+    """Largest second derivative of the squared rate up to 1 - 1e-6, divided by that to 1 - 1e-3."""
     left = np.geomspace(1e-6, 1.0, 601)
     width = left / 64
     points = 1 - left[:, None] + width[:, None] * np.array([-1.0, 0.0, 1.0])

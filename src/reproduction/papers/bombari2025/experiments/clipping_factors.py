@@ -178,7 +178,7 @@ def bounds() -> dict:
     note="The quotient rises up to the constant 1.247 and falls beyond it.",
 )
 def variance_over_ratio_peak(parameters: Parameters) -> float:
-    """Constant at which the variance factor over the constant is largest."""
+    """Constant at which the variance factor divided by the constant is largest."""
     return parameters.ratios[np.argmax(_variance(parameters.ratios) / parameters.ratios)]
 
 

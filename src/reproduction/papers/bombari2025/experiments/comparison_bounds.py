@@ -132,7 +132,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     finding="trace-inequality-reversed",
 )
 def trace_ratio(parameters: Parameters) -> float:
-    """tr(Sigma^2) over the largest eigenvalue times tr(Sigma)."""
+    """tr(Sigma^2) divided by the largest eigenvalue times tr(Sigma)."""
     spectrum = spectra.uniform(*parameters.ends)
     squares = spectrum.mean(spectrum.eigenvalues**2)
     return float(squares / (parameters.ends[1] * spectrum.mean(spectrum.eigenvalues)))

@@ -63,9 +63,7 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     valley_slope=Estimate(
         "log-log slope of the best initial rate in the clipping constant below 1"
     ),
-    large_clip_typical=Estimate(
-        "median over seeds of the ratio for c > 1", missing=FEW_OR_ONE_SIDE
-    ),
+    large_clip_typical=Estimate("median over seeds of the ratio by c", missing=FEW_OR_ONE_SIDE),
     large_rate_typical=Estimate("median over seeds of the ratio by rate", missing=FEW_OR_ONE_SIDE),
     valley_typical=Estimate("median over all seeds of the slope of the best rate"),
 )
