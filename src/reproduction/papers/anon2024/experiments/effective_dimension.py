@@ -276,7 +276,8 @@ def run(parameters: Parameters, trial: Trial) -> list:
 
 
 @per(
-    *SAMPLED, inverse_over_bound="largest tr(Sigma^-1 H) of all draws divided by Lemma B.10's bound"
+    *SAMPLED,
+    inverse_over_bound="largest tr(Sigma^-1 H) of all draws / the bound of Lemma B.10, constant 1",
 )
 def over_bound(parameters: Parameters, simulation: Dataset, **cell: Any) -> float:
     # The bound, as the ratios are, over the population's trace.
