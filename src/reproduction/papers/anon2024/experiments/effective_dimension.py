@@ -275,10 +275,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
     ]
 
 
-@per(
-    *SAMPLED,
-    inverse_over_bound="largest tr(Sigma^-1 H) of all draws / the bound of Lemma B.10, constant 1",
-)
+@per(*SAMPLED, inverse_over_bound="largest tr(Sigma^-1 H) of all draws / Lemma B.10 at constant 1")
 def over_bound(parameters: Parameters, simulation: Dataset, **cell: Any) -> float:
     # The bound, as the ratios are, over the population's trace.
     lam = setting.power_law(parameters.dimension, cell["decay"])
