@@ -30,7 +30,7 @@ CLIP_FACTOR = 2.0
 # The squared sub-Gaussian norm s² of a standard normal: E exp(z²/s²) = 2.
 GAUSSIAN_SCALE = 8 / 3
 # Entries state what config/papers has for the problems of Appendix B.
-CAPPED = "eigenvalues i^-2, d = 128, N = 64; step sizes 0.01 to 1 of Theorem 4.2's largest"
+CAPPED = "eigenvalues i^-2, d = 128, N = 64; step sizes from 0.01 to 1 times Theorem 4.2's largest"
 
 Decay = Annotated[q.Decay, Field(gt=1)]
 

@@ -76,12 +76,12 @@ WRONG_VERSIONS = (
     ),
     _wrong_tree(
         "nodes-never-taken-back",
-        "Every step adds fresh noise and none is taken back, which is called a tree.",
+        "Each step of the tree adds fresh noise, and no step takes any back.",
         _never_taken_back,
     ),
     WrongVersion(
         name="printed-constant-called-safe",
-        says="A replaced record is charged what the proof charges, for a sensitivity of psi.",
+        says="A replaced record is charged as in the proof, for a sensitivity of psi.",
         runs={"privacy_constant": ("theory",)},
         patches=(Patch(f"{PUBLISHED}:published_readings", _as_the_proof_says),),
         turns=("three-readings",),
@@ -95,7 +95,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="estimate-without-its-factor",
-        says="Option 1 estimates the mean square itself in place of twice it.",
+        says="Option 1 estimates the mean square, not twice the mean square.",
         runs={"gradient_bounds": ("simulate",)},
         patches=(Patch(f"{SHAPED}:public_residual_scale", scaled(0.5**0.5)),),
         turns=("estimate-is-an-upper-bound-b3",),
@@ -125,7 +125,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="increments-are-prefixes",
-        says="(B.4) adds the noise of the prefix, and (B.14) lists the step before alone.",
+        says="(B.4) adds the noise of the whole prefix, and (B.14) lists only the step before.",
         runs={"algorithm_forms": ("theory",)},
         patches=(
             Patch(
@@ -179,8 +179,8 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="neighbouring-exponents",
-        says="Rates have exponents that differ by a few hundredths, those of N in Lemmas "
-        "B.8 and B.9 and (B.18) by a quarter.",
+        says="The exponents of rates are off by a few hundredths, those of N in Lemmas B.8 and B.9 "
+        "and (B.18) by a quarter.",
         observes={
             "theory/exponents": {
                 "gap": plus(0.02),

@@ -95,7 +95,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="three-quarters-of-the-noise",
-        says="The noise is three quarters of what the budget asks for.",
+        says="The noise has three quarters of the standard deviation that the budget requires.",
         runs={"trajectories": ("simulate",)},
         patches=_scaled_noise(0.75),
         turns=TRAJECTORIES,
@@ -120,7 +120,7 @@ WRONG_VERSIONS = (
         f"{SCHEDULES}:noise_multipliers",
         _half_a_step_off,
         name="schedule-half-a-step-off",
-        says="The noise of each step is that of half a step later.",
+        says="Each step has the noise that is due half a step later.",
         turns=(*NOISE, "output-perturbation-is-noise-at-the-end"),
     ),
     _in_theory(
@@ -128,7 +128,7 @@ WRONG_VERSIONS = (
         f"{THEORY}.deterministic_equivalent:descent_factor",
         _with(clip_constant=lambda constant: 1.01 * constant),
         name="descent-factor-of-a-wider-clip",
-        says="The descent factor is that of a clipping constant one percent wider.",
+        says="The descent factor is computed for a clipping constant that is one percent larger.",
         turns=DESCENT,
     ),
     _in_theory(
@@ -172,7 +172,7 @@ WRONG_VERSIONS = (
         f"{EXPERIMENTS}.appendix_identities:_exponential_integral",
         lambda right: lambda order, x: right(order - 1 / 3, x),
         name="exponential-integral-of-the-neighbouring-order",
-        says="The closed forms have exponential integrals of an order that is less by a third.",
+        says="The closed forms have exponential integrals whose order is smaller by 1/3.",
         turns=("constant-noise-closed-form", "exponential-integral-bounds"),
     ),
     _in_theory(
@@ -180,7 +180,7 @@ WRONG_VERSIONS = (
         f"{THEORY}.rates:optimal_exponent",
         lambda right: lambda *powers: replace(right(*powers), risk=1.05 * right(*powers).risk),
         name="exponents-of-more-risk",
-        says="The exponents of Theorem 4 are a twentieth larger.",
+        says="The risk exponents of Theorem 4 are 5 percent larger.",
         turns=("theorem-4-balances-exponents", "corollary-6-1-limits"),
     ),
     _in_theory(
@@ -188,7 +188,7 @@ WRONG_VERSIONS = (
         f"{THEORY}.rates:limiting_exponent",
         lambda _: lambda spectrum, signal, privacy: min(1.0, 2 * (1 - privacy)),
         name="limits-without-a-cost-of-decay",
-        says="Long schedules approach min(1, 2 (1 - b)) for phi > 0, too.",
+        says="For long schedules the exponent tends to min(1, 2 (1 - b)) for phi > 0, too.",
         turns=("corollary-6-1-limits",),
     ),
     _in_theory(
@@ -196,7 +196,7 @@ WRONG_VERSIONS = (
         f"{THEORY}.rates:critical_privacy_power",
         lambda right: lambda phi, psi, alpha: right(phi, 0.9 * psi - 0.01, alpha),
         name="critical-power-with-another-signal",
-        says="The critical privacy power is that of a signal with nine tenths of psi.",
+        says="The critical privacy power is computed with 0.9 psi - 0.01 in place of psi.",
         turns=(
             "theorem-4-balances-exponents",
             "exponent-grows-with-schedule",
@@ -210,7 +210,7 @@ WRONG_VERSIONS = (
         f"{THEORY}.volterra:power_law_kernels",
         lambda right: lambda phi, psi: right(phi, 0.9 * psi),
         name="kernels-of-another-signal",
-        says="The signal's kernel is that of nine tenths of psi.",
+        says="The signal's kernel is computed with 0.9 psi in place of psi.",
         turns=("kernels-decay-as-powers", "volterra-equals-modes", "kernels-by-quadrature"),
     ),
     _in_theory(
@@ -218,7 +218,7 @@ WRONG_VERSIONS = (
         f"{THEORY}.deterministic_equivalent:sandwich",
         _with(smallest=lambda _: 1.0, largest=lambda _: 1.0),
         name="comparison-of-isotropic-data",
-        says="The comparison equations have the mean eigenvalue for both extremes.",
+        says="The comparison equations have the mean eigenvalue in place of the extreme ones.",
         turns=(
             "comparison-equation-below",
             "comparison-equation-above",

@@ -52,7 +52,7 @@ AXES = {
     sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
-        statement="From w = 0 line 9 is a step of SGD with the increment of the tree's noise.",
+        statement="From w = 0 on, line 9 is a step of SGD with the increment of the tree's noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
         ours=["N = 45, d = 12", "I, H + I / (N eta), 7 public rows", "steps counted from 1"],
@@ -92,7 +92,7 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
 @per(
     "counting",
     prefix_error=stated(
-        "largest error of a prefix without noise over its size",
+        "largest error of a prefix without noise, divided by its size",
         where="Algorithm 3, Section 3.1",
         statement="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of "
         "the sum of all vectors received so far.",
@@ -120,16 +120,16 @@ def prefix_error(parameters: Parameters, counting: str) -> float:
 
 @per(
     most_nodes_over_levels=stated(
-        "largest number of nodes on the way of a leaf over ceil(log2 N) + 1",
+        "largest number of nodes from a leaf to the root, divided by ceil(log2 N) + 1",
         where="Section 2",
         statement="A vector affects at most ceil(log2 N) + 1 nodes, from its leaf to the root.",
         check=below(1.0000001),
-        wrong={"At most log2 N, rounded up.": "most_nodes_over_logarithm"},
+        wrong={"At most ceil(log2 N) nodes.": "most_nodes_over_logarithm"},
         id="nodes-of-a-record",
         kind="prose",
         ours=["all N up to 300"],
     ),
-    most_nodes_over_logarithm="that number over log2 N, rounded up",
+    most_nodes_over_logarithm="the same number divided by ceil(log2 N)",
 )
 def most_nodes(parameters: Parameters) -> dict[str, float]:
     """Most nodes in complete binary trees with vectors in the first N leaves."""
@@ -156,7 +156,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         id="uncorrelated-increments-b14",
         ours=[
             "N = 45, steps counted from 1, a constant clip norm",
-            "the set: t less each power of two below the largest that divides it",
+            "the set: t - 2^i for all 2^i below the largest power of two that divides t",
         ],
     ),
     listed_covariance=stated(
@@ -166,7 +166,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         "covariance is psi^2 tau^2 Sigma for each such vector.",
         check=close(1.0, absolute=0.01),
         corrected={
-            "holds_with": "the sign -; the bound stays, by cross-terms-b16",
+            "holds_with": "the sign -; the bound still holds, by cross-terms-b16",
             "check": close(-1.0, absolute=0.01),
         },
         id="shared-increments-b15",
@@ -186,16 +186,15 @@ def increments(parameters: Parameters) -> dict[str, float]:
 
 @per(
     terms_over_bound=stated(
-        "largest number of vectors in an increment over log2(t), rounded up, plus one",
+        "largest number of vectors in an increment, divided by ceil(log2(t)) + 1",
         where="Section B.4",
-        statement="An increment of the noise at step t combines at most log2(t), rounded up, and "
-        "one more Gaussian vectors.",
+        statement="A noise increment at step t combines at most ceil(log2 t) + 1 Gaussian vectors.",
         check=below(1.0),
-        wrong={"At most log2(t), rounded up.": "terms_over_logarithm"},
+        wrong={"At most ceil(log2 t) vectors.": "terms_over_logarithm"},
         id="terms-of-an-increment",
         ours=["all t up to 45", "steps counted from 1"],
     ),
-    terms_over_logarithm="largest number of vectors in an increment over log2(t), rounded up",
+    terms_over_logarithm="largest number of vectors in an increment, divided by ceil(log2(t))",
 )
 def terms(parameters: Parameters) -> dict[str, float]:
     """Vectors in which two prefixes in a row differ."""
@@ -214,16 +213,16 @@ def terms(parameters: Parameters) -> dict[str, float]:
 
 @per(
     cross_terms=stated(
-        "least eigenvalue of the bound on the cross terms less them",
+        "least eigenvalue of the bound minus the cross terms",
         where="Section B.4, equation (B.16)",
-        statement="A psi^2 Sigma and its transpose are together at most A Sigma A' + psi^4 Sigma, "
+        statement="The sum of A psi^2 Sigma and its transpose is at most A Sigma A' + psi^4 Sigma, "
         "with either sign.",
         check=above(-1e-12),
         wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
         id="cross-terms-b16",
-        ours=["A of 200 products of random steps and their multiples, psi = 0.5, 1 and 2"],
+        ours=["multiples of 200 products of random steps as A, psi = 0.5, 1 and 2"],
     ),
-    cross_terms_of_a_half="the same with half of psi^4 Sigma",
+    cross_terms_of_a_half="the same least eigenvalue with half of psi^4 Sigma",
 )
 def bound_on_cross_terms() -> dict[str, float]:
     rng = generator(5)
@@ -259,8 +258,8 @@ def bound_on_cross_terms() -> dict[str, float]:
         ours=["all signs as noise of 8 steps in one dimension, C = 2, tau = 1, eta = 0.1"],
         finding="clip-norms-depend-on-noise",
     ),
-    cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, over that of psi(k)^2",
-    cross_moment_of_the_next="the same with psi(j + 1) and psi(k + 1)",
+    cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, divided by that of psi(k)^2",
+    cross_moment_of_the_next="the same quotient with psi(j + 1) and psi(k + 1)",
 )
 def adaptive_scales() -> dict[str, float]:
     """C = 2, tau = 1, eta = 0.1 and l_t^2 twice the mean square, on fixed rows."""

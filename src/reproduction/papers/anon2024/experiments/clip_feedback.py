@@ -45,7 +45,7 @@ AXES = {
     "noise_shape": setting.AXES["noise_shape"],
     "constant": Axis("constant C of the clip norm", CONSTANTS),
     "step_size": setting.AXES["step_size"],
-    "relative_step": Axis("step size over the paper's cap", "relative_steps", along="step_size"),
+    "relative_step": Axis("step size / the paper's cap", "relative_steps", along="step_size"),
     "any_size": Axis("number of rows N", (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)),
 }
 GRID = tuple(AXES)[:3]
@@ -63,8 +63,8 @@ def gain(parameters: Parameters, noise_shape: str, constant: str, step_size: flo
 @per(
     "noise_shape",
     "any_size",
-    gain_at_the_cap="the same at the largest step size and the C of Theorem 4.2",
-    gain_at_the_printed_step="the same at that C and the step sizes of Sections B.3.2 and B.3.4",
+    gain_at_the_cap="gain at the largest step size and the C of Theorem 4.2",
+    gain_at_the_printed_step="gain at that C and the step sizes of Sections B.3.2 and B.3.4",
 )
 def gains(parameters: Parameters, noise_shape: str, any_size: float) -> dict[str, float]:
     """Gains of the loop; step sizes of a printed order have the constant 1."""

@@ -30,7 +30,7 @@ class Parameters(Strict):
 
 AXES = {
     "arm": Axis("correlation and shape", ARMS),
-    "ratio": Axis("dimension over number of rows", "ratios"),
+    "ratio": Axis("dimension divided by number of rows", "ratios"),
     "step_size": setting.AXES["step_size"],
 }
 
@@ -78,7 +78,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
     "arm",
     "ratio",
     tuned=Estimate("least mean excess risk over step sizes"),
-    relative=Estimate("tuned excess risk over that of the smallest dimension"),
+    relative=Estimate("tuned excess risk divided by that of the smallest dimension"),
 )
 def tuned(simulation: Dataset) -> dict:
     risk = trials_last(simulation.risk.transpose(*AXES, "trial"))

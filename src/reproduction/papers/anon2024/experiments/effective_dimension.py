@@ -43,7 +43,7 @@ class Parameters(Strict):
 AXES = {
     "decay": setting.AXES["decay"],
     "horizon": Axis("N times the step size", "horizons"),
-    "public_ratio": Axis("public rows over N", "public_ratios"),
+    "public_ratio": Axis("public rows divided by N", "public_ratios"),
     "sampled_horizon": Axis("N times the step size", "sampled_horizons"),
     "term": Axis("term of the bound", ("first", "second")),
 }
@@ -62,8 +62,8 @@ SAMPLED = ("decay", "public_ratio", "sampled_horizon")
 @per(
     effective_dimension=Quantity("effective dimension", "decay horizon"),
     shaped_trace=Quantity("tr((H + I/a)^-1 H), exact", "decay horizon"),
-    smallest_trace_ratio="smallest ratio",
-    largest_trace_ratio="largest ratio",
+    smallest_trace_ratio="smallest ratio of the trace to the effective dimension",
+    largest_trace_ratio="largest ratio of the trace to the effective dimension",
 )
 def traces(parameters: Parameters) -> dict:
     from privreg.theory.shaped_noise import PowerLawDecay, effective_dimension
@@ -85,7 +85,7 @@ def traces(parameters: Parameters) -> dict:
     "decay",
     "horizon",
     nonprivate_variance_step=stated(
-        "printed variance of (B.7) over twice its bound sigma^2 (k* + N^2 eta^2 sum lambda^2) / N",
+        "printed variance of (B.7) divided by 2 sigma^2 (k* + N^2 eta^2 sum lambda^2) / N",
         where="Section B.3.1, equation (B.7)",
         statement="Without privacy the variance of (B.7) is at most of order "
         "sigma^2 (k* + N^2 eta^2 sum lambda^2) / N.",
@@ -94,26 +94,26 @@ def traces(parameters: Parameters) -> dict:
         ours=["the constant 2", STEPS],
     ),
     bias_step=stated(
-        "terms of the printed bias (B.5) for the worst start over 1 and 4 times those of (B.8)",
+        "terms of the bias (B.5) for the worst start, divided by 1 and 4 times those of (B.8)",
         "term",
         where="Section B.3.1, equation (B.8)",
         statement="For starts of norm B the bias (B.5) is at most of order B^2 / (N eta) + "
         "B^2 (k* + N eta sum lambda) / (N^2 eta).",
         check=every(below(1.0000001)),
         id="bias-of-bounded-starts-b8",
-        ours=["beta = 1", "each of the two terms apart, with the constants 1 and 4", STEPS],
+        ours=["beta = 1", "each of the two terms by itself, with the constants 1 and 4", STEPS],
     ),
     private_step=stated(
-        "terms of the first line of (B.11) over those of its second",
+        "terms of the first line of (B.11), divided by those of the second",
         "term",
         where="Section B.3.1, equation (B.11)",
-        statement="In (B.11), the private variance with Sigma = I, line 1 is at most line 2.",
+        statement="In (B.11), for the private variance with Sigma = I, line 1 is at most line 2.",
         check=every(below(1.0000001)),
         id="private-variance-b11",
-        ours=["the two terms of each line in turn", STEPS],
+        ours=["each of the two terms of a line by itself", STEPS],
     ),
     designed_first_step=stated(
-        "I_1 over 2 N eta^2 times the effective dimension",
+        "I_1 divided by 2 N eta^2 times the effective dimension",
         where="Section B.3.3",
         statement="I_1 is at most of order N eta^2 times the effective dimension.",
         check=every(below(1.0)),
@@ -121,7 +121,7 @@ def traces(parameters: Parameters) -> dict:
         ours=["the constant 2", STEPS],
     ),
     designed_second_step=stated(
-        "terms of I_2 with the population's design over 1 and 2 times the effective dimension",
+        "terms of I_2 (population's design) divided by 1 and 2 times the effective dimension",
         "term",
         where="Section B.3.3",
         statement="I_2 is at most of the order of the effective dimension.",
@@ -129,7 +129,7 @@ def traces(parameters: Parameters) -> dict:
         id="second-part-of-b33",
         ours=[
             "Sigma = H + I / (N eta), H in place of public features",
-            "the two terms of I_2 apart, with the constants 1 and 2",
+            "each of the two terms of I_2 by itself, with the constants 1 and 2",
             STEPS,
         ],
     ),
@@ -165,7 +165,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
 
 @per(
     equal_orders=stated(
-        "log-log slope in N of the right side of (B.10) over its left side, a flat tail",
+        "log-log slope in N of the right side of (B.10) divided by its left side, flat tail",
         where="Section B.3.1, equation (B.9)",
         statement="The right sides of (B.9) and (B.10) are of the same order for every spectrum.",
         check=between(-0.1, 0.1),
@@ -176,7 +176,7 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
         id="equal-orders-b10",
         ours=[
             "of the same order: a slope from -0.1 to 0.1; at most: from -0.001, for rounding",
-            "eigenvalue 1 and N^3 equal ones of sum 1; sigma = B = 1, eta = 1/4, N = 1e4 to 1e6",
+            "an eigenvalue 1, N^3 equal ones of sum 1; sigma = B = 1, eta = 1/4, N = 1e4 to 1e6",
         ],
         finding="equal-orders-in-b10",
     )
@@ -193,7 +193,7 @@ def equal_orders() -> float:
 
 @per(
     trace_power=stated(
-        "power of 1/lambda in tr(Sigma^-1 H) over the bound of Lemma B.10",
+        "power of 1/lambda in tr(Sigma^-1 H) divided by the bound of Lemma B.10",
         where="Lemma B.10",
         statement="With high probability the trace of Sigma^-1 H is at most of the order of the "
         "printed bound, for every lambda > 0.",
@@ -203,7 +203,7 @@ def equal_orders() -> float:
         **AT_SMALL_RIDGES,
     ),
     form_power=stated(
-        "power of 1/lambda in the bound of Lemma B.16 over the least form",
+        "power of 1/lambda in the bound of Lemma B.16 divided by the least form",
         where="Lemma B.16",
         statement="With high probability the leave-one-out forms are at least of the order of the "
         "printed bound, for every lambda > 0.",
@@ -230,7 +230,7 @@ def small_ridges() -> dict[str, float]:
 
 @per(
     "decay",
-    few_rows_power="power of N eta in tr(Sigma^-1 H) over the effective dimension, 8 public rows",
+    few_rows_power="power of N eta in tr(Sigma^-1 H) / (effective dimension), 8 public rows",
 )
 def few_public_rows(parameters: Parameters, decay: float) -> float:
     """Traces from few public rows at lambda = M / (N eta)."""
@@ -244,9 +244,9 @@ def few_public_rows(parameters: Parameters, decay: float) -> float:
 
 @per(
     *SAMPLED,
-    inverse_ratio="tr(Sigma^-1 H) with public features over that of the population",
-    forward_ratio="tr(Sigma H) with public features over that of the population",
-    direction_ratio="largest v' Sigma v with public features over the population's, v eigenvectors",
+    inverse_ratio="tr(Sigma^-1 H) with public features divided by that of the population",
+    forward_ratio="tr(Sigma H) with public features divided by that of the population",
+    direction_ratio="largest v' Sigma v, public features' divided by population's, v eigenvectors",
 )
 def run(parameters: Parameters, trial: Trial) -> list:
     """Traces for a Σ from public features, the first rows of one table."""
@@ -275,9 +275,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
     ]
 
 
-@per(
-    *SAMPLED, inverse_over_bound="largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1"
-)
+@per(*SAMPLED, inverse_over_bound="largest tr(Sigma^-1 H) of all draws / Lemma B.10 at constant 1")
 def over_bound(parameters: Parameters, simulation: Dataset, **cell: Any) -> float:
     # The bound, as the ratios are, over the population's trace.
     lam = setting.power_law(parameters.dimension, cell["decay"])
@@ -287,7 +285,7 @@ def over_bound(parameters: Parameters, simulation: Dataset, **cell: Any) -> floa
     return simulation.inverse_ratio.sel(cell).values.max() / over_population
 
 
-@per(worst_direction="largest v' Sigma v over the population's, of all eigenvectors and draws")
+@per(worst_direction="largest v' Sigma v / population's, of all eigenvectors and draws")
 def worst_direction(simulation: Dataset) -> float:
     """tr(A Sigma) is a weighted sum of these, so that no A that commutes with H exceeds it."""
     return float(simulation.direction_ratio.max())

@@ -78,10 +78,10 @@ def curve(algorithm: str, curve_decay: float) -> float:
 
 @per(
     "decay",
-    advantage="fitted exponent, designed over identity",
+    advantage="fitted exponent of the designed noise less that of the identity",
     weighted_exponent="exponent with the best weights of the parts in (B.16)",
     weighted_fitted="its fit",
-    weighted_advantage="that fit less the one of the identity",
+    weighted_advantage="the same fitted exponent less that of the identity",
 )
 def advantages(parameters: Parameters, decay: float) -> dict:
     identity, designed, weighted = (
@@ -100,7 +100,7 @@ def advantages(parameters: Parameters, decay: float) -> dict:
     "decay",
     "noise_power",
     step_exponent="fitted exponent of the best step size at tau = N^-q",
-    printed_step_exponent="exponent of the printed step size there",
+    printed_step_exponent="exponent of the printed step size at tau = N^-q",
 )
 def step_sizes(
     parameters: Parameters, private_algorithm: str, decay: float, noise_power: float
@@ -119,8 +119,8 @@ def step_sizes(
 @per(
     "private_algorithm",
     "decay",
-    at_threshold_gap="distance to the exponent without privacy",
-    at_squared_threshold_gap="distance to it at the square of that budget",
+    at_threshold_gap="distance of the fitted exponent to the one without privacy",
+    at_squared_threshold_gap="the same distance at the square of that budget",
 )
 def thresholds(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
     threshold = float(getattr(shaped_noise, f"{private_algorithm}_threshold")(decay))
@@ -175,7 +175,7 @@ def exponential(parameters: Parameters, algorithm: str) -> dict:
     "noise_power",
     exponential_step_exponent="fitted exponent of the best step size at tau = N^-q, exponential "
     "decay",
-    printed_exponential_step_exponent="exponent of the printed step size there",
+    printed_exponential_step_exponent="exponent of the printed step size at tau = N^-q",
 )
 def exponential_step_sizes(
     parameters: Parameters, private_algorithm: str, noise_power: float
@@ -202,7 +202,7 @@ def exponential_budgets(parameters: Parameters, private_algorithm: str) -> dict:
     "small_power",
     exponential_small_budget="fitted exponent of the designed bound at epsilon = N^p, "
     "exponential decay",
-    printed_small_budget="exponent of Corollary 4.6 there",
+    printed_small_budget="exponent of Corollary 4.6 at epsilon = N^p",
 )
 def small_budgets(parameters: Parameters, small_power: float) -> dict:
     return {
@@ -214,7 +214,7 @@ def small_budgets(parameters: Parameters, small_power: float) -> dict:
 HORIZONS = np.geomspace(1e2, 1e12, 200)
 
 
-@per("decay", dimension_spread="largest over least effective dimension over (N eta)^(1/r)")
+@per("decay", dimension_spread="spread of (effective dimension) / (N eta)^(1/r), largest / least")
 def dimensions(decay: float) -> float:
     from privreg.theory.shaped_noise import effective_dimension
 
@@ -223,7 +223,7 @@ def dimensions(decay: float) -> float:
 
 
 @per(
-    exponential_dimension_spread="largest over least effective dimension over log(N eta), "
+    exponential_dimension_spread="spread of (effective dimension) / log(N eta), largest / least, "
     "exponential decay"
 )
 def exponential_dimension() -> float:

@@ -45,7 +45,7 @@ AXES = {
 
 @per(
     gradient_over_printed_factors=stated(
-        "largest norm of a gradient over the feature's norm times the root of the loss",
+        "largest norm of a gradient divided by the feature's norm times the root of the loss",
         where="Section 3.1, equation (1.1)",
         statement="A gradient's norm is at most the norm of the feature times the root of the loss "
         "of equation (1.1), in the norm of the inverse of Sigma.",
@@ -57,11 +57,11 @@ AXES = {
         },
         id="gradient-and-its-factors",
         kind="prose",
-        ours=["the largest ratio over 100 rows, iterates and covariances in three dimensions"],
+        ours=["the largest ratio of 100 rows, iterates and covariances in three dimensions"],
         finding="half-in-the-loss",
     ),
-    gradient_over_factors="largest norm of a gradient over the feature's norm times the absolute "
-    "residual",
+    gradient_over_factors="largest norm of a gradient divided by the feature's norm times the "
+    "absolute residual",
 )
 def factors() -> dict[str, float]:
     rng, printed, exact = generator(4), 0.0, 0.0
@@ -85,7 +85,7 @@ def factors() -> dict[str, float]:
         "most a constant times beta.",
         check=below(1.0),
         wrong={
-            "With the root of log(1/beta).": "norm_constant_of_the_root",
+            "With log(1/beta)^(1/2) in place of log(1/beta).": "norm_constant_of_the_root",
             "With the largest eigenvalue in place of the trace.": "norm_constant_without_trace",
         },
         id="norm-of-features-b2",
@@ -99,14 +99,14 @@ def factors() -> dict[str, float]:
     product_constant=stated(
         "least c_2 of Lemma B.2 for the product",
         where="Lemma B.2",
-        statement="A squared product with a fixed vector exceeds the second bound with probability "
-        "at most a constant times beta.",
+        statement="A feature's squared product with a fixed vector exceeds the second bound with "
+        "probability at most a constant times beta.",
         check=below(2.0),
         id="product-with-features-b2",
         ours=["c_2 = 2, as in the proof", "beta from 1e-12 to 1/2, normal features"],
     ),
     label_exponent=stated(
-        "local power of beta in that probability at the least beta",
+        "local power of beta in the probability for labels at the least beta",
         where="Lemma B.2",
         statement="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
         "constant times beta.",
@@ -136,7 +136,7 @@ def factors() -> dict[str, float]:
             "normal vectors times 2 or 0, with probability 1/4 and 3/4: sigma_z^2 = 25/3",
         ],
     ),
-    dependent_norm_constant_of_gaussians="least c_1 for them at the sub-Gaussian norm of a normal",
+    dependent_norm_constant_of_gaussians="the same c_1 at the sub-Gaussian norm of a normal",
 )
 def tails(parameters: Parameters) -> dict[str, float]:
     from scipy.stats import chi2
@@ -179,9 +179,9 @@ def tails(parameters: Parameters) -> dict[str, float]:
             "1024 dimensions",
             "the estimate fails with probability 1/N^10, as in Lemma B.3",
         ],
-        note="The section says that this is enough; tails at 1/N^2 would be, too.",
+        note="The section says that this is enough; tails at 1/N^2 are enough, too.",
     ),
-    clipping_chance_without_three="that bound for the tails at 1/N",
+    clipping_chance_without_three="the same bound for the tails at 1/N",
 )
 def clipping_chances(parameters: Parameters) -> dict[str, float]:
     """Label noise has the factor gamma_4 of the products, too."""
@@ -206,7 +206,7 @@ def clipping_chances(parameters: Parameters) -> dict[str, float]:
     check=below(1.0),
 )
 def one_step_ratio() -> float:
-    """Largest excess of a random step over 3 eta^2 tr(H M) H."""
+    """Largest excess of a random step, divided by 3 eta^2 tr(H M) H."""
     covariance = gaussian_moments.SPECTRUM
     root = np.sqrt(np.diag(covariance))
     return max(
@@ -218,7 +218,7 @@ def one_step_ratio() -> float:
 
 @per(
     leave_one_out_ratio=stated(
-        "the sum of (B.21) over the trace, the farther of 20 draws",
+        "the sum of (B.21) divided by the trace, in the draw of 20 farthest from 1",
         where="Section B.5.7, equations (B.20) and (B.21)",
         statement="tr(Sigma^-1 H) is M times the sum of "
         "lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
@@ -227,7 +227,7 @@ def one_step_ratio() -> float:
         id="trace-by-leave-one-out-b21",
         ours=["20 drawn designs of 8 public rows, eigenvalues i^-1.5, d = 12, lambda = 0.5"],
     ),
-    with_own_direction="that sum with z_i' A^-1 z_i over the trace",
+    with_own_direction="the same quotient with z_i' A^-1 z_i in the sum",
 )
 def leave_one_out() -> dict[str, float]:
     rng, lam, ridge, ratios = generator(6), setting.power_law(12, 1.5), 0.5, []
@@ -266,21 +266,21 @@ def tail_constant(parameters: Parameters) -> float:
 
 @per(
     error_given_no_clip=stated(
-        "squared error after N steps given that none is clipped, over that without clipping",
+        "squared error after N steps given that none is clipped, divided by that without clips",
         where="Section B.2.1, Theorem 4.2",
-        statement="With probability 1 - 1/N no gradient is clipped. Given that, bounds on the "
+        statement="With probability 1 - 1/N no gradient is clipped. In this event bounds on the "
         "expected error hold that are derived without clipping.",
         check=below(1.0),
         corrected={
             "slip": "proof",
-            "holds_with": "the factor 1 / (1 - 1/N): up to a clip both runs are the same",
+            "holds_with": "the factor 1 / (1 - 1/N): up to the first clip both runs are the same",
             "check": below(1 / (1 - 1 / 16)),
             "wrong": {"With the factor 1 + 1/(2N).": below(1 + 1 / 32)},
         },
         id="expectations-without-clipping",
-        ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, a clip has 1/N^2 a step"],
+        ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, P(a step clips) = 1/N^2"],
         finding="expectations-given-no-clip",
-        note="Clips take away steps that learn most. The theorem's eta is at most 1/519.",
+        note="Clipped steps are those that learn most. The theorem's eta is at most 1/519.",
     )
 )
 def error_given_no_clip() -> float:
@@ -298,9 +298,9 @@ theory = stage(AXES, blocks_of=globals())
 
 
 @per(
-    largest_gradient=Quantity("largest gradient over its clip norm", "noise_shape"),
-    least_estimate="least squared residual estimate over the true mean square",
-    least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
+    largest_gradient=Quantity("largest gradient divided by its clip norm", "noise_shape"),
+    least_estimate="least squared residual estimate divided by the true mean square",
+    least_form=Quantity("least form of Lemma B.16 divided by its bound at C = 1", "public_rows"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Algorithm 1 without noise at the theorem's constant and step size; Lemma B.16's forms."""
@@ -330,9 +330,9 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 
 @per(
-    largest_gradient=Quantity("largest gradient over its clip norm in all runs", "noise_shape"),
+    largest_gradient=Quantity("largest gradient / clip norm in all runs", "noise_shape"),
     underestimates="share of runs in which an estimate is below the truth",
-    least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
+    least_form=Quantity("least form of Lemma B.16 divided by its bound at C = 1", "public_rows"),
 )
 def worst(simulation: Dataset) -> dict:
     return {

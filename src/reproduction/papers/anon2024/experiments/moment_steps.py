@@ -39,8 +39,8 @@ AXES = {
 
 
 @per(
-    fourth_moment_ratio="largest fourth moment over 16 s^4 tr(HA) H",
-    moment_ratio_with_a="largest fourth moment over 16 s^4 tr(HA) A",
+    fourth_moment_ratio="largest fourth moment divided by 16 s^4 tr(HA) H",
+    moment_ratio_with_a="largest fourth moment divided by 16 s^4 tr(HA) A",
     printed_moment_gap=stated(
         "least eigenvalue of 16 s^2 tr(HA) A less the fourth moment",
         where="Assumption 2.1, Section 2",
@@ -55,7 +55,7 @@ AXES = {
         },
         id="fourth-moment-consequence",
         kind="prose",
-        ours=["Gaussian features, for which 3 is enough, 100 random matrices in three dimensions"],
+        ours=["Gaussian features, where 3 is enough, and 100 random matrices in three dimensions"],
         finding="fourth-moment-order",
     ),
 )
@@ -111,15 +111,15 @@ def operators() -> dict[str, float]:
     statement="The risk of the average is at most the printed sum of the second moments, for the "
     "bias and for the variance.",
     ours=[
-        "eigenvalues i^-2, d = 128, N = 64, for the tree the population's design",
-        "step sizes from a hundredth of 1 / lambda_1, the largest, to it",
+        "eigenvalues i^-2, d = 128, N = 64; the population's design for the tree",
+        "step sizes from 0.01 to 1 times the largest, 1 / lambda_1",
     ],
     note="The lemma is for noise that is new in every step. For the tree, whose increments take "
     "back noise, the bound is as loose or looser.",
     **AT_MOST,
 )
 def average_ratio(parameters: Parameters, source: str, stable_share: float) -> float:
-    """Risk of the average over Lemma B.6 with the exact second moments."""
+    """Risk of the average divided by the bound of Lemma B.6 with the exact second moments."""
     lam, size = parameters.eigenvalues, parameters.sample_size
     step_size = stable_share / float(lam.max())
     if source == "tree":
@@ -148,7 +148,7 @@ def average_ratio(parameters: Parameters, source: str, stable_share: float) -> f
     **AT_MOST,
 )
 def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
-    """Exact variance from label noise over the least bound of Lemma B.8 over k."""
+    """Exact variance from label noise divided by the least bound of Lemma B.8 over k."""
     # At these sizes a head of eigenvalues is learnt, which makes the bounds bind.
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = problem.step_cap
@@ -165,14 +165,14 @@ def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
     "not binding: the ratio is at most 0.27. A bound that is N^(1/4) times smaller would fail.",
     ours=[
         "label noise, the identity and the design as G",
-        "beta = 16 sigma_z^4; a hundredth, a tenth and all of 1 / (tr(H) log N), N up to 32768",
+        "beta = 16 sigma_z^4; step sizes 0.01, 0.1 and 1 times 1 / (tr(H) log N); N up to 32768",
     ],
     **AT_MOST,
 )
 def middle_variance_ratio(
     parameters: Parameters, constant_source: str, bound_size: int, log_share: float
 ) -> float:
-    """Exact variance from a constant source over (B.18)."""
+    """Exact variance from a constant source divided by (B.18)."""
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = log_share / (float(problem.eigenvalues.sum()) * np.log(bound_size))
     lam, size = problem.eigenvalues, problem.sample_size
@@ -199,7 +199,7 @@ def middle_variance_ratio(
     **AT_MOST,
 )
 def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> float:
-    """Exact bias over the least bound of Lemma B.9 over k."""
+    """Exact bias divided by the least bound of Lemma B.9 over k."""
     problem = parameters.model_copy(update={"sample_size": bound_size})
     lam, squares, bound = problem.eigenvalues, problem.target**2, np.inf
     eta = step_share / (PRINTED_BETA * float(lam.sum()))
@@ -216,16 +216,16 @@ def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> fl
     "noise_shape",
     "step_size",
     product_ratio=stated(
-        "largest excess of a product of steps over 3 eta tr(H Sigma) (I - (I - eta H)^N)",
+        "largest excess of a product of steps, divided by 3 eta tr(H Sigma) (I - (I - eta H)^N)",
         where="Lemma B.12",
         statement="The excess of the second moment of a product of random steps over that of mean "
         "steps is at most of order eta beta tr(H Sigma) (I - (I - eta H)^N).",
         **AT_MOST,
-        wrong={"Of order eta^2.": "product_ratio_of_squares"},
+        wrong={"The excess is of order eta^2.": "product_ratio_of_squares"},
         id="products-of-steps-b12",
-        ours=["constant 1, beta = 3 of a normal; N eta lambda is at most 0.05", setting.CAPPED],
+        ours=["constant 1; beta = 3, as for normal features; N eta lambda <= 0.05", setting.CAPPED],
     ),
-    product_ratio_of_squares="the same over eta^2 in place of eta",
+    product_ratio_of_squares="the same excess divided by 3 eta^2, not 3 eta",
 )
 def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float) -> dict:
     lam, size, eta = parameters.eigenvalues, parameters.sample_size, step_size
@@ -250,17 +250,17 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
     check=every(below(1.0)),
     corrected={
         "slip": "proof",
-        "holds_with": "2 beta tr(A) H at its end where beta eta tr(H) <= 1/2; B.7 uses the middle",
+        "holds_with": "2 beta tr(A) H at its end if beta eta tr(H) <= 1/2; B.7 uses the middle",
         "check": every(below(2.0)),
     },
     finding="end-of-the-chain",
 )
 def chain_factor(parameters: Parameters, step_size: float) -> float:
-    """The middle of Lemma B.14's chain over its end."""
+    """The middle of Lemma B.14's chain divided by its end."""
     return 1 / (1 - BETA * step_size * parameters.eigenvalues.sum())
 
 
-@per(late_ratio="largest tr(H M_t) over 4 tr(H Sigma), Lemma B.15 at k = 0")
+@per(late_ratio="largest tr(H M_t) divided by 4 tr(H Sigma), Lemma B.15 at k = 0")
 def late_ratio(parameters: Parameters) -> float:
     lam, eta = parameters.eigenvalues, float(parameters.step_sizes[-1])
     moments, late = np.ones_like(lam), 0.0
@@ -289,7 +289,7 @@ def late_ratio(parameters: Parameters) -> float:
     finding="quoted-lemma-at-early-steps",
 )
 def early_ratio(parameters: Parameters) -> float:
-    """tr(H M_0) over the bound of Lemma B.15, the worst k."""
+    """tr(H M_0) divided by the bound of Lemma B.15, at the worst k."""
     lam, many, shape = parameters.eigenvalues, parameters.large_size, np.ones(parameters.dimension)
     horizon = many / (4 * BETA * lam.sum() * np.log(many))  # at the lemma's largest step size
     places = np.arange(lam.size)
@@ -299,7 +299,7 @@ def early_ratio(parameters: Parameters) -> float:
 
 @per(
     head_ratio=stated(
-        "largest 1 - (1 - eta x)^N over min(1, N eta x)",
+        "largest 1 - (1 - eta x)^N divided by min(1, N eta x)",
         where="Section B.5.5",
         statement="For x from 0 to 1/eta, 1 - (1 - eta x)^N is at most 1 and at most N eta x.",
         check=below(1.0),
@@ -310,8 +310,8 @@ def early_ratio(parameters: Parameters) -> float:
         id="elementary-head-bound",
         ours=["eta x = 1e-6 to 0.999, N = 64 to 32768"],
     ),
-    head_ratio_to_a_half="largest 1 - (1 - eta x)^N over min(1/2, N eta x)",
-    head_ratio_to_half_the_slope="largest 1 - (1 - eta x)^N over min(1, N eta x / 2)",
+    head_ratio_to_a_half="largest 1 - (1 - eta x)^N divided by min(1/2, N eta x)",
+    head_ratio_to_half_the_slope="largest 1 - (1 - eta x)^N divided by min(1, N eta x / 2)",
 )
 def head_ratios(parameters: Parameters) -> dict[str, float]:
     shrinkage, sizes = np.geomspace(1e-6, 0.999, 200), np.array(parameters.bound_sizes)[:, None]

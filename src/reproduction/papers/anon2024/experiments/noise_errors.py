@@ -30,7 +30,7 @@ GRID = tuple(AXES)
     "step_size",
     "noise_shape",
     exact="mean excess risk due to the noise, exact",
-    linear="the same with gradients replaced by their means",
+    linear="mean excess risk due to the noise, gradients replaced by their means",
 )
 def errors(
     parameters: Parameters, correlation: str, noise_shape: str, step_size: float
@@ -81,7 +81,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
 
 @per(
     risk=Mean("the excess risk due to the noise", "correlation noise_shape step_size"),
-    ratio_to_exact=Estimate("simulated over exact error", "correlation noise_shape step_size"),
+    ratio_to_exact=Estimate("simulated error / exact error", "correlation noise_shape step_size"),
     tree_identity_gap="largest relative distance to the exact error, tree and identity",
 )
 def ratios(simulation: Dataset, theory: Dataset) -> dict:

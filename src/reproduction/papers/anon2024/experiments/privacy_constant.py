@@ -41,8 +41,8 @@ AXES = {
     "reading",
     epsilon="epsilon at the paper's noise by its own conversion",
     exact_epsilon="exact epsilon of a Gaussian mechanism at the paper's noise",
-    epsilon_share="the former over the promise",
-    exact_share="the latter over the promise",
+    epsilon_share="epsilon by the paper's conversion, divided by the promise",
+    exact_share="exact epsilon divided by the promise",
 )
 def readings(parameters: Parameters, promised: float) -> dict:
     found = published.published_readings(epsilon=promised, delta=parameters.delta)
@@ -59,8 +59,8 @@ def readings(parameters: Parameters, promised: float) -> dict:
     "neighbours",
     "promised",
     "sample_size",
-    needed_constant="least variance of a node over k log(1/delta) / epsilon^2, by zCDP",
-    needed_constant_without_levels="the same over log(1/delta) / epsilon^2",
+    needed_constant="least variance of a node by zCDP, divided by k log(1/delta) / epsilon^2",
+    needed_constant_without_levels="the same variance divided by log(1/delta) / epsilon^2",
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
 )
 def by_size(parameters: Parameters, neighbours: Any, promised: float, sample_size: int) -> dict:
@@ -94,7 +94,7 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
 
 
 @per(
-    "any_size", estimating_share="private rows that the estimates need over half of N, epsilon = 1"
+    "any_size", estimating_share="private rows that the estimates need, divided by N/2, epsilon = 1"
 )
 def estimating_share(parameters: Parameters, any_size: float) -> float:
     """Share of private rows with N/2 for N, also in the log N rows of a group."""
@@ -105,8 +105,8 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 @per(
     "promised",
     "sample_size",
-    output_share="exact epsilon of the average alone over the promise, gradients that follow no "
-    "iterate, replace-one",
+    output_share="exact epsilon of the average alone divided by the promise, gradients that follow "
+    "no iterate, replace-one",
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Privacy loss of the average for the first record, which moves every prefix by 2 psi."""

@@ -56,7 +56,7 @@ AXES = {
             "the divergence with the factor 1 / (alpha - 1) that Definition 2.5 leaves out",
         ],
     ),
-    divergence_error_of_sigma="that distance with sigma in place of sigma^2",
+    divergence_error_of_sigma="the same distance with sigma in place of sigma^2",
     printed_integrand_error=stated(
         "relative distance of the proof's first line from Lemma 2.6",
         where="Section B.5.1, Lemma 2.6",
@@ -72,7 +72,7 @@ AXES = {
         finding="signs-in-the-proof-of-lemma-2-6",
     ),
     printed_divergence_ratio=stated(
-        "divergence of Definition 2.5 over the one stated for the Gaussian mechanism",
+        "divergence of Definition 2.5 divided by that stated for the Gaussian mechanism",
         where="Definition 2.5, Section 2",
         statement="With the divergence of Definition 2.5 the Gaussian mechanism is "
         "(alpha, alpha Delta^2 / (2 sigma^2))-RDP.",
@@ -102,7 +102,7 @@ def divergences(order: float) -> dict[str, float]:
 @per(
     "sensitivity",
     gaussian_epsilon_ratio=stated(
-        "exact epsilon over (1.25 Delta log(2/delta))^(1/2) / sigma",
+        "exact epsilon divided by (1.25 Delta log(2/delta))^(1/2) / sigma",
         where="Section 2",
         statement="Isotropic Gaussian noise of standard deviation sigma guarantees epsilon = "
         "(1.25 Delta log(2/delta))^(1/2) / sigma.",
@@ -116,7 +116,7 @@ def divergences(order: float) -> dict[str, float]:
         ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10; corrected: 0.48, exact: 0.34"],
         finding="gaussian-mechanism-formula",
     ),
-    usual_epsilon_ratio="exact epsilon over Delta (2 log(1.25/delta))^(1/2) / sigma",
+    usual_epsilon_ratio="exact epsilon divided by Delta (2 log(1.25/delta))^(1/2) / sigma",
 )
 def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
     delta, noise_std = 1e-5, 10 * sensitivity
@@ -128,7 +128,7 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
 
 @per(
     conversion_ratio=stated(
-        "least epsilon by Lemma B.1 over the exact one",
+        "least epsilon by Lemma B.1 divided by the exact one",
         where="Lemma B.1",
         statement="(alpha, rho)-RDP implies (rho + log(1/delta)/(alpha - 1), delta)-DP.",
         check=above(1.0),
@@ -142,14 +142,14 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
     best_order_error=stated(
         "distance of the least conversion from rho + 2 (rho log)^(1/2)",
         where="Section B.1, Theorem 4.1",
-        statement="Over alpha, (alpha, alpha rho)-RDP has by Lemma B.1 the least epsilon rho + 2 "
-        "(rho log(1/delta))^(1/2), which the printed rho makes epsilon.",
+        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha has the least epsilon rho + 2 "
+        "(rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
         check=below(1e-6),
         id="best-order-of-the-conversion",
         ours=["epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"],
     ),
     multiplier_ratio=stated(
-        "largest k / rho over 4 k (log(1/delta) + epsilon) / epsilon^2",
+        "largest k / rho divided by 4 k (log(1/delta) + epsilon) / epsilon^2",
         where="Section B.1, Theorem 4.1",
         statement="For rho = ((log(1/delta) + epsilon)^(1/2) - log(1/delta)^(1/2))^2, k / rho is "
         "at most 4 k (log(1/delta) + epsilon) / epsilon^2.",
@@ -181,11 +181,11 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section has every epsilon; above 16 log(2/delta) the shares do not give it.",
+    note="The section says so of every epsilon; the shares fail above 16 log(2/delta).",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
-    """Largest epsilon of N residual estimates by advanced composition over the promise."""
+    """Largest epsilon of N residual estimates by advanced composition, divided by the promise."""
     ratios = []
     for (epsilon, delta), calls in product(parameters.targets, parameters.sample_sizes):
         share, _ = private_share(epsilon=epsilon, delta=delta, calls=calls)
@@ -205,11 +205,11 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     ],
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
-    note="If the mean privacy loss of many calls is above epsilon, the loss is above it with "
-    "probability near one half or more, whatever delta. Whether the estimates lose it is open.",
+    note="If the mean privacy loss of many calls is above epsilon, so is the loss with probability "
+    "near one half or more, whatever delta. Whether the estimates lose this much is open.",
 )
 def mean_loss_ratio() -> float:
-    """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""
+    """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""
     sizes = np.array([1e4, 1e6, 1e8])
     epsilon = np.sqrt(sizes)
     share = epsilon / np.sqrt(8 * sizes * np.log(2 / 1e-5))
@@ -220,13 +220,13 @@ def mean_loss_ratio() -> float:
     id="estimating-rows-of-theorem-4-2",
     where="Theorem 4.2, Lemma B.3",
     kind="theorem",
-    statement="With the m of Theorem 4.2 Lemma B.3 holds in all steps with probability 1 - 1/N.",
+    statement="With the m of Theorem 4.2, Lemma B.3 holds in all steps with probability 1 - 1/N.",
     ours=["beta_2 = N^2, equal constants, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
     check=below(1.0),
-    wrong={"Half of it is enough.": below(0.5)},
+    wrong={"Half of this m is enough.": below(0.5)},
 )
 def rows_ratio(parameters: Parameters) -> float:
-    """Largest log(N^2/delta~) log N of Lemma B.3 over log(N/delta~)^2 of Theorem 4.2."""
+    """Largest log(N^2/delta~) log N of Lemma B.3, divided by log(N/delta~)^2 of Theorem 4.2."""
     pairs = np.log(list(product(parameters.sample_sizes, np.divide(2, parameters.deltas))))
     size, share = pairs[:, 0], pairs.sum(axis=1)
     return float(((2 * size + share) * size / (size + share) ** 2).max())
@@ -238,9 +238,9 @@ def rows_ratio(parameters: Parameters) -> float:
         where="Section B.5.3",
         statement="Group means within a quarter of the truth lie in two consecutive bins.",
         check=below(2.0),
-        wrong={"Within a half of it, too.": "bins_within_a_half"},
+        wrong={"Within half of the truth, too.": "bins_within_a_half"},
         id="group-means-in-two-bins",
-        ours=["10000 values of the truth over a doubling"],
+        ours=["10000 values of the truth from 1 to 2"],
     ),
     bins_within_a_half="largest number of bins that 1/2 to 3/2 of a value meet",
 )

@@ -46,20 +46,20 @@ AXES = {
 
 @per(
     failure_within_a_half=stated(
-        "largest probability that the mean is farther away, times N^10",
+        "largest probability that the mean is farther than half away, times N^10",
         where="Section B.5.3, equation (B.17)",
         statement="With m of order log N public rows the mean of the squared residuals is within "
         "half of the true mean square with probability at least 1 - N^-10.",
         check=below(1.0),
         wrong={
             "With m of order (log N)^(1/2).": "failure_at_fewer_rows",
-            "Within a quarter of it, with no more rows.": "failure_within_a_quarter",
+            "Within a quarter of the truth, with no more rows.": "failure_within_a_quarter",
         },
         id="mean-of-squares-within-half-b17",
         ours=["normal residuals, m = 220 log N, N = 10 to 1e6", "the probability of Lemma B.3"],
     ),
-    failure_at_fewer_rows="that probability with 220 (log N)^(1/2) rows",
-    failure_within_a_quarter="that probability for a quarter in place of half",
+    failure_at_fewer_rows="the same probability with 220 (log N)^(1/2) rows",
+    failure_within_a_quarter="the same probability for a quarter in place of half",
 )
 def failures() -> dict[str, float]:
     from scipy.stats import chi2
@@ -79,8 +79,8 @@ def failures() -> dict[str, float]:
 
 
 @per(
-    public=Quantity("l^2 over the truth, Option 1", "rows"),
-    private=Quantity("l^2 over the truth, Option 2", "reading truth"),
+    public=Quantity("l^2 divided by the truth, Option 1", "rows"),
+    private=Quantity("l^2 divided by the truth, Option 2", "reading truth"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     target = parameters.model_dump(include={"epsilon", "delta", "failure_probability"})

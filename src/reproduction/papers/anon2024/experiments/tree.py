@@ -58,8 +58,8 @@ def nodes(parameters: Parameters) -> list[dict[str, int]]:
 
 @per(
     law=Quantity("nodes shared by two prefixes", "step other_step"),
-    largest_excess="largest excess of a prefix's nodes over log2 of its length, rounded up",
-    largest_excess_from_two="the same of prefixes of two vectors or more",
+    largest_excess="largest excess of a prefix's nodes above ceil(log2 of its length)",
+    largest_excess_from_two="the same excess for prefixes of two vectors or more",
 )
 def law(parameters: Parameters) -> dict:
     """The law of the tree's own matrices."""

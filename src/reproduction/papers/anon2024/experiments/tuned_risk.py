@@ -100,7 +100,7 @@ def designed_over_identity(earlier: Dataset) -> np.ndarray:
     "epsilon",
     "step_size",
     bound="Theorem 4.2 for the tree, constants 1",
-    exact_over_bound="exact risk of the tree over that bound",
+    exact_over_bound="exact risk of the tree divided by that bound",
 )
 def theorem(
     parameters: Parameters, noise_shape: str, epsilon: float, step_size: float, earlier: Dataset
@@ -176,7 +176,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     tuned=Estimate("least mean excess risk over step sizes", "arm epsilon"),
     tuned_nonprivate=Estimate("least mean excess risk without privacy"),
     ratio=Estimate("ratio of tuned excess risks, paired trials", "comparison epsilon"),
-    largest_ratio_to_bound="largest mean risk over that bound",
+    largest_ratio_to_bound="largest mean risk divided by the bound of Theorem 4.2",
 )
 def summary(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     risk = trials_last(simulation.risk)

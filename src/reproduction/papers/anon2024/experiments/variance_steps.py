@@ -23,16 +23,16 @@ AXES = {
 @per(
     "step_size",
     rough_ratio=stated(
-        "largest second moment after N steps over Lemma B.7",
+        "largest second moment after N steps, divided by the bound of Lemma B.7",
         where="Lemma B.7, Theorem 4.2",
         statement="The second moment after N steps is at most the printed bound, at the step sizes "
         "of Theorem 4.2.",
         check=every(below(1.0)),
-        wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
+        wrong={"The bound holds without its first term.": "rough_ratio_to_the_last_term"},
         id="rough-bound-b7",
         ours=["three random diagonal matrices for G", setting.CAPPED],
     ),
-    rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "
+    rough_ratio_to_the_last_term="largest second moment after N steps, divided by the last term of "
     "Lemma B.7",
 )
 def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
@@ -94,7 +94,7 @@ def denominators(parameters: Parameters) -> dict[str, float]:
     }
 
 
-@per("beta", cap_over_lemma="largest step size of Theorem 4.2 over that of Lemma B.12")
+@per("beta", cap_over_lemma="largest step size of Theorem 4.2 divided by that of Lemma B.12")
 def cap_over_lemma(parameters: Parameters, beta: str) -> float:
     scale = 4 * BETAS[beta] * parameters.eigenvalues.sum() * np.log(parameters.sample_size)
     return float(parameters.step_cap * scale)
@@ -119,7 +119,7 @@ def cap_over_lemma(parameters: Parameters, beta: str) -> float:
     },
     finding="second-moments-that-fall",
     note="Lemma B.7 prints the order as its first half, which is false. What stands is its bound, "
-    "and Lemma B.8 needs no more than that each C_t is below it.",
+    "and Lemma B.8 needs only that each C_t is below this bound.",
 )
 def least_growth(parameters: Parameters, noise_shape: str, step_size: float) -> float:
     """Least ratio of a second moment of the variance to the one before."""
@@ -154,11 +154,11 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     },
     ours=["G = I", setting.CAPPED],
     finding="operator-from-both-sides",
-    note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 squared second moments, so "
-    "that M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16 and stands with twice that.",
+    note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 times a squared second moment, "
+    "so M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16, enough for the factor 2.",
 )
 def operator_trace(parameters: Parameters, step_size: float) -> float:
-    """Trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N."""
+    """Trace of (I - (I - eta T~)^N) I divided by that of I - (I - eta H)^N."""
     lost = -np.expm1(parameters.sample_size * np.log1p(-step_size * parameters.eigenvalues))
     return float(np.sum(lost * (2 - lost)) / lost.sum())
 

@@ -39,14 +39,14 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
 
 
 @per(
-    contour_norm_ratio="i / pi times the contour integral of q_z over |v|^2",
-    contour_risk_ratio="i / (2 pi) times the contour integral of z q_z over the risk",
+    contour_norm_ratio="i / pi times the contour integral of q_z, divided by |v|^2",
+    contour_risk_ratio="i / (2 pi) times the contour integral of z q_z, divided by the risk",
     resolvent_drift_printed="largest relative distance of |u|^2 + z q_z to "
     "u' Sigma (Sigma - z)^-1 u",
     resolvent_drift_corrected="largest relative distance of |u|^2 + 2 z q_z to "
     "u' Sigma (Sigma - z)^-1 u",
-    output_noise_printed="mean square of the noise in (C.56), which has a second root of the "
-    "covariance, over that of (C.57) and (C.59)",
+    output_noise_printed="mean square of the noise in (C.56), with a second root of the "
+    "covariance, divided by that in (C.57) and (C.59)",
 )
 def resolvents(parameters: Parameters) -> dict:
     """Resolvents q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
@@ -69,7 +69,7 @@ def resolvents(parameters: Parameters) -> dict:
     }
 
 
-@per(second_order_over_printed="half the mean squared clipped residual over nu P / 2")
+@per(second_order_over_printed="half the mean squared clipped residual, divided by nu P / 2")
 def second_order() -> float:
     """Half the mean square of a clipped standard normal, by quadrature; P = 1/2."""
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import variance_factor
@@ -85,11 +85,11 @@ def second_order() -> float:
 
 
 @per(
-    log_norm_printed="size of the integrand of (C.30) over the gradient of log(1 + |v|^2)",
-    noise_cross_printed="cross term of (C.8)'s noise martingale over that of the update (C.6)",
-    noise_square_printed="last term of (C.18) over that of (C.8)'s noise martingale",
-    noise_square_corrected="last term of (C.18) with C_k over that of (C.8)'s noise martingale",
-    printed_cap="rate of (C.5) over that of Algorithm 1, where both caps bind",
+    log_norm_printed="ratio of the integrand of (C.30) to the gradient of log(1 + |v|^2)",
+    noise_cross_printed="ratio of the cross terms of (C.8)'s noise martingale and of (C.6)",
+    noise_square_printed="ratio of the last terms of (C.18) and of (C.8)'s noise martingale",
+    noise_square_corrected="ratio of the last terms of (C.18) with C_k and of (C.8)'s martingale",
+    printed_cap="rate of (C.5) divided by that of Algorithm 1, where both caps bind",
 )
 def updates() -> dict:
     """Identities (C.5), (C.8), (C.18), (C.30): gradient by differences, cross term by expansion."""
@@ -123,9 +123,9 @@ def updates() -> dict:
 
 
 @per(
-    stopping_printed="least over M of the log of (C.28)'s bound over M^2, each factor of (C.29) at "
+    stopping_printed="least log over M of (C.28)'s bound divided by M^2, each factor of (C.29) at "
     "its largest for |V| up to M",
-    stopping_corrected="that with nu P at most c^2 / 2",
+    stopping_corrected="the same with nu P at most c^2 / 2",
 )
 def stopping() -> dict:
     """Stopping at r = 0, Sigma = I, c = rho = |V_0| = 1, gamma = 0.1, zeta = 0.3."""
@@ -139,9 +139,9 @@ def stopping() -> dict:
 
 
 @per(
-    simple_conversion_ratio="largest rho^2/2 + rho sqrt(2 ln(1/delta)) over 2 rho "
+    simple_conversion_ratio="largest ratio of rho^2/2 + rho sqrt(2 ln(1/delta)) to 2 rho "
     "sqrt(ln(1/delta))",
-    failure_ratio="largest Chernoff bound of the failure probability over delta",
+    failure_ratio="largest Chernoff bound of the failure probability, divided by delta",
 )
 def conversion(parameters: Parameters) -> dict:
     """Conversion for rho^2 up to ln(1/delta), and by moments of the privacy loss, all orders.
@@ -171,10 +171,10 @@ def _converted(root: float, failure: float) -> float:
 
 
 @per(
-    exponential_remainder_ratio="largest distance of x^(1 - beta) E_beta(x) to its limit, over its "
-    "bound (D.15)",
-    exponential_integral_ratio="largest exponential integral over Gamma(1 - beta) x^(beta - 1)",
-    exponential_tail_ratio="largest exponential integral over 2 exp(-x) / x",
+    exponential_remainder_ratio="largest distance of x^(1 - beta) E_beta(x) to its limit, divided "
+    "by (D.15)",
+    exponential_integral_ratio="largest ratio of E_beta(x) to Gamma(1 - beta) x^(beta - 1)",
+    exponential_tail_ratio="largest ratio of E_beta(x) to 2 exp(-x) / x",
 )
 def exponential_integrals() -> dict:
     """Lemma D.2, largest over orders beta."""
@@ -267,8 +267,8 @@ def integrating_factor(parameters: Parameters) -> dict:
 
 @per(
     "schedule_power",
-    coefficient_over_printed="coefficient of the sampling noise over (1 + alpha)^(1/3)",
-    coefficient_over_corrected="coefficient of the sampling noise over 1 + alpha",
+    coefficient_over_printed="coefficient of the sampling noise divided by (1 + alpha)^(1/3)",
+    coefficient_over_corrected="coefficient of the sampling noise divided by 1 + alpha",
 )
 def coefficient(schedule_power: float) -> dict:
     """Coefficient of (D.98)."""
@@ -283,8 +283,8 @@ def coefficient(schedule_power: float) -> dict:
 
 
 @per(
-    descent_over_largest="descent factor at R(0) = 2 over (D.31) with the largest c_mu of (B.15)",
-    descent_over_corrected="that at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root of (D.31)",
+    descent_over_largest="descent at R(0) = 2 divided by (D.31) with the largest c_mu of (B.15)",
+    descent_over_corrected="the same at R(0) + 1, with 2 (R(0) + 1) + zeta^2 under the root",
 )
 def comparison_constants() -> dict:
     """Descent of (D.31) compared at R(0) = 2 and at R(0) + 1, the largest risk."""
@@ -303,7 +303,7 @@ def comparison_constants() -> dict:
 
 @per(
     prior_mass_printed="probability of the unit ball under the prior of Lemma D.8, zeta = 2",
-    prior_mass_corrected="that probability with lambda = 2 zeta^2 times the largest eigenvalue",
+    prior_mass_corrected="the same probability with lambda = 2 zeta^2 times the largest eigenvalue",
 )
 def prior_mass() -> dict:
     """The prior N(0, zeta^2 / (lambda n) I) with d = 400, n = 1.1 d and largest eigenvalue 1.05."""
@@ -317,8 +317,8 @@ def prior_mass() -> dict:
 
 
 @per(
-    simple_modes_printed="risk by (E.12) over the left side of (E.10)",
-    simple_modes_corrected="risk by (E.12) with 2 lambda in its descent over (E.10)'s left side",
+    simple_modes_printed="risk by (E.12) divided by the left side of (E.10)",
+    simple_modes_corrected="the same quotient with 2 lambda in the descent of (E.12)",
 )
 def simple_modes(parameters: Parameters) -> dict:
     """Modes at alpha = 1, t = 1/2, c times the rate a (1 - t), and both noises from NOISES."""

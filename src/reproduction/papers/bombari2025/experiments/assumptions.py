@@ -50,7 +50,7 @@ AXES = {
 @per(
     "dimension",
     "spectrum",
-    trace_ratio="trace of the covariance over the dimension",
+    trace_ratio="trace of the covariance divided by the dimension",
     largest_eigenvalue="largest eigenvalue of the covariance",
     target_norm="norm of the target",
 )
@@ -98,14 +98,14 @@ def power_law(spectrum_power: float) -> dict:
     id="exponents-agree-with-assumption-2",
     kind="prose",
     where="Section 5.1, text after equation (5.1); Assumption 2",
-    statement="The squared rate has a bounded second derivative for alpha = 0, 1/2 and from 1 on.",
-    ours=["alpha = 0 and 1/2", "alpha = 1, 2 and 10 of those from 1 on"],
+    statement="The squared rate has a bounded second derivative for alpha = 0, 1/2 and alpha >= 1.",
+    ours=["alpha = 0 and 1/2", "alpha = 1, 2 and 10 for alpha >= 1"],
     select={"exponent": [0.0, 0.5, 1.0, 2.0, 10.0]},
     check=every(close(1.0, absolute=1e-3)),
-    wrong={"For alpha = 1/4 and 3/4, too.": {"select": {"exponent": [0.25, 0.75]}}},
+    wrong={"Bounded for alpha = 1/4 and 3/4, too.": {"select": {"exponent": [0.25, 0.75]}}},
 )
 def curvature_growth(exponent: float) -> float:
-    """Second derivative of the squared rate up to 1 - 1e-6 over that up to 1 - 1e-3."""
+    """Largest second derivative of the squared rate up to 1 - 1e-6, divided by that to 1 - 1e-3."""
     left = np.geomspace(1e-6, 1.0, 601)
     width = left / 64
     points = 1 - left[:, None] + width[:, None] * np.array([-1.0, 0.0, 1.0])
@@ -121,22 +121,22 @@ def curvature_growth(exponent: float) -> float:
 @per(
     "dimension",
     gradient_median="median norm of a gradient",
-    root_mean_square="root mean square of the norm over sqrt(2 P) times the sample's",
+    root_mean_square="root mean square of the norm divided by sqrt(2 P) times the sample's norm",
     typical_share=stated(
-        "share of gradients whose norm is within a tenth of sqrt(2 P) times the sample's",
+        "share of gradients whose norm is within 10 percent of sqrt(2 P) times the sample's",
         where="Section 4, text before equation (4.5)",
         statement="The norm of a gradient is sqrt(2 P) times the norm of its sample.",
         check=every(above(0.95)),
         id="gradient-norm-as-printed",
         kind="prose",
-        ours=["isotropic data, R = 1/2, zeta = 0.3", "tolerance: a tenth, for a share of 0.95"],
+        ours=["isotropic data, R = 1/2, zeta = 0.3", "tolerance: a tenth, in a share of 0.95"],
         corrected={
             "holds_with": "the root mean square of the norm",
             "evidence": {"variable": "root_mean_square"},
             "check": every(close(1.0, absolute=0.01)),
         },
         finding="gradient-norm-is-not-the-root-mean-square",
-        note="The printed norm holds for a tenth of the gradients, since the residual is normal.",
+        note="The printed norm holds for one in ten gradients, since the residual is normal.",
     ),
 )
 def gradient_norms(dimension: int) -> dict:
@@ -158,9 +158,9 @@ def gradient_norms(dimension: int) -> dict:
     kind="prose",
     where="Section 4, text before equation (4.5)",
     statement="At a risk of the order 1 the norm of a gradient is of the order sqrt(d).",
-    ours=["isotropic data, R = 1/2, zeta = 0.3", "medians of 200000, between d = 100 and 1000"],
+    ours=["isotropic data, R = 1/2, zeta = 0.3", "medians of 200000 norms, at d = 100 and 1000"],
     check=close(0.5, absolute=0.01),
-    wrong={"Of the order d^(1/2) times a logarithm.": close(0.676, absolute=0.01)},
+    wrong={"Of the order d^(1/2) ln d.": close(0.676, absolute=0.01)},
 )
 def gradient_power(earlier: Dataset) -> float:
     """Log-log slope of a gradient's median norm between the two largest dimensions."""
@@ -170,7 +170,7 @@ def gradient_power(earlier: Dataset) -> float:
 
 @per(
     discretisation_over_printed=stated(
-        "sum of (C.16) over its right side",
+        "sum of (C.16) divided by its right side",
         where="Lemma C.2, equation (C.16)",
         statement="The noise's discretisation error is at most 2 gamma C / (rho^2 n), with C the "
         "bound of the second derivative.",
@@ -179,20 +179,20 @@ def gradient_power(earlier: Dataset) -> float:
         kind="theorem",
         ours=[
             "alpha = 1, gamma = 1/2, c = 3, rho = 1, n = 1000",
-            "q = -|u|^2 / 2, that of z = 2 on isotropic data",
+            "q = -|u|^2 / 2, the resolvent at z = 2 on isotropic data",
         ],
         corrected={
-            "holds_with": "gamma^2 c^2 for 2 gamma, half of the proof's last line",
+            "holds_with": "gamma^2 c^2 in place of 2 gamma, half of what the proof's last line has",
             "check": below(2.25),
-            "wrong": {"With half of that.": below(1.125)},
+            "wrong": {"With gamma^2 c^2 / 2.": below(1.125)},
         },
         finding="discretisation-bound-lacks-a-factor",
-        note="One clipping constant and ratio refute the lemma, which is for all; gamma c^2 = 4.5.",
+        note="One c and one gamma refute the lemma, which is for all; here gamma c^2 = 4.5.",
     ),
     noise_weight_over_corrected=stated(
-        "norm of C_k of (C.19) at the first step over 2 gamma c^2 C / rho^2",
+        "norm of C_k of (C.19) at the first step, divided by 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
-        compares="The first step's C_k has operator norm 2 gamma c^2 C / rho^2, to 0.2 percent.",
+        compares="At step 1 the norm of C_k is 2 gamma c^2 C / rho^2, to within 0.2 percent.",
         check=close(1.0, absolute=0.002),
         id="noise-weight",
     ),

@@ -29,7 +29,7 @@ class Parameters(Strict):
         return np.linspace(0, self.largest_ratio, self.points + 1)[1:]
 
 
-AXES = {"ratio": Axis("clipping constant over the residual's standard deviation", "ratios")}
+AXES = {"ratio": Axis("clipping constant divided by the residual's standard deviation", "ratios")}
 
 
 @per(
@@ -72,29 +72,29 @@ def quadrature_error() -> float:
         statement="Both factors increase with the clipping constant.",
         ours=["normalised constants from 1e-4 to 5"],
         check=above(0.0),
-        note="Beyond 5 both are within 1e-5 of 1, and the increments soon vanish in rounding.",
+        note="Above 5 both factors are within 1e-5 of 1, and rounding soon hides increments.",
     ),
     largest_descent_over_ratio=stated(
-        "largest descent factor over normalised constant",
+        "largest descent factor divided by the normalised constant",
         id="descent-factor-bound",
         kind="theorem",
         where="Lemma B.2, equation (B.15)",
-        statement="The descent factor over the normalised constant stays below sqrt(2 / pi).",
+        statement="The descent factor divided by the normalised constant stays below sqrt(2 / pi).",
         ours=RANGE,
         check=below(0.7978845609),
     ),
     largest_variance_over_square=stated(
-        "largest variance factor over squared constant",
+        "largest variance factor divided by the squared constant",
         id="variance-factor-bound",
         kind="theorem",
         where="Lemma B.2, equation (B.15)",
-        statement="The variance factor over the squared normalised constant stays below 1.",
+        statement="The variance factor divided by the squared normalised constant stays below 1.",
         ours=RANGE,
         check=below(1.0),
-        wrong={"Below 0.99.": below(0.99)},
+        wrong={"The quotient stays below 0.99.": below(0.99)},
     ),
     least_variance_over_square_below_one=stated(
-        "least variance factor over squared constant, for constants up to 1",
+        "least variance factor divided by the squared constant, for constants up to 1",
         id="variance-factor-lower-bound-small",
         kind="theorem",
         where="Lemma B.2, equation (B.17)",
@@ -115,18 +115,19 @@ def quadrature_error() -> float:
         wrong={"More than 0.52 in the place of one half.": above(0.52)},
     ),
     variance_over_square_increment=stated(
-        "largest increment of the variance factor over the squared constant",
+        "largest increment of the variance factor divided by the squared constant",
         id="variance-over-square-monotone",
         where="Equation (B.22) and the text after it",
-        statement="The variance factor over the squared constant decreases with the constant.",
+        statement="The variance factor divided by the squared constant falls as the constant "
+        "grows.",
         ours=RANGE,
         check=below(0.0),
     ),
     descent_over_ratio_increment=stated(
-        "largest increment of the descent factor over the constant",
+        "largest increment of the descent factor divided by the constant",
         id="descent-over-ratio-monotone",
         where="Equation (B.21) and the text after equation (B.22)",
-        statement="The descent factor over the constant decreases with the constant.",
+        statement="The descent factor divided by the constant falls as the constant grows.",
         ours=RANGE,
         check=below(0.0),
     ),
@@ -138,10 +139,10 @@ def quadrature_error() -> float:
         printed=["0.516"],
         statement="At normalised constant 1 the variance factor is about 0.516.",
         check=close(0.516, absolute=0.0005),
-        wrong={"About 0.517.": close(0.517, absolute=0.0005)},
+        wrong={"The variance factor is about 0.517.": close(0.517, absolute=0.0005)},
     ),
-    descent_limit="limit of the descent factor over a small constant",
-    variance_limit="limit of the variance factor over a small squared constant",
+    descent_limit="limit of the descent factor divided by a small constant",
+    variance_limit="limit of the variance factor divided by a small squared constant",
 )
 def bounds() -> dict:
     """Lemma B.2 over all constants."""
@@ -164,8 +165,8 @@ def bounds() -> dict:
 @identity(
     id="variance-over-ratio-monotone",
     where="Appendix B, text after equation (B.24)",
-    statement="The variance factor over the normalised constant is monotone, decreasing as "
-    "equation (B.17) needs it.",
+    statement="The variance factor divided by the normalised constant is monotone; it decreases, "
+    "as (B.17) needs it.",
     ours=["normalised constants from 0.01 to 4"],
     check=below(0.01),
     corrected={
@@ -174,10 +175,10 @@ def bounds() -> dict:
         "check": below(0.0),
     },
     finding="variance-ratio-needs-the-square",
-    note="The quotient rises to a peak at 1.247 and only then falls.",
+    note="The quotient rises up to the constant 1.247 and falls beyond it.",
 )
 def variance_over_ratio_peak(parameters: Parameters) -> float:
-    """Constant at which the variance factor over the constant is largest."""
+    """Constant at which the variance factor divided by the constant is largest."""
     return parameters.ratios[np.argmax(_variance(parameters.ratios) / parameters.ratios)]
 
 

@@ -86,7 +86,7 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     kind="theorem",
     where="Section 4, equations (4.12)-(4.13); Proposition D.1",
     statement="The two comparison equations bound the risk for every rate.",
-    ours=["isotropic data, gamma = 0.1, c = 1, zeta = 0.3, a constant rate of twice 2 / gamma"],
+    ours=["isotropic data, gamma = 0.1, c = 1, zeta = 0.3, a constant rate of 4 / gamma"],
     check=above(-1e-6),
     corrected={
         "holds_with": "a rate of at most 2 / gamma, with which (4.7) and (4.11) have no cap",
@@ -128,11 +128,11 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     statement="tr(Sigma^2) is at least the largest eigenvalue times tr(Sigma).",
     ours=[EIGENVALUES],
     check=above(1.0),
-    corrected={"holds_with": "at most for at least, which the proof needs", "check": below(1.0)},
+    corrected={"holds_with": "at most, not at least, which the proof needs", "check": below(1.0)},
     finding="trace-inequality-reversed",
 )
 def trace_ratio(parameters: Parameters) -> float:
-    """tr(Sigma^2) over the largest eigenvalue times tr(Sigma)."""
+    """tr(Sigma^2) divided by the largest eigenvalue times tr(Sigma)."""
     spectrum = spectra.uniform(*parameters.ends)
     squares = spectrum.mean(spectrum.eigenvalues**2)
     return float(squares / (parameters.ends[1] * spectrum.mean(spectrum.eigenvalues)))

@@ -42,8 +42,8 @@ GRID = ("form", "spectrum")
     "spectrum",
     risk=Quantity("excess risk of the deterministic equivalent", "time"),
     printed_distance=Quantity(
-        "distance to the deterministic equivalent of the printed diffusion's risk in the limit of "
-        "many samples",
+        "risk of the printed diffusion in the limit of many samples, less that of the "
+        "deterministic equivalent",
         "time",
     ),
 )

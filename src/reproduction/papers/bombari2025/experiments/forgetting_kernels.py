@@ -45,7 +45,7 @@ AXES = {
 @per(
     "kernel",
     slope_error=stated(
-        "largest distance of the log-log slope to the power of Proposition E.1, over laws",
+        "largest distance among laws of the log-log slope to the power of Proposition E.1",
         id="kernels-decay-as-powers",
         kind="theorem",
         where="Proposition E.1, equation (E.3)",
@@ -57,8 +57,8 @@ AXES = {
         ],
         check=every(below(1e-3)),
         wrong={
-            "With psi in the power of all kernels.": "slope_error_with_signal",
-            "With powers that are greater by one.": "slope_error_by_one",
+            "All three kernels have the power of F.": "slope_error_with_signal",
+            "All three powers are greater by one.": "slope_error_by_one",
         },
         note="The check is on the largest distance of log-log slopes to the power. The closed "
         "forms are incomplete gamma functions.",
@@ -87,7 +87,7 @@ def slope_errors(parameters: Parameters, kernel: str) -> dict:
     where="Equation (6.3)",
     compares="The quadrature of the power law reproduces the closed forms of the kernels.",
     check=every(below(1e-6)),
-    note="Descents are 1e-6 to 1e4. The closed forms are incomplete gamma functions.",
+    note="Arguments are 1e-6 to 1e4. The closed forms are incomplete gamma functions.",
 )
 def quadrature_error(parameters: Parameters, kernel: str) -> float:
     """Largest relative distance of the quadrature to the closed form."""
@@ -114,7 +114,7 @@ def quadrature_error(parameters: Parameters, kernel: str) -> float:
     statement="The Volterra equation and the equations of the modes have the same solution.",
     ours=["phi = 1/4, psi = 1/2, gamma = 0.001, rho = 0.1", "alpha = 0, 1/2 and 2"],
     check=every(below(2e-4)),
-    note="Checked: the largest relative distance along time, by numerical integration.",
+    note="The check is on the largest relative distance along time of two numerical solutions.",
 )
 def difference(parameters: Parameters, schedule_power: float) -> float:
     """Largest relative distance of the two solutions."""

@@ -50,7 +50,7 @@ AXES = {
     "largest": Axis("larger eigenvalue", "largest"),
     "aspect_ratio": setting.ASPECT_RATIO,
     "best": Axis("schedule of the best rate", tuple(SHAPES)[:2]),
-    "condition": Axis("condition (5.14) that a growing alpha keeps", tuple(GROWING)),
+    "condition": Axis("form of condition (5.14) that a growing alpha meets", tuple(GROWING)),
 }
 SETTINGS = tuple(AXES)[:5]
 
@@ -58,7 +58,7 @@ SETTINGS = tuple(AXES)[:5]
 @per(
     *SETTINGS,
     risk="excess risk of the private output at the stated hyper-parameters",
-    risk_over_bound="excess risk over the stated order",
+    risk_over_bound="excess risk divided by the stated order",
 )
 def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell: float) -> dict:
     """Settings with c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
@@ -82,7 +82,7 @@ def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell:
     "privacy_power",
     power_of_smallest="largest power of the inverse smallest eigenvalue in the risk",
     power_of_largest="largest power of the largest eigenvalue in the risk",
-    power_of_samples="largest power of 1 / gamma in the risk over the stated order",
+    power_of_samples="largest power of 1 / gamma in the risk divided by the stated order",
 )
 def powers(earlier: Dataset, **cell: str) -> dict:
     """Log-log slopes between neighbouring eigenvalues and ratios; a term leads at each budget."""
@@ -102,7 +102,8 @@ def powers(earlier: Dataset, **cell: str) -> dict:
     "privacy_power",
     power_of_largest_at_best="least power of the largest eigenvalue in the least risk over rates "
     "and clipping constants",
-    power_of_samples_at_best="least power of 1 / gamma in the least risk over (D.25) and (D.51)",
+    power_of_samples_at_best="least power of 1 / gamma in the ratio of the least risk to (D.25) "
+    "and (D.51)",
 )
 def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
     """Against the lower bounds, at the best rate and constant; the start has the risk 1/2."""
@@ -130,8 +131,8 @@ def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
 
 @per(
     "condition",
-    log_power_as_alpha_grows="power of ln(1/gamma) in the risk at (5.15) over (5.16), isotropic "
-    "data, alpha and rho powers of gamma",
+    log_power_as_alpha_grows="power of ln(1/gamma) in the risk at (5.15) divided by (5.16), for "
+    "isotropic data, with powers of gamma as alpha and rho",
 )
 def growing(parameters: Parameters, condition: str) -> float:
     """Growth between two ratios; a bounded quotient has a power of at most 0."""

@@ -56,11 +56,11 @@ AXES = {
 
 @per(
     "clip_constant",
-    harmonic_limit="limit of the least risk of the harmonic schedule over gamma",
-    harmonic_over_limit="least risk of the harmonic schedule over its limit, rho = 1",
-    harmonic_over_least="least risk of the harmonic schedule over that of any schedule",
-    private_harmonic_over_limit="least risk of the harmonic schedule over its limit where private "
-    "noise dominates",
+    harmonic_limit="limit of the least risk of the harmonic schedule divided by gamma",
+    harmonic_over_limit="least risk of the harmonic schedule divided by its limit, rho = 1",
+    harmonic_over_least="least risk of the harmonic schedule divided by that of any schedule",
+    private_harmonic_over_limit="least risk of the harmonic schedule divided by its limit where "
+    "private noise dominates",
 )
 def limits(parameters: Parameters, clip_constant: float) -> dict:
     """Near the limits, at a fixed budget and at rho = gamma^b."""
@@ -86,7 +86,7 @@ def limits(parameters: Parameters, clip_constant: float) -> dict:
 @per(
     "zcdp_root",
     "aspect_ratio",
-    explicit_risk_over_bound="risk with the explicit constants of the proof over the proof's bound",
+    explicit_risk_over_bound="risk with the explicit constants of the proof divided by its bound",
 )
 def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> float:
     found = explicit_constants(
@@ -99,8 +99,8 @@ def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> f
 
 @per(
     "aspect_ratio",
-    text_offset_risk_over_rate="risk with the offset max(gamma, gamma^2/rho^2) over "
-    "gamma + gamma^2/rho^2",
+    text_offset_risk_over_rate="risk with the offset max(gamma, gamma^2/rho^2), divided by gamma + "
+    "gamma^2/rho^2",
 )
 def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> float:
     """The offset of the text after Theorem 2, at rho = gamma^b."""
@@ -119,8 +119,8 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
 @per(
     proof_offset_slope="log-log slope in gamma of the proof's offset, rho = gamma^b",
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
-    proof_clip_ratio="clipping constant of (D.105) over the residual's deviation at the start",
-    proof_private_constant="risk with (D.105) over (gamma / rho)^2 where private noise dominates",
+    proof_clip_ratio="clipping constant of (D.105) / residual's standard deviation at the start",
+    proof_private_constant="risk with (D.105) in units of (gamma / rho)^2, private noise dominant",
 )
 def of_the_proof(parameters: Parameters) -> dict:
     small = parameters.small

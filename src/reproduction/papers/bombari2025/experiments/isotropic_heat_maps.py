@@ -78,13 +78,13 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
         "equivalent, where the latter is below the cap",
         missing=ABOVE_CAP,
     ),
-    upper_distance=Quantity("95th percentile over settings of that distance", missing=ABOVE_CAP),
+    upper_distance=Quantity("95th percentile of the same absolute log ratio", missing=ABOVE_CAP),
     large_clip_excess=Mean(
-        "the log ratio of the risk at the best setting with c above 1 to the best below",
+        "the log ratio of the risk at the best setting with c above 1 to the best other risk",
         missing=heat_maps.ONE_SIDE,
     ),
     large_rate_excess=Mean(
-        "the log ratio of the risk at the best rate above 2 / gamma to the best below",
+        "the log ratio of the risk at the best rate above 2 / gamma to the best other risk",
         missing=heat_maps.ONE_SIDE,
     ),
     valley_slope=Mean(

@@ -31,7 +31,7 @@ AXES = {
 @per(
     *AXES,
     risk="least excess risk over the initial rate",
-    risk_over_rate="least excess risk over the stated rate",
+    risk_over_rate="least excess risk divided by the stated rate",
 )
 def tuned(parameters: Parameters, exponent: float, aspect_ratio: float, **cell: float) -> dict:
     privacy_power = cell["privacy_power"]
@@ -46,8 +46,8 @@ def tuned(parameters: Parameters, exponent: float, aspect_ratio: float, **cell: 
     "privacy_power",
     "exponent",
     "aspect_ratio",
-    least_over_rate="least excess risk over clipping constants and rates, over the stated rate",
-    moderate_over_least="largest over least optimised risk, clipping constants up to 1 over all",
+    least_over_rate="least excess risk of all constants and rates, divided by the stated rate",
+    moderate_over_least="largest optimised risk at constants up to 1, divided by the least of all",
 )
 def over_clip_constants(earlier: Dataset, **cell: float) -> dict:
     at = earlier.sel(cell)

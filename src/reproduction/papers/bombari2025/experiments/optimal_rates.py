@@ -86,7 +86,7 @@ AXES = {
     "schedule",
     "aspect_ratio",
     risk="least excess risk over the schedule's parameters",
-    risk_over_rate="least excess risk over the stated rate",
+    risk_over_rate="least excess risk divided by the stated rate",
     product="clipping constant times the best amplitude of the schedule",
 )
 def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: float) -> dict:
@@ -105,7 +105,7 @@ def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: f
 @per(
     "zcdp_root",
     "schedule",
-    rate_trend="log ratio of the risk over the stated rate between the two smallest gammas",
+    rate_trend="log ratio between the two smallest gammas of the risk divided by the stated rate",
 )
 def rate_trend(earlier: Dataset, **cell: str) -> float:
     late = _late(earlier.risk_over_rate.sel(cell)).values
@@ -125,9 +125,9 @@ def advantage_slope(earlier: Dataset, **cell: str) -> float:
 
 @per(
     "polynomial",
-    share_of_matched="sampling term of (5.16) over that of (5.3)",
-    product_bend="increment of the best product of constant and rate over the last decade of "
-    "gamma, over that over the first, first privacy",
+    share_of_matched="sampling term of (5.16) divided by that of (5.3)",
+    product_bend="increment per ln(1/gamma) of the best product of constant and rate: last decade "
+    "of gamma divided by first, first privacy",
 )
 def product_bend(earlier: Dataset, polynomial: float) -> dict:
     late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=f"alpha={polynomial:g}"))
@@ -140,7 +140,7 @@ def product_bend(earlier: Dataset, polynomial: float) -> dict:
     "zcdp_root",
     "aspect_ratio",
     harmonic_excess="log ratio of the harmonic schedule's risk to the best polynomial schedule's",
-    harmonic_over_floor="harmonic schedule's risk over the lower bound for private estimators",
+    harmonic_over_floor="ratio of the harmonic schedule's risk to the private lower bound",
 )
 def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ratio: float) -> dict:
     """The harmonic schedule against the polynomial ones, and against every estimator."""
@@ -159,7 +159,7 @@ def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ra
 @per(
     "regime",
     "schedule",
-    log_power="power of ln(1/gamma) in the least risk over gamma + gamma^2 / rho^2",
+    log_power="power of ln(1/gamma) in the least risk divided by gamma + gamma^2 / rho^2",
 )
 def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
     """Power of the logarithm for the first fixed privacy, and where private noise dominates."""
@@ -170,9 +170,9 @@ def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
 @per(
     "regime",
     "polynomial",
-    stated_log_power="power of ln(1/gamma) in the risk at (5.2) and (5.15) over gamma + gamma^2 / "
-    "rho^2",
-    faster_log_power="that power with ln(1/gamma)^(3/2) in the place of the logarithm there",
+    stated_log_power="power of ln(1/gamma) in the risk at (5.2) and (5.15), divided by gamma + "
+    "gamma^2 / rho^2",
+    faster_log_power="the same power with ln(1/gamma)^(3/2) in (5.2) and (5.15)",
 )
 def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     """Slopes at the paper's hyper-parameters, where no logarithm of a logarithm is left."""
@@ -188,9 +188,9 @@ def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
 
 @per(
     "regime",
-    best_exponent_growth="increment of the best alpha over that of ln ln(1/gamma), from gamma = "
-    "1e-8 to the smallest",
-    heuristic_log_power="power of ln(1/gamma) in the least of (5.8) over gamma + gamma^2 / rho^2",
+    best_exponent_growth="increment of the best alpha divided by that of ln ln(1/gamma), from "
+    "gamma = 1e-8 to the smallest",
+    heuristic_log_power="power of ln(1/gamma) in (least of (5.8)) / (gamma + gamma^2 / rho^2)",
 )
 def of_regime(parameters: Parameters, regime: str) -> dict:
     product = np.linspace(1, 300, 300_000)
@@ -211,8 +211,8 @@ def of_regime(parameters: Parameters, regime: str) -> dict:
 
 @per(
     "regime",
-    power_of_exponent="largest power of alpha in the risk at (5.15), over the logarithm's power in "
-    "(5.16), between neighbouring alpha from 1 to 50",
+    power_of_exponent="largest power of alpha in the risk at (5.15) divided by the logarithm's "
+    "power in (5.16), between neighbouring alpha from 1 to 50",
 )
 def power_of_exponent(parameters: Parameters, regime: str) -> float:
     """Power of the exponent at the smallest ratio, in the leading term."""
@@ -228,7 +228,7 @@ def power_of_exponent(parameters: Parameters, regime: str) -> float:
 
 @per(
     "polynomial",
-    private_clip_slope="log-log slope of the least risk in the clipping constant from 1, where "
+    private_clip_slope="log-log slope of the least risk in clipping constants from 1 on, where "
     "private noise dominates",
 )
 def private_clip_slope(parameters: Parameters, polynomial: float) -> float:
@@ -242,8 +242,8 @@ def private_clip_slope(parameters: Parameters, polynomial: float) -> float:
 
 @per(
     "problem",
-    small_clip_spread="largest over least risk among clipping constants up to 0.1",
-    large_clip_slope="log-log slope of the risk in the clipping constant from 1",
+    small_clip_spread="largest divided by least risk among clipping constants up to 0.1",
+    large_clip_slope="log-log slope of the risk in clipping constants from 1 on",
 )
 def penalties(parameters: Parameters, problem: str) -> dict:
     (case,) = (each for each in parameters.penalties if str(each) == problem)

@@ -43,7 +43,7 @@ TRACING = {
     "divergence": f"{MEAN} noise variance times the divergence of the estimator in the target",
     "fresh_attack": f"{MEAN} tracing attack on a sample that was not used",
     "fresh_square": f"{MEAN} its square",
-    "zero_attack": "attack of the output 0 on it, over its root mean square",
+    "zero_attack": "attack of the output 0 on an unused sample, divided by its root mean square",
     "risk": f"{MEAN} excess risk of the estimator",
     "squared_error": f"{MEAN} squared error of the estimator",
 }
@@ -51,8 +51,8 @@ TRACING = {
 
 @per(
     prior_drift="prior mean of minus z times the score",
-    squared_norm="prior mean of the target's squared norm, the error of the estimator 0",
-    prior_information="prior mean of the squared score over the dimension",
+    squared_norm="prior mean of the target's squared norm, the squared error of estimate 0",
+    prior_information="prior mean of the squared score, divided by the dimension",
 )
 def prior(parameters: Parameters) -> dict:
     """Identities of the prior."""
@@ -72,7 +72,7 @@ def prior(parameters: Parameters) -> dict:
     **TRACING,
     bayes_risk=Quantity("mean excess risk of the Bayes estimator", "smallest"),
     bayes_trace=Quantity(
-        "mean of the noise variance over n times tr((X'X/n + lambda I)^-1 Sigma)", "smallest"
+        "mean of (noise variance / n) times tr((X'X/n + lambda I)^-1 Sigma)", "smallest"
     ),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
@@ -88,16 +88,16 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 
 @per(
-    tracing_ratio=Estimate("tracing attacks over what Stein's identity makes of them"),
-    tracing_over_lower=Estimate("tracing attacks over their lower bound"),
-    tracing_over_upper=Estimate("tracing attacks over their upper bound under privacy"),
-    fresh_attack=Estimate("mean of an attack on an unused sample over its root mean square"),
-    zero_attack=Estimate("mean of an attack of the output 0 over its root mean square"),
+    tracing_ratio=Estimate("tracing attacks divided by their value by Stein's identity"),
+    tracing_over_lower=Estimate("tracing attacks divided by their lower bound"),
+    tracing_over_upper=Estimate("tracing attacks divided by their upper bound under privacy"),
+    fresh_attack=Estimate("mean of an attack on an unused sample, divided by its root mean square"),
+    zero_attack=Estimate("mean of an attack of the output 0, divided by its root mean square"),
     used_attack=Estimate(
-        "mean of an attack on a used sample over the root mean square of one on an unused sample"
+        "mean attack on a used sample, divided by the root mean square of one on an unused sample"
     ),
     fresh_square_ratio=Estimate(
-        "mean square of an attack on an unused sample over 2 zeta^2 times the risk"
+        "mean square of an attack on an unused sample, divided by 2 zeta^2 times the risk"
     ),
 )
 def tracing(parameters: Parameters, simulation: Dataset) -> dict:
@@ -122,8 +122,8 @@ def tracing(parameters: Parameters, simulation: Dataset) -> dict:
 
 @per(
     "smallest",
-    bayes_over_trace=Estimate("Bayes risk over the trace expression of equation (D.157)"),
-    bayes_over_printed_bound=Estimate("Bayes risk over the lower bound as printed"),
+    bayes_over_trace=Estimate("Bayes risk divided by the trace expression of equation (D.157)"),
+    bayes_over_printed_bound=Estimate("Bayes risk divided by the lower bound as printed"),
 )
 def bayes(parameters: Parameters, simulation: Dataset) -> dict:
     """Ratios that the lemma of the Gaussian prior fixes or bounds."""

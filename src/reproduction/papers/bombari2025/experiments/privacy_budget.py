@@ -52,16 +52,16 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         check=every(below(1e-10)),
     ),
     noise_over_least=stated(
-        "sum of squared noise multipliers over the least that the budget allows",
+        "sum of squared noise multipliers, divided by the least that the budget allows",
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="For a given rho schedule (4.2) minimises the sum of squared noise multipliers.",
+        statement="For a given rho, the schedule (4.2) minimises the sum of squared multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
-        note="The schedule is compared with a linear programme in the tails of the squared "
-        "multipliers, with (4.1) for each sample as its constraints.",
+        note="The schedule is compared with a linear programme: its variables are tail sums of "
+        "squared multipliers, its constraints (4.1) for each sample.",
     ),
     constant_noise_error=stated(
         "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
@@ -107,28 +107,28 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
     "schedule",
     "order",
     worst_pair_ratio=stated(
-        "divergence over its bound, opposite clipped gradients among zero features",
+        "divergence divided by its bound, opposite clipped gradients among zero features",
         id="divergence-within-budget",
         kind="theorem",
         where="Proposition 4.1",
-        statement="Runs on neighbouring data have Rényi divergence at most order times rho^2 / 2.",
+        statement="The Rényi divergence of neighbouring runs is at most its order times rho^2 / 2.",
         ours=[
             "one dimension",
-            "opposite clipped gradients among zero features",
+            "opposite clipped gradients of the replaced sample, zero features of all others",
             "orders 1.25 to 8, rho = 1, four samples",
         ],
         check=every(below(1.000001)),
-        wrong={"At most 0.999 times that.": every(below(0.999))},
-        note="Densities are exact, by quadrature. Samples of zero features do not contract, so "
+        wrong={"The divergence is at most 0.999 times this bound.": every(below(0.999))},
+        note="Densities are exact, by quadrature. Steps with zero features do not contract, so "
         "that this pair attains the bound.",
     ),
     random_pair_ratio=stated(
-        "largest divergence over its bound, random neighbouring data sets",
+        "largest divergence divided by its bound, random neighbouring data sets",
         id="divergence-of-random-pairs",
         where="Proposition 4.1",
-        compares="On random neighbours of four samples the divergence is below its bound.",
+        compares="The divergence is below its bound on random neighbouring sets of four samples.",
         check=every(below(1.000001)),
-        note="The divergence is at most 0.6 of the bound, since other samples contract.",
+        note="The divergence is at most 0.6 times its bound, since the other samples contract.",
     ),
 )
 def divergences(parameters: Parameters, schedule: str) -> dict:

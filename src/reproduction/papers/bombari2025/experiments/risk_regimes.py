@@ -69,9 +69,9 @@ AXES = {
 
 @per(
     "regime",
-    difference="log-log slope of the risk in the rate minus the power in Lemma E.4",
-    simple_slope="log-log slope in the rate of the risk over the simpler form (E.11)",
-    noiseless_slope="log-log slope in the rate of the risk over the first term of that form",
+    difference="log-log slope of the risk in the rate, less the power in Lemma E.4",
+    simple_slope="log-log slope in the rate of the risk divided by the simpler form (E.11)",
+    noiseless_slope="log-log slope in the rate of the risk divided by the first term of (E.11)",
 )
 def power_of_rate(parameters: Parameters, regime: str) -> dict:
     (case,) = (each for each in parameters.regimes if str(each) == regime)
@@ -106,9 +106,8 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
 
 @per(
     "offset",
-    critical_increment="increment of the risk over its stated rate, between the two smallest "
-    "ratios",
-    increment_ratio="that increment over the one before, a decade of gamma each",
+    critical_increment="increment of risk / stated rate between the two smallest gammas",
+    increment_ratio="the same increment divided by that over the decade of gamma before",
 )
 def critical_increment(parameters: Parameters, offset: float) -> dict:
     """Increments at the stated learning rate; a power of ln(1/gamma) bends them."""
@@ -125,9 +124,9 @@ def critical_increment(parameters: Parameters, offset: float) -> dict:
 
 
 @per(
-    lower_modes_least="least risk of the lower modes (E.13) over the form (E.14), along time",
-    lower_modes_printed="that with four times the least C_2",
-    lower_modes_corrected="the first over the form along the lower modes' own risk",
+    lower_modes_least="least ratio along time of the lower modes' risk (E.13) to the form (E.14)",
+    lower_modes_printed="the same quotient with four times the least C_2",
+    lower_modes_corrected="the same quotient with the form along the lower modes' own risk",
 )
 def lower_modes(parameters: Parameters) -> dict:
     """Lower modes with the least C_1 of (E.12) and (E.13) and the least C_2 that (B.15) allows."""
@@ -202,8 +201,8 @@ def lower_modes(parameters: Parameters) -> dict:
 
 @per(
     "bullet",
-    larger_clip_ratio="least risk over rates at c = 1, 10 and gamma^(-1/4), the least of three, "
-    "over that at c = 0.1, gamma = 1e-8",
+    larger_clip_ratio="least risk over rates at the best of c = 1, 10 and gamma^(-1/4), divided by "
+    "that at c = 0.1, gamma = 1e-8",
 )
 def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
     """Ratios for larger clips on power-law data, in each case of Theorem 4."""

@@ -65,7 +65,7 @@ def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int
 
 @per(
     "spectrum",
-    ratio=Quantity("excess risk over that of the first schedule", CURVES),
+    ratio=Quantity("excess risk divided by the first schedule's", CURVES),
     harmonic_excess=Quantity(HARMONIC_EXCESS, "sample_size"),
 )
 def expected(earlier: Dataset, spectrum: str) -> dict:
@@ -106,16 +106,16 @@ def run(
 
 @per(
     "spectrum",
-    ratio=Estimate("mean risk over the first schedule's", CURVES),
+    ratio=Estimate("mean risk divided by the first schedule's", CURVES),
     ratio_spread=Quantity(
-        "standard deviation over trials of the risk over the first schedule's mean", CURVES
+        "standard deviation over trials of the risk divided by the first schedule's mean", CURVES
     ),
     prediction_distance=Estimate(
         "log ratio of the mean risk to the deterministic equivalent", CURVES
     ),
     harmonic_excess=Estimate(HARMONIC_EXCESS, "sample_size"),
     largest_step=Estimate(
-        "largest log ratio of the risk at one sample size to that at the one before", "schedule"
+        "largest log ratio of the risk at one sample size to that at the size before", "schedule"
     ),
 )
 def compared(simulation: Dataset, theory: Dataset, spectrum: str) -> dict:

@@ -110,8 +110,8 @@ def critical(parameters: Parameters, schedule_limited: int) -> dict:
     least_learning_rate="least exponent of the best learning rate among the points",
     largest_learning_rate="largest exponent of the best learning rate among the points",
     least_increment="least increment of the exponent of the risk along schedule powers",
-    limit_error="distance of the exponent at a very large power to its limit",
-    threshold_error="distance of the critical power at a very large one to its limit",
+    limit_error="largest distance of the exponent at a very large alpha to its limit",
+    threshold_error="largest distance of the critical power at a very large alpha to its limit",
     limit_at_half="exponent of the risk for long schedules, phi = -1 and b = 1/2",
 )
 def over_points(parameters: Parameters) -> dict:

@@ -65,7 +65,7 @@ POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
     *POWERS,
     "aspect_ratio",
     risk="excess risk of the output at the best rate",
-    share_of_cap="best initial rate over its cap",
+    share_of_cap="best initial rate divided by its cap",
 )
 def tuned(parameters: Parameters, aspect_ratio: float, **powers: float) -> dict:
     """Best rate and its risk."""

@@ -54,18 +54,18 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     loss_median=Quantity("median validation loss over all seeds", " ".join(MAP)),
     excluded=Quantity("unstable seeds, left out of the mean"),
     large_clip_excess=Estimate(
-        "log ratio of the best loss with c above 1 to the best loss below", missing=FEW_OR_ONE_SIDE
+        "log ratio of the best loss with c above 1 to the best other loss", missing=FEW_OR_ONE_SIDE
     ),
     large_rate_excess=Estimate(
-        "log ratio of the best loss with a rate above 2 / gamma to that below",
+        "log ratio of the best loss with a rate above 2 / gamma to the best other loss",
         missing=FEW_OR_ONE_SIDE,
     ),
     valley_slope=Estimate(
         "log-log slope of the best initial rate in the clipping constant below 1"
     ),
-    large_clip_typical=Estimate("median over all seeds of that ratio", missing=FEW_OR_ONE_SIDE),
-    large_rate_typical=Estimate("median over all seeds of that ratio", missing=FEW_OR_ONE_SIDE),
-    valley_typical=Estimate("median over all seeds of that slope"),
+    large_clip_typical=Estimate("median over seeds of the ratio by c", missing=FEW_OR_ONE_SIDE),
+    large_rate_typical=Estimate("median over seeds of the ratio by rate", missing=FEW_OR_ONE_SIDE),
+    valley_typical=Estimate("median over all seeds of the slope of the best rate"),
 )
 def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponent: float) -> dict:
     """Mean over stable seeds, median over all, and the text's quantities of the grid."""

@@ -106,7 +106,7 @@ def run(
     risk_mean=Quantity("mean excess risk over trials", "time"),
     risk_spread=Quantity("standard deviation of the excess risk over trials", "time"),
     gap_of_mean="largest distance of the mean over trials to the deterministic equivalent",
-    largest_growth="largest excess risk of any run before t = 1, over that of the start",
+    largest_growth="largest excess risk of any run before t = 1, divided by that of the start",
 )
 def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     """Distances to the deterministic equivalent, and means at the times that figures show."""
