@@ -244,8 +244,8 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
     gradient_constant=stated(
         "largest gradient, that nine runs in ten do not exceed, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
-        statement="For eta small enough no gradient of a run exceeds the order of max{tr H "
-        "|theta_0 - theta*|, sigma_sgd (tr H)^(1/2)} with high probability, up to log(T/p).",
+        statement="For small enough eta, with high probability, no gradient of a run exceeds the "
+        "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to log(T/p).",
         check=below(10.0),
         wrong={
             "With (tr H)^(1/2) beside the distance.": "gradient_constant_of_the_root",

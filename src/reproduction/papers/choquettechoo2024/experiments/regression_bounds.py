@@ -56,8 +56,8 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
         "exact excess risk divided by the bound from the trace of equation (83)",
         where="Theorem C.14, equation (83)",
         compares="The suboptimality is at most eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / "
-        "(2 (2 - eta R^2)), the limit of the trace of equation (83). This bound needs no kurtosis "
-        "and holds up to a learning rate of 2 / R^2.",
+        "(2 (2 - eta R^2)). This limit of the trace of equation (83) needs no kurtosis and holds "
+        "up to a learning rate of 2 / R^2.",
         check=every(below(1.0)),
         id="suboptimality-by-the-trace-of-83",
     ),
