@@ -35,7 +35,7 @@ def audits(simulation: Dataset) -> Figure:
     axes.axvspan(0.6, 1.0, color="0.93", zorder=-1)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set(xlim=(-0.03, None), xlabel=r"loss that is certain (99.9 %) over the promised $\mu$")
+    axes.set(xlim=(-0.03, None), xlabel=r"certain loss (99.9 %) / promised $\mu$")
     axes.legend(loc="upper right")
     return figure
 
@@ -47,7 +47,7 @@ def population_coverage(simulation: Dataset) -> Figure:
     places = np.arange(found.sizes["setting"])
     for axes, name, band, label in (
         (left, "covered", (0.93, 0.97), "coverage of the population's slopes"),
-        (right, "length_ratio", (1.0, 1.2), "length over the oracle's"),
+        (right, "length_ratio", (1.0, 1.2), "length / oracle length"),
     ):
         axes.axvspan(*band, color="0.9", zorder=-1)
         errors = 1.96 * found[f"{name}_standard_error"].values
@@ -86,7 +86,7 @@ def prediction(simulation: Dataset) -> Figure:
     axes[0].legend(loc="upper left")
     axes[1].axhspan(0.9, 1.1, color="0.93", zorder=-1)
     axes[1].axhline(1.0, **BEHIND)
-    axes[1].set(ylabel="predicted over simulated")
+    axes[1].set(ylabel="predicted / simulated")
     for each in axes:
         each.set(xscale="log", xlabel="simulated excess risk")
     return figure
@@ -106,7 +106,7 @@ def planning(
     for name, artifacts, colour in (
         ("synthetic", (simulation,), BLUE),
         ("tables", (simulation, california, digits), GREEN),
-        ("tables that nothing was chosen on", (pairs, columns, bundled), ORANGE),
+        ("tables not used for any choice", (pairs, columns, bundled), ORANGE),
     ):
         problems, regret, error = (
             np.concatenate([each[variable].values for each in artifacts])
@@ -119,12 +119,12 @@ def planning(
         left.errorbar(places, regret[chosen], error[chosen], color=colour, label=name, **POINTS)
         before += len(chosen)
     left.axhline(1.0, **BEHIND)
-    for level, line, name in ((1.1, ":", "limit of the median"), (1.5, "--", "of the worst")):
+    for level, line, name in ((1.1, ":", "limit on median"), (1.5, "--", "limit on worst")):
         left.axhline(level, ls=line, label=f"{name}, {level}", **BEHIND)
     left.set(
         yscale="log",
-        xlabel="problem, by its regret",
-        ylabel="error of the plan over the grid's best",
+        xlabel="problem, in order of regret",
+        ylabel="error of the plan / best of the grid",
     )
     low, high = left.get_ylim()
     ticks = [each for each in (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5) if low <= each <= high]
@@ -145,7 +145,7 @@ def planning(
     right.axvline(1.0, **BEHIND)
     right.set_yticks(places, targets, fontsize=6)
     right.invert_yaxis()
-    right.set(ylabel="problem and its target", xlabel="error at the budget found over the target")
+    right.set(ylabel="problem and its target", xlabel="error at the budget found / target")
     return figure
 
 
@@ -183,7 +183,7 @@ def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> F
     for panel in axes[-1]:
         panel.set_xlabel(r"budget $\rho$ (zCDP, replace-one)")
     for panel in axes[:, 0]:
-        panel.set_ylabel("held-out error over variance")
+        panel.set_ylabel("held-out error / variance")
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure

@@ -44,7 +44,7 @@ def fig1(theory: Dataset) -> Figure:
         xscale="log",
         yscale="log",
         xlabel=r"step size $\eta$",
-        ylabel="risk, optimal over independent",
+        ylabel="risk, optimal / independent",
         title="private part",
     )
     later = theory.isel(time=slice(1, None))
@@ -122,7 +122,7 @@ def fig3(theory: Dataset) -> Figure:
     steps = [f"$\\eta = {step:g}/L$" for step in theory.step_size.values]
     axes[0, 0].set_ylabel(f"bound on the risk,\n{steps[0]}")
     for panel, step in zip(axes[1:, 0], steps, strict=True):
-        panel.set_ylabel(f"bound over\nDP-SGD's, {step}")
+        panel.set_ylabel(f"bound / that of\nDP-SGD, {step}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
@@ -144,7 +144,7 @@ def fig4(cifar10: Dataset, stackoverflow: Dataset, budgets: Dataset) -> Figure:
         panel.loglog(at.epsilon, own, color=PURPLE, label=label)
         panel.set(xlabel=r"privacy budget $\varepsilon$", title=f"{steps} steps")
         ticks(panel, [0.5, 1, 2, 4, 10])
-    axes[1, 0].set_ylabel("mean prefix error\nover the clip norm")
+    axes[1, 0].set_ylabel("mean prefix error\n/ clip norm")
     axes[0, 1].legend(loc="lower right")
     figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

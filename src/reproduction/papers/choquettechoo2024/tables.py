@@ -29,7 +29,7 @@ def table1(rates: Dataset) -> pd.DataFrame:
         "lower bound": ("Omega(eta^2 d_eff / rho)", rates.lower_constant),
         "Noisy-SGD": ("Theta(eta d / rho)", rates.constant.sel(algorithm="noisy_sgd")),
         "nu-Noisy-FTRL": ("O(eta^2 d_eff log^2(1/(eta mu)) / rho)", rates.theorem_constant),
-        "nu-Noisy-FTRL over the lower bound": (
+        "nu-Noisy-FTRL divided by the lower bound": (
             "O(log^2(1/(eta mu)))",
             rates.over_lower.sel(algorithm="noisy_ftrl"),
         ),

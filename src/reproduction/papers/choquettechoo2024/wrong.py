@@ -48,7 +48,7 @@ def _halved(names: str) -> dict[str, Any]:
 WRONG_VERSIONS = (
     WrongVersion(
         name="independent-noise-called-correlated",
-        says="The noise is scaled for a correlation and drawn without it.",
+        says="The noise is scaled for correlated draws and drawn independently.",
         runs={
             "algorithm_forms": ("theory",),
             "mean_estimation": ("simulate",),
@@ -65,7 +65,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="sensitivity-of-the-decoder",
-        says="The sensitivity is a column norm of the coefficients in place of their inverse's.",
+        says="The sensitivity is a column norm of the coefficients' matrix, not of its inverse.",
         runs={"joint_privacy": ("theory",)},
         patches=(Patch(f"{MECHANISM}:_sensitivity", _decoder_norm),),
         turns=listed("noise-of-theorem-1-1 sensitivity-is-the-largest-column"),
@@ -111,7 +111,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="fluctuations-not-centred",
-        says="The features' matrices fluctuate around something a tenth larger than H.",
+        says="The features' matrices fluctuate around 1.1 H.",
         runs={"decomposition": ("theory",)},
         patches=(
             _in("decomposition:_fluctuation", lambda _: lambda mean, outer: 1.1 * mean - outer),
@@ -120,7 +120,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="neighbouring-transfer-functions",
-        says="Systems answer with -eta in M, B has a larger damping, variances are a per cent off.",
+        says="Systems have -eta in M, B has a larger damping, variances are a per cent off.",
         runs={"transfer_functions": ("theory",)},
         patches=(
             _in(
@@ -140,7 +140,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="noise-without-its-own-step",
-        says="The correlated noise of a step has no draw of its own.",
+        says="The correlated noise of a step lacks the draw of that step.",
         runs={"finite_time_steps": ("theory",)},
         patches=(
             _in(
@@ -152,7 +152,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="prefix-sums-without-the-last",
-        says="A of Section A.1 sums the vectors before each step.",
+        says="The matrix A of Section A.1 sums only the vectors before each step.",
         runs={"algorithm_forms": ("theory",)},
         patches=(
             _in("algorithm_forms:_sums", lambda right: lambda steps: right(steps) - np.eye(steps)),
@@ -164,7 +164,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="coefficients-all-positive",
-        says="The coefficients add to earlier noise in place of taking it back.",
+        says="The coefficients are positive: they add earlier noise instead of cancelling it.",
         runs={"algorithm_forms": ("theory",), "mean_estimation": ("theory",)},
         patches=(Patch("privreg.noise.toeplitz:damped_square_root", _positive),),
         turns=listed("""
@@ -178,7 +178,7 @@ WRONG_VERSIONS = (
 WRONG_STATEMENTS = (
     WrongStatement(
         name="half-of-each-bound",
-        says="Every bound is half of the printed one; of a lower bound, twice.",
+        says="Every upper bound is half of the printed one, every lower bound twice.",
         observes={
             "theory/regression_bounds": {
                 "largest_integral_share": times(2.0),
@@ -208,7 +208,7 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="neighbouring-exponents",
-        says="Rates have another exponent, of a tenth or less where the range allows.",
+        says="Exponents of rates are changed, by a tenth or less where the range allows.",
         observes={
             "theory/mean_estimation": {
                 "independent_constant": power("step_size", 0.1),
@@ -257,7 +257,7 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="printed-numbers-off",
-        says="The slopes of Figure 2 are 0.06 larger, and nu-DP-FTRL combines a draw more.",
+        says="The slopes of Figure 2 are 0.06 larger, and a step combines one more draw.",
         observes={
             "simulation/scaling_dimension": {"slope": plus(-0.06)},
             "simulation/scaling_decay": {"slope": plus(-0.06)},
@@ -270,7 +270,7 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="orders-the-other-way",
-        says="What is said to be smaller, tighter or slower is the larger one.",
+        says="Every comparison (smaller, tighter, slower) is reversed.",
         observes={
             "simulation/scaling_step": {"slope": OTHER_WAY},
             "theory/convex_programs": {
@@ -288,7 +288,7 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="neighbouring-lemmas",
-        says="Lemmas with a constant a per cent off, or without a lower order.",
+        says="Lemmas have a constant that is 1 % off, or lack a lower-order term.",
         observes={
             "theory/special_integrals": {
                 "elliptic_over_upper": times(1.01),

@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 PLACE = "Peers"
 OURS, LEAST_SQUARES = "PrivateLinearRegression", "least squares"
 PEERS = ("AdaSSP", "noisy moments")
-LENGTH = "an interval's length over that of least squares'"
+LENGTH = "an interval's length divided by that of least squares"
 
 
 class Compared(Strict):
@@ -91,7 +91,7 @@ def length_ratio(simulation: Dataset) -> FloatArray:
 
 @per(
     error_over_peer=Estimate(
-        "mean error of PrivateLinearRegression over that of the peer", "peer table budget"
+        "mean error of PrivateLinearRegression divided by the peer's", "peer table budget"
     )
 )
 def error_over_peer(simulation: Dataset) -> tuple[FloatArray, FloatArray]:

@@ -33,7 +33,7 @@ TARGET_SHARE = 0.3
 JUDGED = ("best of the grid", "plan")
 NEAR = 1.1
 GRID_SEED = 7000
-REGRET = "mean excess risk of the plan's settings over that of the grid's best"
+REGRET = "mean excess risk of the plan's settings divided by that of the grid's best"
 AXES = {
     "problem": Axis("problem", lambda cases: [case.name for case in cases]),
     "judged": Axis("whose settings", JUDGED),
@@ -129,7 +129,7 @@ def judged(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator
         yield [risks(case, row, trial.rng) for case, row in zip(cases, methods, strict=True)]
 
 
-@per("goal", risk_over_target="excess risk at the budget found over the target")
+@per("goal", risk_over_target="excess risk at the budget found divided by the target")
 def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[np.ndarray]:
     """Risks of the settings for each target, relative to it."""
     from dataclasses import replace

@@ -104,8 +104,8 @@ def fit(parameters: Parameters, trial: Trial, **cell: str) -> dict[str, Any]:
 
 @per(
     *AXES,
-    length_ratio=Mean("the length of intervals over the oracle's"),
-    least_squares_ratio=Mean("the length of intervals over that of non-private least squares'"),
+    length_ratio=Mean("length of intervals divided by the oracle's"),
+    least_squares_ratio=Mean("length of intervals divided by that of non-private least squares"),
 )
 def ratios(simulation: Dataset, theory: Dataset) -> dict[str, DataArray]:
     return {

@@ -110,9 +110,9 @@ def run(
 @per(
     "setting",
     simulated_risk="simulated mean excess risk, less a control variate of mean zero",
-    ratio=Estimate("predicted over simulated mean excess risk"),
+    ratio=Estimate("predicted divided by simulated mean excess risk"),
     raw_error="standard error of the ratio without the control variate",
-    spread_ratio="predicted over simulated standard deviation over runs",
+    spread_ratio="predicted divided by simulated standard deviation of runs",
 )
 def ratios(simulation: Dataset, theory: Dataset) -> dict[str, Any]:
     """Ratios of predicted to simulated errors."""

@@ -102,9 +102,9 @@ def iterates(parameters: Parameters, family: str) -> dict:
 
 @per(
     "family",
-    squared_error_ratio="mean of equation (3) by its sums over |AB|^2",
+    squared_error_ratio="mean of equation (3) by its sums, divided by |AB|^2",
     printed_error_ratio=stated(
-        "equation (3) with its printed index over |AB|^2",
+        "equation (3) with its printed index, divided by |AB|^2",
         where="Equation (3), Section A.1",
         statement="Equation (3), the squared error of the gradients' prefix sums, is |A B|^2 in "
         "the Frobenius norm.",
@@ -139,14 +139,14 @@ def equation_3(parameters: Parameters, family: str) -> dict:
         statement="The coefficients of Optimal CC and of nu-DP-FTRL take O(1) to generate.",
         kind="figure",
         check=below(1e-9),
-        wrong={"With t - 1/2.": "recurrence_error_of_the_encoder"},
+        wrong={"With t - 1/2 in place of t - 3/2.": "recurrence_error_of_the_encoder"},
         id="coefficients-in-constant-time",
         ours=[
             "O(1): each is the one before times (1 - nu)(t - 3/2)/t",
             "nu = 0 and 0.05, 64 coefficients",
         ],
     ),
-    recurrence_error_of_the_encoder="the same with t - 1/2 in place of t - 3/2",
+    recurrence_error_of_the_encoder="that distance with t - 1/2 in place of t - 3/2",
 )
 def recurrences(parameters: Parameters) -> dict[str, float]:
     from scipy.special import binom
@@ -181,7 +181,7 @@ def root_error(parameters: Parameters) -> float:
 
 @per(
     "mechanism",
-    leading_block_change="change of the injected noise's correlations for twice the steps",
+    leading_block_change="change of the injected noise's correlations in a plan of twice the steps",
     draws_a_step="largest number of normal vectors that one of T steps combines",
     draws_at_twice_the_steps="largest number of normal vectors that one of 2 T steps combines",
 )
@@ -204,9 +204,9 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
 
 @per(
     conversion_ratio=stated(
-        "least epsilon by Section A.2 over the exact one of a Gaussian mechanism",
+        "least epsilon by Section A.2 divided by the exact one of a Gaussian mechanism",
         where="Section A.2",
-        statement="rho-zCDP implies (eps, delta)-DP for the printed infimum over orders.",
+        statement="rho-zCDP implies (eps, delta)-DP, with eps the printed infimum over orders.",
         check=above(1.0),
         wrong={"With alpha^2 delta in place of alpha delta.": "squared_order_ratio"},
         id="conversion-is-sound",
@@ -216,7 +216,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         ],
         note="The check is a necessary condition: no other mechanism of the same rho is tried.",
     ),
-    squared_order_ratio="the same with the square of the order alpha in the logarithm",
+    squared_order_ratio="that quotient with the square of the order alpha in the logarithm",
 )
 def conversion_ratios(parameters: Parameters) -> dict[str, float]:
     from privreg.privacy.budget import gaussian_epsilon

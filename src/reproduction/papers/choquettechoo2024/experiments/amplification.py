@@ -69,8 +69,8 @@ def sampled_std(epsilon: float, at: Sampling) -> float:
 @per(
     "schedule",
     dp_sgd_error=Quantity("mean prefix error of DP-SGD over the clip norm", "account epsilon"),
-    nu_dp_ftrl_error=Quantity("that of nu-DP-FTRL by its account", "account epsilon"),
-    ratio=Quantity("the first over the second", "account epsilon"),
+    nu_dp_ftrl_error=Quantity("the same error of nu-DP-FTRL, by its account", "account epsilon"),
+    ratio=Quantity("error of DP-SGD divided by that of nu-DP-FTRL", "account epsilon"),
 )
 def errors(parameters: Parameters) -> dict[str, np.ndarray]:
     """A central limit (Bu, Dong, Long and Su, 2020) goes with a Gaussian's exact trade-off."""

@@ -35,10 +35,10 @@ AXES = {
 @per(
     "step_size",
     "condition_number",
-    change=Quantity("relative change when the points are doubled", "coarse_points"),
-    over_limit=Quantity("bound over that on a graded grid", "coarse_points"),
-    least_gain="least relative decrease of all rounds",
-    last_gain="relative decrease by the last round",
+    change=Quantity("relative change of the bound at doubled points", "coarse_points"),
+    over_limit=Quantity("bound divided by that on a graded grid", "coarse_points"),
+    least_gain="least relative decrease in any round",
+    last_gain="relative decrease in the last round",
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
     """Bounds of DP-SGD on uniform grids over a graded one, and of the optimum after each round."""

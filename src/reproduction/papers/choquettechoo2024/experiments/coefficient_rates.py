@@ -46,7 +46,7 @@ AXES = {
 @per(
     "family",
     squared_sensitivity=Quantity("squared sensitivity over T steps", "steps"),
-    sensitivity_slope="slope of the squared sensitivity over the logarithm of T",
+    sensitivity_slope="slope of the squared sensitivity in the logarithm of T",
     limiting_sensitivity="squared sensitivity over infinitely many steps",
 )
 def sensitivities(parameters: Parameters, family: str) -> dict:
@@ -79,8 +79,8 @@ def risk(parameters: Parameters, family: str, step_size: float) -> float:
 
 @per(
     "damped_family",
-    risk_constant=Quantity("risk over the printed rate", "step_size"),
-    risk_slope="log-log slope of the risk over the step size",
+    risk_constant=Quantity("risk divided by the printed rate", "step_size"),
+    risk_slope="log-log slope of the risk in the step size",
 )
 def rates(parameters: Parameters, damped_family: str) -> dict:
     eta, eigenvalues = parameters.step_sizes.values(), parameters.eigenvalues
@@ -100,7 +100,7 @@ def rates(parameters: Parameters, damped_family: str) -> dict:
     "damped_family",
     "damping",
     vanishing_risk="risk as the damping tends to 0",
-    vanishing_response="that risk over the squared sensitivity",
+    vanishing_response="risk as the damping tends to 0, divided by the squared sensitivity",
 )
 def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dict:
     """The response is what remains at a given noise multiplier."""
@@ -109,7 +109,7 @@ def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dic
     return {"vanishing_risk": found, "vanishing_response": found / noise.squared_sensitivity}
 
 
-@per("damped_family", vanishing_growth="growth of that risk to nu = 1e-12 over that to 1e-10")
+@per("damped_family", vanishing_growth="growth of the risk to nu = 1e-12 divided by that to 1e-10")
 def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
     """Growth from a hundredfold damping each."""
     eta, dampings = parameters.step_sizes.low, (1e-12, 1e-10, 1e-8)
@@ -117,7 +117,7 @@ def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
     return (risks[0] - risks[1]) / (risks[1] - risks[2])
 
 
-@per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
+@per("damping", vanishing_constant="risk of nu-Noisy-FTRL divided by eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
     """Constant at the least step size, down to the smallest damping."""
     eta = parameters.step_sizes.low

@@ -41,12 +41,12 @@ OF_ALL = "condition_number multiplier algorithm"
 @per(
     "step_size",
     bound=Quantity("bound on the excess risk, equation (10)", OF_ALL),
-    quadratic_envelope=Quantity("least that any valid response gives for the correlation", OF_ALL),
-    over_envelope=Quantity("bound over what quadratics alone force", OF_ALL),
-    over_quadratic=Quantity("bound over the largest suboptimality of a quadratic", OF_ALL),
-    gap=Quantity("bound of DP-SGD less that of nu-DP-FTRL", "condition_number multiplier"),
-    ratio=Quantity("bound of DP-SGD over that of nu-DP-FTRL", "condition_number multiplier"),
-    growth=Quantity("log-log slope of the bound over kappa, end to end", "multiplier algorithm"),
+    quadratic_envelope=Quantity("least bound that quadratics in the class allow", OF_ALL),
+    over_envelope=Quantity("bound divided by the least that quadratics allow", OF_ALL),
+    over_quadratic=Quantity("bound divided by the largest suboptimality of a quadratic", OF_ALL),
+    gap=Quantity("bound of DP-SGD minus that of nu-DP-FTRL", "condition_number multiplier"),
+    ratio=Quantity("bound of DP-SGD divided by that of nu-DP-FTRL", "condition_number multiplier"),
+    growth=Quantity("log-log slope of the bound in kappa, end to end", "multiplier algorithm"),
 )
 def bounds(parameters: Parameters, step_size: float) -> dict:
     """Bounds for each multiplier, and their values for a quadratic in the class."""
@@ -96,7 +96,7 @@ def printed_multiplier_value() -> float:
     id="multipliers-of-the-other-sign",
     where="Theorem E.1, equation (91)",
     compares="The left side of (91) is not negative for 2000 random signals, gradients of slopes "
-    "in [mu, L] and multipliers with sum lambda_t >= 0 and lambda_t <= 0 but for lambda_0.",
+    "in [mu, L] and multipliers. These have sum lambda_t >= 0, and lambda_t <= 0 for t != 0.",
     check=above(-1e-12),
 )
 def sound_multiplier_value() -> float:

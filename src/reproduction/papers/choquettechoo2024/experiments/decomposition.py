@@ -17,7 +17,7 @@ from reproduction.papers.choquettechoo2024 import regression
 
 PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20"
 KURTOSIS = 3.0
-SHARES = "step sizes of 0.01 to 0.9 over R^2, label noise 0.3"
+SHARES = "step sizes from 0.01 / R^2 to 0.9 / R^2, label noise 0.3"
 
 
 class Parameters(regression.Covariance):
@@ -36,16 +36,16 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     "family",
     "step_share",
     base=stated(
-        "largest variance of the base recursion over the bound of Proposition C.10",
+        "largest variance of the base recursion divided by the bound of Proposition C.10",
         where="Proposition C.10",
         statement="The covariance of the base recursion is at most eta sigma_sgd^2 I + eta sigma^2 "
         "H^(-1/2) P_beta H^(-1/2).",
         check=every(below(1.0)),
         id="base-covariance-c10",
         ours=[SHARES],
-        note="The ratio is 1/(2 - eta lambda), for the noise measured from impulse responses.",
+        note="The ratio is 1/(2 - eta lambda); for the noise, impulse responses show this.",
     ),
-    drive="largest variance of the next order's input over the bound of Lemma C.12(a)",
+    drive="largest variance of the next order's input divided by the bound of Lemma C.12(a)",
     orders_sum_error=stated(
         "relative distance of the orders' sum from the stationary variances",
         where="Theorem C.14",
@@ -53,7 +53,7 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
         check=every(below(1e-9)),
         id="orders-sum-to-the-stationary-error",
     ),
-    remainder_decline="largest squared error of the remainder over that of the order before",
+    remainder_decline="largest squared error of the remainder divided by that of the order before",
 )
 def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     """Exact ones of all orders, by direction."""
@@ -137,7 +137,7 @@ def decomposition_error() -> float:
 
 @per(
     correlation_with_noise=stated(
-        "largest mean of noise times remainder over its root mean square",
+        "largest mean of noise times remainder, divided by its root mean square",
         where="Proposition C.20",
         statement="The remainder is uncorrelated with the noise of every step.",
         check=below(1e-14),
@@ -148,7 +148,7 @@ def decomposition_error() -> float:
         ],
     ),
     correlation_of_parts=stated(
-        "largest mean of base times remainder over the product of their norms",
+        "largest mean of base times remainder, divided by the product of their norms",
         where="Proposition C.19",
         statement="The base recursion is uncorrelated with the remainder.",
         check=below(1e-14),

@@ -31,7 +31,7 @@ AXES = {
 @per(
     error_distance=Quantity("relative distance of the two squared errors (3)", "step_count"),
     sensitivity_distance=Quantity("relative distance of the two sensitivities", "step_count"),
-    risk_slope=Quantity("log-log slope of the last private excess risk over the steps", "matrix"),
+    risk_slope=Quantity("log-log slope of the last private excess risk in the steps", "matrix"),
 )
 def pairs(parameters: Parameters) -> dict:
     found = [

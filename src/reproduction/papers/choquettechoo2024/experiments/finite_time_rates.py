@@ -40,8 +40,8 @@ AXES = {
 @per(
     "dimension",
     risk=Quantity("excess risk of the last iterate at the best step size", "steps algorithm"),
-    risk_ratio=Quantity("risk of DP-FTRL over that of DP-SGD", "steps"),
-    last_slope=Quantity("exponent between the last two steps", "algorithm"),
+    risk_ratio=Quantity("risk of DP-FTRL divided by that of DP-SGD", "steps"),
+    last_slope=Quantity("exponent of T between its last two values", "algorithm"),
 )
 def tuned(parameters: Parameters, dimension: int) -> dict:
     risk = np.array(

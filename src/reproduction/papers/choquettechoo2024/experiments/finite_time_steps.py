@@ -116,7 +116,7 @@ def label_response_ratio(parameters: Parameters) -> float:
 @per(
     "family",
     printed_response_ratio=stated(
-        "largest mean trace of V V' over printed D.10",
+        "largest mean trace of V V' divided by the printed bound of D.10",
         where="Lemma D.10",
         statement="The mean trace of V V' is at most d times the sum of |beta_k| (1 - eta mu)^("
         "(tau - k)/2) over k.",
@@ -132,7 +132,7 @@ def label_response_ratio(parameters: Parameters) -> float:
         ],
         finding="square-in-lemma-d10",
     ),
-    squared_response_ratio="largest mean trace of V V' over D.10 with its sum squared",
+    squared_response_ratio="largest mean trace of V V' divided by D.10 with its sum squared",
 )
 def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
     """The mean trace of V V' of equation (65) over d times the sum of D.10, and its square."""
@@ -153,19 +153,19 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
 
 @per(
     noise_free_ratio=stated(
-        "largest norm of a noise-free iterate after a step over that of the start",
+        "largest norm of a noise-free iterate after a step divided by that of the start",
         where="Proposition D.6",
         statement="If no feature is longer than the event E_1 allows and the learning rate is at "
         "most 1 / (C R^2 log(T/p)), the noise-free iterates never get longer than the start.",
         check=below(1.0),
-        wrong={"Up to 2.1 times that rate they do not either.": "noise_free_ratio_beyond"},
+        wrong={"The iterates never get longer at 2.1 times that rate.": "noise_free_ratio_beyond"},
         id="noise-free-iterates-d6",
         ours=[
             "eigenvalues 1/k, d = 8, 200 sequences of 50 features, all as long as E_1 allows",
             "C = 16 and T/p = 500",
         ],
     ),
-    noise_free_ratio_beyond="the same at 2.1 times that learning rate",
+    noise_free_ratio_beyond="that quotient at 2.1 times the learning rate",
 )
 def noise_free(parameters: Parameters) -> dict[str, float]:
     """Drawn directions of features from a distance spread evenly over the eigenvectors."""
@@ -189,7 +189,7 @@ def noise_free(parameters: Parameters) -> dict[str, float]:
 
 @per(
     "family",
-    absolute_response_ratio="largest tr V V' of drawn features over d times the squared sum",
+    absolute_response_ratio="largest tr V V' of drawn features divided by d times the squared sum",
 )
 def absolute_response_ratio(parameters: Parameters, family: str) -> float:
     """V of equation (65) by its recursion, all Q positive semi-definite."""
@@ -207,8 +207,9 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
 
 @per(
     "family",
-    least_direction_growth="least step of a direction's variance, over its last, from the optimum",
-    last_step="last step of the variances, over the variances",
+    least_direction_growth="least step of a direction's variance from the optimum, over its last "
+    "value",
+    last_step="last step of the variances, divided by the variances",
     growth_from_afar="the least step of a run that starts at twice its last variances",
     last_step_beyond="the last step at a learning rate of 2.5 / R^2",
 )
@@ -241,10 +242,10 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
 
 @per(
     gradient_constant=stated(
-        "largest gradient, that nine runs in ten do not exceed, over the maximum in (9)",
+        "largest gradient, that nine runs in ten do not exceed, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
-        statement="For eta small enough no gradient of a run exceeds the order of max{tr H "
-        "|theta_0 - theta*|, sigma_sgd (tr H)^(1/2)} with high probability, up to log(T/p).",
+        statement="For small enough eta, with high probability, no gradient of a run exceeds the "
+        "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to log(T/p).",
         check=below(10.0),
         wrong={
             "With (tr H)^(1/2) beside the distance.": "gradient_constant_of_the_root",
@@ -256,12 +257,12 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
             "100 steps of 40 runs, the largest eta of Theorem D.13, C = 16, c = 64 and rho = 1/2",
             "eigenvalues in proportion to 1/k, d = 4 and 16, p = 0.1",
             "tr H, distance and sigma_sgd from 0.01 to 100 each",
-            "normal features and features of random signs; the constant 10",
+            "normal features and features of random signs; constant of the order: 10",
         ],
         note="The start lies along the first eigenvector. Our copy of (9) has lost the root.",
     ),
-    gradient_constant_of_the_root="the same with (tr H)^(1/2) beside the distance",
-    gradient_constant_of_the_start="the same without the term of the label noise",
+    gradient_constant_of_the_root="that quotient with (tr H)^(1/2) beside the distance",
+    gradient_constant_of_the_start="that quotient without the term of the label noise",
 )
 def gradient_scales() -> dict[str, float]:
     scales, found = (0.01, 1.0, 100.0), []
@@ -279,11 +280,11 @@ def gradient_scales() -> dict[str, float]:
 
 @per(
     gradient_growth=stated(
-        "growth of that largest gradient over that of log(T/p)^2, from T = 10 and p = 0.1 on",
+        "growth of that largest gradient divided by that of log(T/p)^2, from T = 10 and p = 0.1 on",
         where="Section 2.3, equation (9)",
         statement="A run's largest gradient grows with T and 1/p at most as a power of log(T/p).",
         check=below(1.0),
-        wrong={"It does not grow with T or 1/p.": "plain_gradient_growth"},
+        wrong={"The largest gradient does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",
         kind="theorem",
         ours=[
@@ -293,7 +294,7 @@ def gradient_scales() -> dict[str, float]:
             "distance and sigma_sgd 1 and 0, 0 and 1, or both 1",
             "normal features and features of random signs",
         ],
-        note="Over the first power the growth is 1.15 at these T.",
+        note="Divided by the growth of log(T/p), that of the gradient is 1.15 at these T.",
     ),
     linear_gradient_growth="growth of that largest gradient over that of log(T/p)",
     plain_gradient_growth="growth of that largest gradient",

@@ -25,23 +25,23 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
 
 @per(
     fourth_moment_error="relative distance of the fourth moments from 2 H^2 + tr(H) H",
-    fourth_moment_ratio="largest least R^2 over 3 tr H",
+    fourth_moment_ratio="largest of the least R^2 divided by 3 tr H",
     kurtosis="largest kurtosis constant",
     shrinkage_ratio=stated(
-        "largest trace after a step with one feature over the bound of Lemma F.18",
+        "largest trace after a step with one feature, divided by the bound of Lemma F.18",
         where="Lemma F.18",
         statement="A step with a random feature leaves at most 1 - eta mu of the trace of a "
         "positive semi-definite matrix, for eta up to 1/R^2.",
         check=below(1.0),
         id="trace-shrinks-f18",
-        ours=[COVARIANCES, "random matrices that do not commute with H, steps 0.05 to 1 over R^2"],
+        ours=[COVARIANCES, "random matrices that do not commute with H, eta R^2 = 0.05 to 1"],
         corrected={
-            "holds_with": "the mean on its left side, which its proof takes",
+            "holds_with": "the mean on the left side, which the proof takes",
             "evidence": {"variable": "mean_shrinkage_ratio"},
         },
         finding="traces-in-the-proofs-of-f18-and-f19",
     ),
-    mean_shrinkage_ratio="largest mean trace after a step over the bound of Lemma F.18",
+    mean_shrinkage_ratio="largest mean trace after a step divided by the bound of Lemma F.18",
 )
 def of_random_covariances(parameters: Parameters) -> dict[str, float]:
     rng = np.random.Generator(np.random.SFC64(0))
@@ -51,7 +51,7 @@ def of_random_covariances(parameters: Parameters) -> dict[str, float]:
 
 @per(
     "law",
-    moment_function_ratio="largest moment generating function over exp(s^2/2)",
+    moment_function_ratio="largest moment generating function divided by exp(s^2/2)",
     third_moment="third moment at variance 1",
     fourth_moment="fourth moment at variance 1",
 )
@@ -71,8 +71,8 @@ def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
 
 
 @per(
-    skewed_function_ratio="least largest moment generating function over exp(s^2/2), skewed laws",
-    heavy_function_ratio="the same of symmetric laws with a fourth moment above 3",
+    skewed_function_ratio="largest quotient of the function by exp(s^2/2), least for skewed laws",
+    heavy_function_ratio="that quotient, least for symmetric laws with a fourth moment above 3",
 )
 def of_other_laws(parameters: Parameters) -> dict[str, float]:
     """Laws on two points, and on three points around 0: none is strictly sub-Gaussian."""

@@ -36,7 +36,7 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     statement="For Gaussian vectors the constant of the tail bound may be 0.1457.",
     ours=["identities of 1 to 1024 rows, whose forms have a chi-squared law"],
     check=above(TAIL_CONSTANT),
-    note="Other normal forms are among those of tail-bound-f6.",
+    note="The entry tail-bound-f6 tests other normal forms.",
 )
 def tail_constant(parameters: Parameters) -> float:
     """Least -log P / min(t^2 / |A|_F^2, t / |A|) over sizes and t."""
@@ -53,8 +53,8 @@ def tail_constant(parameters: Parameters) -> float:
 
 
 @per(
-    root_quantile_ratio="largest quantile over 8 (tr A log^(1/2) + |A| log)",
-    trace_quantile_ratio="largest quantile over 16 tr A log(1/rho)",
+    root_quantile_ratio="largest quantile divided by 8 (tr A log^(1/2) + |A| log)",
+    trace_quantile_ratio="largest quantile divided by 16 tr A log(1/rho)",
 )
 def quantiles(parameters: Parameters) -> dict[str, float]:
     """Quantiles of quadratic forms of the identity, which have a known law."""
@@ -86,24 +86,24 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
             "25 forms",
         ],
     ),
-    frobenius_exponent="the same with the first term alone",
+    frobenius_exponent="least exponent with the first term alone",
     quantile_constant=stated(
-        "largest quantile over sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho))",
+        "largest quantile divided by sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho))",
         where="Lemma F.6",
         statement="With probability 1 - rho, rho < 1/3, the form of Lemma F.6 with a positive "
         "semi-definite matrix is at most a universal constant times sigma^2 (tr A log^(1/2)(1/rho) "
         "+ |A| log(1/rho)).",
         check=below(2.0),
-        wrong={"Without its second term.": "trace_constant"},
+        wrong={"Without the second term of the bound.": "trace_constant"},
         id="quantile-bound-f6",
         ours=[
             "the constant 2, rho from 1e-9 to 0.33",
             "normal identities of 1 to 1024 rows, the forms and discrete laws of tail-bound-f6",
         ],
-        note="The lemma's last bound is weaker, for log(1/rho) exceeds 1. Our copy of the text "
+        note="The lemma's last bound is weaker, since log(1/rho) exceeds 1. Our copy of the text "
         "has lost the root in the first term.",
     ),
-    trace_constant="the same over its first term alone",
+    trace_constant="largest quantile divided by the first term of the bound alone",
 )
 def tails(parameters: Parameters) -> dict[str, float]:
     """Lemma F.6: normal forms, and discrete ones of which every value is listed."""
@@ -142,16 +142,16 @@ def tails(parameters: Parameters) -> dict[str, float]:
 
 @per(
     trace_ratio=stated(
-        "largest trace of a product of contractions over the dimension",
+        "largest trace of a product of contractions divided by the dimension",
         where="Lemma F.19",
         statement="A product of matrices between 0 and I has a trace of absolute value at most d.",
         check=below(1.0),
         id="trace-of-products-f19",
         ours=["2000 random products of two to five factors, d up to 5"],
     ),
-    tuned_rate_ratio="largest least value of F.21's function over its bound, rates up to 1/mu",
-    several_steps_ratio="the same for T = 2 to 100, rates up to T/mu",
-    single_step_ratio="the same for T = 1, rates up to 100/mu",
+    tuned_rate_ratio="largest quotient of F.21's least value by its bound, rates up to 1/mu",
+    several_steps_ratio="that quotient for T = 2 to 100, rates up to T/mu",
+    single_step_ratio="that quotient for T = 1, rates up to 100/mu",
 )
 def random_instances(parameters: Parameters) -> dict[str, float]:
     first, second = (np.random.Generator(np.random.SFC64(seed)) for seed in (0, 1))
@@ -167,9 +167,9 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
 
 
 @per(
-    tail_sum_ratio="largest f of Lemma F.20 over (1 + log(1/rho)) / a, t = 1 to 59",
+    tail_sum_ratio="largest f of Lemma F.20 divided by (1 + log(1/rho)) / a, t = 1 to 59",
     tail_sum_equality=stated(
-        "largest f of Lemma F.20 over its printed value",
+        "largest f of Lemma F.20 divided by its printed value",
         where="Lemma F.20",
         statement="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         check=below(1.0000000001),
@@ -178,7 +178,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
             "evidence": {"variable": "tail_sum_ratio"},
         },
         id="tail-sum-value-f20",
-        ours=["t = 2 to 59, corrected from 1, a = 0.01 to 3, rho = 1e-6 to 0.9"],
+        ours=["t = 2 to 59 (from 1 for the correction), a = 0.01 to 3, rho = 1e-6 to 0.9"],
         note="The proof has one value for each of two cases, and the bound for both.",
         finding="value-in-lemma-f20",
     ),
@@ -201,8 +201,8 @@ def tail_sums() -> dict[str, float]:
 @per(
     "damping",
     half_exponential_constant="least constant C of equation (70)",
-    coefficient_sum="squared sum of the absolute coefficients",
-    sensitivity_ratio="squared limiting sensitivity over 5 log(1/nu)",
+    coefficient_sum="square of the sum of the absolute coefficients",
+    sensitivity_ratio="squared limiting sensitivity divided by 5 log(1/nu)",
 )
 def decay(damping: float) -> dict[str, float]:
     from privreg.noise.sensitivity import damped_square_root_limit

@@ -43,8 +43,8 @@ AXES = {
     "family",
     id="sensitivity-is-the-largest-column",
     where="Theorem 1.1, equation (24)",
-    compares="The library's sensitivity, the norm of the inverse's first column, is the largest "
-    "column norm, which is the definition.",
+    compares="The library takes the norm of the inverse's first column as the sensitivity. That "
+    "norm is the largest column norm, as in the definition.",
     check=every(below(1e-12)),
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
@@ -57,7 +57,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
 @per(
     "family",
     "record",
-    loss_over_budget="squared distance of the joint releases over 2 sigma^2, over rho",
+    loss_over_budget="squared distance of the joint releases divided by 2 sigma^2 rho",
 )
 def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
     """Half the squared distance of zero-out neighbours in units of the noise, over rho."""

@@ -70,8 +70,8 @@ SHOWN = ("shown_step_size", "family")
 
 @per(
     "step_size",
-    ratio="private risk, optimal over independent",
-    independent_constant="independent risk over eta / rho",
+    ratio="private risk, optimal divided by independent",
+    independent_constant="independent risk divided by eta / rho",
     log_squared_constant="optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
 )
 def private_risks(parameters: Parameters) -> dict:
@@ -108,7 +108,7 @@ def quadrature_error(step_size: float) -> float:
         "-t^(-3/2) (1 - eta)^t / (2 sqrt(pi))", "time", missing="it is infinite at lag 0"
     ),
     largest_later_coefficient="largest coefficient after the first",
-    tail_ratio="last coefficient shown over its asymptote",
+    tail_ratio="last coefficient shown, divided by its asymptote",
     exponential_tail_ratio="last coefficient shown over -t^(-3/2) exp(-eta t) / (2 sqrt(pi))",
 )
 def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
@@ -139,7 +139,7 @@ def power(parameters: Parameters, shown_step_size: float) -> np.ndarray:
 @per(
     "shown_step_size",
     "damping_factor",
-    other_over_optimal="private risk of other coefficients of the family over the optimum",
+    other_over_optimal="private risk of other coefficients of the family, divided by the optimum",
 )
 def other_over_optimal(shown_step_size: float, damping_factor: float) -> float:
     def risk(damping: float) -> float:
@@ -151,7 +151,7 @@ def other_over_optimal(shown_step_size: float, damping_factor: float) -> float:
 
 @per(
     "shown_step_size",
-    perturbed_over_optimal="least private risk of randomly changed coefficients over the optimum",
+    perturbed_over_optimal="least private risk after random changes, divided by the optimum",
 )
 def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> float:
     """Random changes of all coefficients by a tenth."""
@@ -173,7 +173,7 @@ def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> fl
 
 @per(
     "shown_step_size",
-    largest_noise_correlation="largest covariance of noises of two different steps, of 200",
+    largest_noise_correlation="largest covariance of the noises of two different steps, among 200",
 )
 def largest_noise_correlation(shown_step_size: float) -> float:
     from privreg.noise.toeplitz import dense_matrix, mean_estimation_optimal
@@ -184,9 +184,9 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 
 
 @per(
-    least_rate_share="least eta^2 log^2(1/eta) / rho over the optimal risk, step sizes up to 1/2",
-    largest_rate_share="largest of these",
-    rate_share_up_to_one="the least over step sizes up to 1",
+    least_rate_share="least quotient of printed rate and optimal risk, step sizes up to 1/2",
+    largest_rate_share="largest quotient of both, step sizes up to 1/2",
+    rate_share_up_to_one="least quotient of both, step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """Rate with the logarithm as printed, which vanishes at step size 1."""
@@ -201,8 +201,8 @@ def printed_rate(parameters: Parameters) -> dict[str, float]:
 
 
 @per(
-    two_point_constant="part of the samples over eta times their largest squared deviation",
-    two_point_variance_constant="part of the samples over eta times their variance",
+    two_point_constant="part of the samples divided by eta times their largest squared deviation",
+    two_point_variance_constant="part of the samples divided by eta times their variance",
 )
 def two_point_constants() -> dict[str, float]:
     """Samples on the points 0 and 1."""
@@ -224,7 +224,7 @@ def two_point_constants() -> dict[str, float]:
 @per(
     "shown_step_size",
     printed_least_value=stated(
-        "printed least value of (18) over the exact private squared error",
+        "printed least value of (18) divided by the exact private squared error",
         where="Appendix B, text after equation (19)",
         statement="The least value of (18) is eta^2 G^2 sigma_dp^2 / (4 pi^2) times the squared "
         "integral of 1 / |1 - eta - exp(i omega)|.",
@@ -237,7 +237,7 @@ def two_point_constants() -> dict[str, float]:
         ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
         finding="sensitivity-twice-after-equation-19",
     ),
-    least_value_with_budget="the same with 1 / (2 rho) for sigma_dp^2",
+    least_value_with_budget="that quotient with 1 / (2 rho) for sigma_dp^2",
 )
 def least_values(parameters: Parameters, shown_step_size: float) -> dict[str, float]:
     exact = 2 * parameters.least_risk(shown_step_size)

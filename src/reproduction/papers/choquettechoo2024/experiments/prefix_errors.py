@@ -63,7 +63,7 @@ def mechanisms(parameters: Any) -> list[list[Mechanism]]:
     "mechanism",
     mean_error="root mean square error over steps",
     largest_error="largest root mean square error",
-    over_best="mean error over the best",
+    over_best="mean error divided by the least",
     stretches="stretches of steps after which the mechanism starts anew",
 )
 def errors(mechanisms: list[list[Mechanism]]) -> dict:

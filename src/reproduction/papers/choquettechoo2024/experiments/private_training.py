@@ -118,7 +118,7 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
     return runs.accuracies(feature_map, trial.rng)
 
 
-@per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL less this one's"))
+@per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL minus this one's"))
 def lead(simulation: Dataset) -> Any:
     """Lead in accuracy by trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy

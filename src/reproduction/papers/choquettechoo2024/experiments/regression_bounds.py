@@ -36,7 +36,7 @@ class Parameters(regression.Covariance):
 
 AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
 SPECTRA = "eigenvalues 1, k^(-1/2), 1/k, k^-2 and (1, 1/d, ..., 1/d), d = 64"
-SHARES = "nine step sizes from 1e-4 to 0.9 over R^2"
+SHARES = "nine step sizes from 1e-4 / R^2 to 0.9 / R^2"
 NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
 
 
@@ -44,25 +44,25 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
     "family",
     "step_share",
     over_upper=stated(
-        "exact excess risk over C.14",
+        "exact excess risk divided by the bound of C.14",
         where="Theorem C.14",
-        compares="The suboptimality is below the printed bound, with the root of eta R^2 that our "
-        "copy of the text has lost and R^2 = 2 lambda_1 + tr H. The bound is not binding: 9 % of "
+        compares="The suboptimality is below the printed bound for R^2 = 2 lambda_1 + tr H, with "
+        "the root of eta R^2 that our copy of the text has lost. The bound is not binding: 9 % of "
         "it is reached.",
         check=every(below(1.0)),
         id="upper-bound-c14",
     ),
     over_trace=stated(
-        "exact excess risk over the bound from the trace of equation (83)",
+        "exact excess risk divided by the bound from the trace of equation (83)",
         where="Theorem C.14, equation (83)",
         compares="The suboptimality is at most eta (sigma_sgd^2 tr H + sigma^2 <beta, T beta>) / "
-        "(2 (2 - eta R^2)), the limit of the trace of equation (83). That needs no kurtosis and "
-        "holds up to a learning rate of 2 / R^2.",
+        "(2 (2 - eta R^2)). This limit of the trace of equation (83) needs no kurtosis and holds "
+        "up to a learning rate of 2 / R^2.",
         check=every(below(1.0)),
         id="suboptimality-by-the-trace-of-83",
     ),
     doubled_over_printed_lower=stated(
-        "exact squared error in the norm of H over printed C.18",
+        "exact squared error in the norm of H divided by the printed bound of C.18",
         where="Theorem C.18, equation (22)",
         statement="With F of (22) the asymptotic suboptimality is at least eta sigma_sgd^2 tr H / "
         "2 + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h, h of (21).",
@@ -95,22 +95,22 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
 @per(
     "step_share",
     least_risk_constant=stated(
-        "least private risk of all coefficients over eta^2 tr H / rho, the least of five spectra",
+        "least private risk divided by eta^2 tr H / rho, the least of five spectra",
         where="Theorem 2.2, Table 1, Theorem C.18",
-        statement="Whatever the absolutely summable coefficients, the private part of the "
-        "asymptotic suboptimality is at least a constant times eta^2 tr H / rho.",
+        statement="For all absolutely summable coefficients the private part of the asymptotic "
+        "suboptimality is at least a constant times eta^2 tr H / rho.",
         check=every(above(1.0)),
         id="lower-bound-for-all-coefficients",
         kind="theorem",
-        ours=[SPECTRA, SHARES, "constant: 1, sixteen times half of that of Theorem C.18"],
-        note="The features are normal and G is 1. The exact risk is linear in |B|^2, so Cauchy and "
-        "Schwarz give its least value. At d = 1 and 0.9 / R^2 the constant is 0.53.",
+        ours=[SPECTRA, SHARES, "constant: 1, sixteen times that of half Theorem C.18's bound"],
+        note="The features are normal and G is 1. The exact risk is linear in |B|^2, so "
+        "Cauchy-Schwarz gives its least value. At d = 1 and eta = 0.9 / R^2 the constant is 0.53.",
     ),
-    constant_in_one_dimension="that constant at d = 1",
-    attained_over_least="private risk with |B|^2 = h^(-1/2) over the least of all, the largest of "
-    "five spectra",
-    bound_over_other="bound (47) with |B|^2 = h^(-1/2) over it with the best coefficients, the "
+    constant_in_one_dimension="least private risk divided by eta^2 tr H / rho at d = 1",
+    attained_over_least="private risk with |B|^2 = h^(-1/2) divided by the least of all, the "
     "largest of five spectra",
+    bound_over_other="bound (47) with |B|^2 = h^(-1/2) divided by its least, the largest of five "
+    "spectra",
 )
 def least_risks(step_share: float) -> dict[str, float]:
     d = 64
@@ -171,7 +171,7 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
 @per(
     "family",
     worst_transient=stated(
-        "largest ratio of the exact curve to D.11 over the steps",
+        "largest ratio of the exact curve to the bound of D.11 at any step",
         where="Theorem D.11",
         statement="With L and mu the extreme eigenvalues of H the suboptimality is at most the "
         "square of (L / mu exp(-eta mu t) (F(theta_0) - F*))^(1/2) + F_infinity^(1/2), at every t.",
@@ -186,14 +186,14 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
             "normal features without label noise; R^2 = 2 lambda_1 + tr H",
             "20000 steps of 0.9 / R^2 from a distance of 1 along the eigenvector of mu",
             NOISES,
-            "the identity in eight dimensions, too, where L / mu is 1",
+            "also the identity in eight dimensions, where L / mu is 1",
             "rho = 1, and 1e12, where the noise is negligible at first",
         ],
         note="Our copy of the text has lost both roots. The bound is reached in the limit, up to "
-        "rounding. For eigenvalues 1/k L / mu is 128; 1.25 in its place would pass.",
+        "rounding. For eigenvalues 1/k the factor L / mu is 128; a factor of 1.25 would also pass.",
     ),
-    transient_without_condition="the same without the factor L / mu",
-    transient_at_a_faster_rate="the same with exp(-1.5 eta mu t)",
+    transient_without_condition="largest ratio without the factor L / mu",
+    transient_at_a_faster_rate="largest ratio with exp(-1.5 eta mu t)",
 )
 def curves(parameters: Parameters, family: str) -> dict:
     covariances = (parameters.eigenvalues, np.ones(8))
@@ -226,7 +226,7 @@ def gradient_share() -> float:
     return float(mean @ gradient / (gradient @ gradient))
 
 
-@per(transform_over_norm="|B|^2 at frequency pi over |beta|_2^2, coefficients 1, -0.95")
+@per(transform_over_norm="|B|^2 at frequency pi divided by |beta|_2^2, coefficients 1, -0.95")
 def transform_over_norm() -> float:
     beta = np.array([1.0, -0.95])
     return float((beta @ [1.0, -1.0]) ** 2) / float(beta @ beta)

@@ -77,8 +77,8 @@ def laws(parameters: Parameters) -> dict:
 
 @per(
     "algorithm",
-    eighth_step_slope="log-log slope of the risk over what varies, all step sizes an eighth",
-    small_step_slope="log-log slope of the risk over what varies, all step sizes a hundredth",
+    eighth_step_slope="log-log slope of the risk in what varies, at an eighth of each step size",
+    small_step_slope="log-log slope of the risk in what varies, at a hundredth of each step size",
     scaling_slope="log-log slope of the scaling",
     plain_slope="log-log slope of eta d and of eta^2 d_eff, without the logarithm",
 )
@@ -111,7 +111,7 @@ def deviation(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     return regression.deviations(runs, laws(parameters)["exact_risk"])
 
 
-@per("algorithm", slope=Estimate("log-log slope of the risk over what varies"))
+@per("algorithm", slope=Estimate("log-log slope of the risk in what varies"))
 def slopes(parameters: Parameters, simulation: Dataset) -> tuple:
     runs = simulation.risk.transpose("algorithm", "setting", "trial")
     return loglog_slope(parameters.abscissa, runs.values)

@@ -38,9 +38,7 @@ AXES = {
 }
 
 
-@per(
-    "rule", "dimension", over_printed="risk of Noisy-SGD over that of nu-Noisy-FTRL, over d / log d"
-)
+@per("rule", "dimension", over_printed="risk of Noisy-SGD / that of nu-Noisy-FTRL / (d / log d)")
 def over_printed(parameters: Parameters, rule: str, dimension: int) -> float:
     logarithm = np.log(dimension)
     eta = parameters.step_size / (1.0 if rule == "constant" else logarithm)
@@ -49,8 +47,8 @@ def over_printed(parameters: Parameters, rule: str, dimension: int) -> float:
 
 @per(
     "dimension",
-    steep_over_printed="the same for eigenvalues k^-2, constant step size",
-    steep_over_linear="that factor over d for eigenvalues k^-2, constant step size",
+    steep_over_printed="that quotient for eigenvalues k^-2, constant step size",
+    steep_over_linear="quotient of both risks divided by d, eigenvalues k^-2, constant step size",
 )
 def steep_factors(parameters: Parameters, dimension: int) -> dict:
     """The effective dimension is at most pi^2 / 6."""
@@ -63,7 +61,7 @@ def steep_factors(parameters: Parameters, dimension: int) -> dict:
 @per(
     "step_size",
     "damping",
-    damped_constant="risk of damped anti-PGD over eta (nu d + eta tr H / nu) / rho",
+    damped_constant="risk of damped anti-PGD divided by eta (nu d + eta tr H / nu) / rho",
 )
 def damped_constant(parameters: Parameters, step_size: float, damping: float) -> float:
     trace = parameters.eigenvalues.sum()
@@ -73,7 +71,7 @@ def damped_constant(parameters: Parameters, step_size: float, damping: float) ->
 
 @per(
     "step_size",
-    geometric_constant="its risk over the geometric mean of Noisy-SGD's and the lower bound",
+    geometric_constant="risk divided by the geometric mean of Noisy-SGD's and the lower bound",
 )
 def geometric_constant(parameters: Parameters, step_size: float) -> float:
     return _geometric_constant(parameters, float(step_size))
@@ -82,7 +80,7 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 @per(
     "small_dimension",
     "spectrum_decay",
-    geometric_constant_of_spectra="the same at the least step size",
+    geometric_constant_of_spectra="that quotient at the smallest step size",
 )
 def geometric_constant_of_spectra(
     parameters: Parameters, small_dimension: int, spectrum_decay: float
@@ -94,7 +92,7 @@ def geometric_constant_of_spectra(
 @per(
     "small_dimension",
     "step_trace",
-    last_damping_constant="risk at eta = c / tr H, nu = d^(-1/2) over the second rate of "
+    last_damping_constant="risk at eta = c / tr H, nu = d^(-1/2) divided by the second rate of "
     "Proposition C.24",
 )
 def last_damping_constant(parameters: Parameters, small_dimension: int, step_trace: float) -> float:

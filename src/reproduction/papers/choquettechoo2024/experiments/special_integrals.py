@@ -37,7 +37,7 @@ class Parameters(Strict):
     where="Lemma F.12",
     statement="For 0 < |b| < a the integral of cos(l omega) / (a^2 + b^2 - 2 a b cos omega) over "
     "frequencies is 2 pi / (a^2 - b^2) (b/a)^|l|.",
-    ours=["a = 1, 1 - b from 1e-8 to 0.99; -b is a shift by pi", "l = 0, 1, 5 and 50"],
+    ours=["a = 1, 1 - b from 1e-8 to 0.99; -b shifts omega by pi", "l = 0, 1, 5 and 50"],
     check=AGREES,
 )
 def cosine_integral_error(parameters: Parameters) -> float:
@@ -57,7 +57,8 @@ def cosine_integral_error(parameters: Parameters) -> float:
     where="Lemma F.13",
     statement="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) "
     "for |a| < 1, and infinite for |a| = 1.",
-    ours=["1 + a from 1e-8 to 0.99; -a shifts by pi, |a| = 1 is the limit; our copy lost the root"],
+    ours=["1 + a from 1e-8 to 0.99; -a shifts omega by pi; |a| = 1 is the limit"],
+    note="Our copy of the text has lost the root.",
     check=AGREES,
 )
 def rational_integral_error(parameters: Parameters) -> float:
@@ -76,8 +77,8 @@ def rational_integral_error(parameters: Parameters) -> float:
     id="infinite-integral-f14",
     note="Our copy of the text has lost the root, which the proof needs.",
     where="Lemma F.14",
-    statement="The integral of 1/(1 - cos)^(1/2) is infinite.",
-    ours=["cut off at 1e-8 to 1e-2 around 0", "the slope 2^(3/2)"],
+    statement="The integral of 1 / (1 - cos omega)^(1/2) over frequencies is infinite.",
+    ours=["cut off at |omega| = 1e-8 to 1e-2", "slope in the logarithm of the cut: 2^(3/2)"],
     check=close(2**1.5, absolute=1e-4),
 )
 def divergence_slope(parameters: Parameters) -> float:
@@ -101,7 +102,7 @@ def divergence_slope(parameters: Parameters) -> float:
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
     note="The roots and fractions that the text at hand has lost are restored. By Landen's "
-    "transformation it is 4 K(1 - a), which is compared.",
+    "transformation the form is 4 K(1 - a), which we compare.",
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
@@ -136,8 +137,8 @@ def ratio_integral_error(parameters: Parameters) -> float:
 
 
 @per(
-    equal_rates_ratio="largest I(a, a) over 5 log(8/a)",
-    unequal_rates_ratio="largest I(a, b) over (128/49) log(8/a) for a <= b <= 1/4 and a <= 1e-3",
+    equal_rates_ratio="largest I(a, a) divided by 5 log(8/a)",
+    unequal_rates_ratio="largest I(a, b) divided by (128/49) log(8/a), a <= b <= 1/4 and a <= 1e-3",
 )
 def lemma_c21(parameters: Parameters) -> dict:
     from privreg.theory.correlated_noise import stationary as integrals
@@ -153,8 +154,8 @@ def lemma_c21(parameters: Parameters) -> dict:
 
 
 @per(
-    elliptic_over_lower="least K(k) over log(4/k')",
-    elliptic_over_upper="largest K(k) over (1 + k'^2/4) log(4/k')",
+    elliptic_over_lower="least K(k) divided by log(4/k')",
+    elliptic_over_upper="largest K(k) divided by (1 + k'^2/4) log(4/k')",
 )
 def property_f10(parameters: Parameters) -> dict:
     from scipy.special import ellipkm1

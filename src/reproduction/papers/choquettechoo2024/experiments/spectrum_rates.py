@@ -60,7 +60,7 @@ class Parameters(Strict):
 
 
 AXES = {
-    "spectrum": Axis("row of Table 4, and what its text calls", "spectra"),
+    "spectrum": Axis("row of Table 4, and the spectrum of Section 2.2", "spectra"),
     "dimension": Axis("dimension d", "dimensions"),
     "algorithm": regression.ALGORITHM,
 }
@@ -70,13 +70,13 @@ AXES = {
     "spectrum",
     "dimension",
     risk=Quantity("stationary excess risk", "algorithm"),
-    constant=Quantity("risk over the printed rate", "algorithm"),
-    printed_ratio_constant="printed ratio over that of the two printed rates",
-    squared_ratio_constant="the same with a logarithm less in the printed ratio",
+    constant=Quantity("risk divided by the printed rate", "algorithm"),
+    printed_ratio_constant="printed ratio divided by that of the two printed rates",
+    squared_ratio_constant="that quotient with one logarithm less in the printed ratio",
     effective_dimension="effective dimension",
-    over_lower=Quantity("risk over the lower bound for any correlation", "algorithm"),
-    lower_constant="lower bound over eta^2 d_eff / rho",
-    theorem_constant="risk of Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho",
+    over_lower=Quantity("risk divided by the lower bound for any correlation", "algorithm"),
+    lower_constant="lower bound divided by eta^2 d_eff / rho",
+    theorem_constant="risk of Noisy-FTRL divided by eta^2 tr H log^2(1/nu) / rho",
 )
 def constants(parameters: Parameters, spectrum: str, dimension: int) -> dict:
     """Exact risks over the printed rates: constants that stay in a band if the rate is right."""
@@ -102,8 +102,8 @@ def constants(parameters: Parameters, spectrum: str, dimension: int) -> dict:
 
 @per(
     "spectrum",
-    exponent=Quantity("log-log slope of the risk over dimension", "algorithm"),
-    printed_exponent=Quantity("log-log slope of the printed rate over dimension", "algorithm"),
+    exponent=Quantity("log-log slope of the risk in the dimension", "algorithm"),
+    printed_exponent=Quantity("log-log slope of the printed rate in the dimension", "algorithm"),
 )
 def exponents(parameters: Parameters, spectrum: str) -> dict:
     counts, rho = parameters.dimensions, parameters.rho
@@ -119,8 +119,8 @@ def exponents(parameters: Parameters, spectrum: str) -> dict:
     id="steep-row-of-table-4",
     where="Table 4, Table 1",
     compares="As d grows the rate of Table 1 for eigenvalues k^-a becomes a times that of Table "
-    "4's last row, for a = 1.5, 2 and 3. It is taken at the effective dimension a/(a - 1) and mu = "
-    "d^-a.",
+    "4's last row, for a = 1.5, 2 and 3. The rate is taken at the effective dimension a/(a - 1) "
+    "and mu = d^-a.",
     ours=["eta = 0.01, d = 1e300, where d outweighs eta in the logarithms"],
     check=below(0.02),
 )
@@ -133,7 +133,7 @@ def steep_row_distance() -> float:
     )
 
 
-@per(rank_slope=Quantity("log-log slope of the risk over the stable rank of H^(1/2)", "algorithm"))
+@per(rank_slope=Quantity("log-log slope of the risk in the stable rank of H^(1/2)", "algorithm"))
 def rank_slopes(parameters: Parameters) -> np.ndarray:
     """Slopes from equal eigenvalues to nearly rank one, at one dimension."""
     ranks, risks = [], []

@@ -76,8 +76,8 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    statement="Property C.1 for the paper's coefficients with a finite limit: the squared limiting "
-    "sensitivity is the mean of 1/|B|^2 over frequencies.",
+    statement="By Property C.1 the squared limiting sensitivity, if finite for the paper's "
+    "coefficients, is the mean of 1/|B|^2 over frequencies.",
     ours=[SPECTRUM, f"eta = 0.5 / R^2; {FAMILY_NAMES}, with bounded causal inverses"],
     check=every(below(1e-9)),
     note="In the time domain the squared sensitivity is the squared norm of the first column of "
@@ -190,7 +190,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     statement="The private part of the asymptotic suboptimality is of order eta^2 G^2 / rho times "
     "gamma_infinity^2 and the integral of |B|^2 h, from both sides.",
     kind="theorem",
-    ours=[SPECTRUM, FAMILY_NAMES, "step sizes of 1e-4 to 0.9 over R^2", "constants 0.039, 0.07"],
+    ours=[SPECTRUM, FAMILY_NAMES, "eta R^2 from 1e-4 to 0.9", "constant: 0.039 to 0.07"],
     check=every(between(0.039, 0.07)),
 )
 def frequency_order(parameters: Parameters, family: str, step_share: float) -> float:
@@ -213,7 +213,7 @@ def frequency_order(parameters: Parameters, family: str, step_share: float) -> f
     statement="In Noisy-SGD every eigendirection contributes a constant to the error.",
     ours=[
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2",
-        "a factor of 2 between the largest and the least, by Corollary C.5",
+        "constant: within a factor of 2 for all directions, by Corollary C.5",
     ],
     note="Equation (44) is 2 pi / (eta (2 - eta lambda_j)), which depends on the step size; "
     "Theorem C.15 multiplies it by eta^2.",
@@ -227,7 +227,7 @@ def independent_share_spread(parameters: Parameters) -> float:
 
 @per(
     correlated_share_constant=stated(
-        "largest share of an eigendirection over its eigenvalue times log(8/nu)",
+        "largest share of an eigendirection divided by its eigenvalue times log(8/nu)",
         where="Remark C.23, Remark C.16",
         statement="In nu-Noisy-FTRL with nu at most eta mu an eigendirection contributes at most a "
         "constant times lambda_j log(1/nu).",
@@ -238,10 +238,10 @@ def independent_share_spread(parameters: Parameters) -> float:
         ours=[
             "eigenvalues 1/k, d = 16",
             "log(8/nu) and the constant 128/49 of Lemma C.21",
-            "step sizes of 5e-5 to 0.5 over R^2, nu = eta mu and a hundredth of it",
+            "step sizes from 5e-5 / R^2 to 0.5 / R^2, nu = eta mu and eta mu / 100",
         ],
     ),
-    plain_share_constant="the same with the logarithm of the largest step size for all",
+    plain_share_constant="that share with the logarithm at the largest step size for all",
 )
 def correlated_shares(parameters: Parameters) -> dict[str, float]:
     least, largest, plain = np.log(8 / parameters.damping), 0.0, 0.0

@@ -44,7 +44,7 @@ AXES = {
 
 @per(
     "step_count",
-    event=Quantity("largest ratio to an event", "label_noise_std condition"),
+    event=Quantity("largest ratio to the limit of an event", "label_noise_std condition"),
     bound=Quantity("largest ratio to a bound", "label_noise_std quantity"),
     absolute=Quantity("largest ratio to the absolute bound of D.10", "label_noise_std"),
     clipped="share of clipped gradients, DP-FTRL of D.13",
@@ -61,7 +61,7 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "step_count",
     "label_noise_std",
     failed_events="share of runs in which an event fails",
-    failed_halved_events="the same at half of the events' limits",
+    failed_halved_events="that share at half of the events' limits",
 )
 def failures(simulation: Dataset) -> dict:
     events = trials_last(simulation.event)
@@ -83,8 +83,8 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
 
 @per(
     "label_noise_std",
-    bound_growth=Quantity("that quantile at the most steps over that at the fewest", "quantity"),
-    plain_bound_growth=Quantity("the same without the bound's power of log(T/p)", "quantity"),
+    bound_growth=Quantity("growth of that quantile from the fewest to the most steps", "quantity"),
+    plain_bound_growth=Quantity("that growth without the bound's power of log(T/p)", "quantity"),
 )
 def growths(parameters: Parameters, simulation: Dataset) -> dict:
     """Growth of the quantities, which no constant in the bound can change."""
@@ -93,7 +93,7 @@ def growths(parameters: Parameters, simulation: Dataset) -> dict:
     return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
 
 
-@per(absolute_ratio="largest tr V V' over d times the squared sum")
+@per(absolute_ratio="largest tr V V' divided by d times the squared sum")
 def absolute_ratio(simulation: Dataset) -> float:
     return simulation.absolute.values.max()
 
@@ -101,7 +101,7 @@ def absolute_ratio(simulation: Dataset) -> float:
 @per(
     "step_count",
     clipped_runs="share of runs of DP-FTRL that clip a gradient",
-    risk_over_bound="mean excess risk over D.13(c)",
+    risk_over_bound="mean excess risk divided by the bound of D.13(c)",
 )
 def private(parameters: Parameters, simulation: Dataset, step_count: int) -> dict:
     at = simulation.sel(step_count=step_count)
