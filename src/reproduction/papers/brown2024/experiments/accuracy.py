@@ -61,8 +61,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     within_bound=Mean("the share of runs within the bound", "rho"),
     budget_slope=Mean("the log-log slope of the distance in the budget"),
     gradient_gap="largest gap over trials between a clipped gradient and Huber's",
-    minimiser_gap="largest distance over trials of noiseless clipped descent to the Huber "
-    "minimiser",
+    minimiser_gap="largest distance over trials of noiseless clipped descent to Huber's minimiser",
 )
 def summary(parameters: Parameters, simulation: Dataset) -> dict:
     """Share of runs within the bound, how loose it is, and the slope in the budget."""

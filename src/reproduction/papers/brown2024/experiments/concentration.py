@@ -55,9 +55,7 @@ CONTRACTION = 7 / 8
     "probability at most beta.",
     ours=["400 values of beta from 1e-12 to 0.999"],
     check=below(1.0),
-    wrong={
-        "It is beyond sigma sqrt(ln(2 / beta)) with this probability.": "normal_tail_without_two"
-    },
+    wrong={"It is beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
     note="The exact probability is at most 0.24 beta. With ln(1 / beta) for ln(2 / beta) it would "
     "stay below beta, too.",
 )
@@ -126,9 +124,8 @@ def facts_on_inverses() -> dict[str, float]:
 
 @per(
     largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8",
-    frobenius_over_printed_bound="norm of D^t divided by sqrt(m) (7/8)^t, m = 10, p = 100 and t = "
-    "3",
-    frobenius_over_bound="norm of D^t divided by sqrt(p) (7/8)^t",
+    frobenius_over_printed_bound="norm of D^t relative to sqrt(m) (7/8)^t, m = 10, p = 100, t = 3",
+    frobenius_over_bound="norm of D^t relative to sqrt(p) (7/8)^t",
 )
 def norms_of_contractions() -> dict[str, float]:
     m, p, steps = 10, 100, 3
@@ -246,8 +243,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     square=Mean("the squared error of least squares divided by p / (n - p - 1)"),
     direction_sign=Mean("the sign of a propagated row's direction"),
-    direction_distance="Kolmogorov distance of directions to uniform, times the square root of the "
-    "number of draws",
+    direction_distance="Kolmogorov distance of directions to uniform, times sqrt(draws)",
 )
 def draws(simulation: Dataset) -> dict:
     """Means over draws, and the largest distance of the ranks to uniform ones."""

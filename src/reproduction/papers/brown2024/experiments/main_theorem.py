@@ -53,9 +53,8 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     ],
     requires=LAW,
     check=FALLS,
-    note="The check is on the root mean square distance without clipping, divided by the rate "
-    "without its constant. With ln^2 for ln^4 this ratio would rise. At these n ln^3 cannot be "
-    "told from ln^4.",
+    note="The check divides the root mean square distance without clipping by the rate without its "
+    "constant. With ln^2 for ln^4 this would rise. At these n ln^3 cannot be told from ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
     """Distance over ln^4(n rho / (beta p)) p / n."""
@@ -103,8 +102,7 @@ def at_a_fixed_ratio(parameters: Parameters) -> dict:
 @per(
     "dimension",
     first_over_second_term="first term of (82) divided by the second",
-    first_over_second_term_by_a12="the same ratio with 1 + sigma for sigma sqrt(p) ln^3(n T / "
-    "beta)",
+    first_over_second_term_by_a12="this ratio with 1 + sigma for sigma sqrt(p) ln^3(n T / beta)",
 )
 def terms_of_the_rate(parameters: Parameters) -> dict:
     dimensions = parameters.dimensions.values()
@@ -120,11 +118,7 @@ def terms_of_the_rate(parameters: Parameters) -> dict:
     }
 
 
-@per(
-    "sample_size",
-    start_over_printed_rate="part of the error left from the start, divided by (11), at rho = e p "
-    "/ n",
-)
+@per("sample_size", start_over_printed_rate="rest of the start divided by (11), rho = e p / n")
 def start_over_printed_rate(parameters: Parameters) -> np.ndarray:
     rate = np.sqrt(parameters.dimension / (np.e * parameters.sample_sizes.values()))
     left = (1 - STEP_SIZE) ** parameters.steps_factor

@@ -139,8 +139,7 @@ def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
 @per(
     first_gradient_over_threshold="largest first gradient over 4 c_0^2 sigma sqrt(p), with the "
     "least c_0 that the data admit",
-    first_gradient_from_the_start="the same ratio, or that for theta = (1, 0), with part (iv) at t "
-    "= 0",
+    first_gradient_from_the_start="this ratio, or that for theta = (1, 0), with part (iv) at t = 0",
 )
 def first_gradients() -> dict[str, float]:
     from privreg.theory.full_batch_dpgd import no_clipping_ratios

@@ -65,8 +65,7 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
     zero_risk="mean population risk of the zero vector, which needs no data",
     condition="largest eigenvalue of the second moment divided by the other ones",
     signal_to_noise="standard deviation of the label's signal divided by its noise's",
-    unscaled_descent="final divided by initial risk if the step were the scaled rate, largest "
-    "noise",
+    unscaled_descent="final / initial risk if the step were the scaled rate, largest noise",
 )
 def start(parameters: Parameters, reading: Reading) -> dict:
     """The problem and the distance covered by one step at the scaled rate."""

@@ -116,8 +116,7 @@ def cubature_error(parameters: Parameters) -> float:
                 {"artifact": "theory/divergence_checks", "variable": "lemma_reverse"}, absolute=1e-9
             ),
         },
-        note="Quadrature gives 0.1839 in this direction and 0.6438, the printed value, in the "
-        "other.",
+        note="Quadrature gives 0.1839 in this direction; the printed 0.6438 is in the other.",
     ),
     lemma_reverse="the divergence by quadrature, reverse direction",
     lemma_function=stated(
@@ -214,8 +213,7 @@ def gap_decay(parameters: Parameters) -> dict:
         **EQUAL,
     ),
     joint_error=stated(
-        "relative difference between joint and dense divergence, one release before the step, "
-        "Theorem 4.4",
+        "relative gap of joint and dense divergence, one release before the step, Theorem 4.4",
         where="Theorem 4.4",
         compares="With the last release before the step kept, the divergence of the released "
         "iterates equals that of the dense joint laws.",
@@ -226,17 +224,15 @@ def gap_decay(parameters: Parameters) -> dict:
     suffix_ratio=stated(
         "divergence of the releases after the step divided by the joint one, same direction",
         where="Theorem 4.4, equation (20)",
-        statement="The divergence of all released iterates is that of those released after the "
-        "differing step.",
+        statement="All released iterates have the divergence of those after the differing step.",
         check=close(1.0, absolute=1e-6),
         id="prefix-adds-nothing",
         kind="theorem",
         figure="release_strategies",
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
-        note="Iterates after the step have 0.927 of the divergence of the dense joint laws. "
-        "Iterates before the step have one law in both processes but predict the state at the "
-        "step. The proof repeats the error.",
+        note="Iterates after the step have 0.927 of the divergence of the dense joint laws. Those "
+        "before it have one law in both processes but predict its state. The proof repeats this.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -258,8 +254,7 @@ def joint(parameters: Parameters) -> dict:
     average_error=stated(
         "relative difference between the average's divergence, Theorem 4.5, and the dense one",
         where="Theorem 4.5",
-        compares="With the step's matrix in (18) an average's divergence equals that of dense "
-        "laws.",
+        compares="With the step's matrix in (18) the average's divergence is the dense laws'.",
         id="average-corrected",
         figure="release_strategies",
         **EQUAL,
@@ -267,8 +262,7 @@ def joint(parameters: Parameters) -> dict:
     average_printed_ratio=stated(
         "divergence of the average with the printed blocks divided by the dense one",
         where="Theorem 4.5, equations (18), (22) and (23)",
-        statement="The divergence of an average of iterates follows from the printed "
-        "cross-covariances.",
+        statement="An average's divergence follows from the printed cross-covariances.",
         check=close(1.0, absolute=1e-6),
         id="average-cross-covariance",
         kind="theorem",
@@ -301,8 +295,7 @@ def average(parameters: Parameters) -> dict:
     where="Lemma C.3",
     kind="theorem",
     statement="The divergence of two mixtures over the position s is at most the logarithm of the "
-    "mean over s of exp((alpha - 1) D(s)), divided by alpha - 1. Here D(s) is their divergence at "
-    "s.",
+    "mean over s of exp((alpha - 1) D(s)), divided by alpha - 1. D(s) is their divergence at s.",
     check=below(1.0 + 1e-9),
     wrong={"The divergence is at most half of the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
@@ -366,8 +359,7 @@ def loss_of_close_laws() -> float:
 @identity(
     id="exact-loss-by-two-routes",
     where="Section 4.2",
-    compares="In a fixed order the recursion and the products of all steps give the same exact "
-    "loss.",
+    compares="In a fixed order a recursion and the products of all steps give the same exact loss.",
     figure="fixed_order",
     **EQUAL,
 )

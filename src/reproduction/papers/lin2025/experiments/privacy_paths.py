@@ -73,16 +73,10 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     "selection",
     "gradient_noise_std",
-    overshoot=Mean(
-        "the largest loss along the path divided by the last one", missing=BOTH_INFINITE
-    ),
-    relative_loss=Mean(
-        "the loss divided by the loss after the last step", "step", missing=BOTH_INFINITE
-    ),
+    overshoot=Mean("the largest loss divided by the last one", missing=BOTH_INFINITE),
+    relative_loss=Mean("the loss divided by the last one", "step", missing=BOTH_INFINITE),
     selection_share=Mean(
-        "the loss divided by that of the search among candidate records",
-        "step",
-        missing=BOTH_INFINITE,
+        "the loss divided by that of a search among candidates", "step", missing=BOTH_INFINITE
     ),
 )
 def shares(simulation: Dataset) -> dict:

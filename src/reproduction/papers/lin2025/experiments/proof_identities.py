@@ -91,8 +91,7 @@ def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
 
 @per(
     decomposition_printed=stated(
-        "largest distance of Lemma A.1's sum to the increment, divided by its largest sampling "
-        "term",
+        "distance of Lemma A.1's sum to the increment, divided by the largest sampling term",
         where="Lemma A.1",
         statement="A quadratic's increment along noisy SGD is the sum of Lemma A.1's six terms.",
         check=below(1e-10),
@@ -150,10 +149,7 @@ def decomposition(case: _Case) -> dict:
         where="Appendix A, equations (29) and (30)",
         statement="Noisy SGD's predictable part is that of the diffusion with the change of time.",
         check=below(1e-12),
-        wrong={
-            "Equation (30) has the whole private noise in place of half of it.": ""
-            "predictable_error_without_half"
-        },
+        wrong={"With all of the private noise, not half.": "predictable_error_without_half"},
         id="predictable-parts-agree",
         ours=[FEW, "a quadratic with an indefinite Hessian"],
     ),

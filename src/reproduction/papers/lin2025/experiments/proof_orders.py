@@ -33,8 +33,7 @@ class Parameters(Strict):
 
 @per(
     start_growth="log-log slope in ln(d) of the logarithm of the start's risk, c_* = 1/25",
-    start_growth_over_factor="log-log slope in ln(d) of the size of this logarithm minus 2 c_* "
-    "ln(d)",
+    start_growth_over_factor="this slope for the logarithm minus 2 c_* ln(d)",
 )
 def start_growth() -> dict:
     """In logarithms, since the bound is passed only where ln(d) is more than (2 c_*)^(-4)."""
@@ -213,8 +212,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
         "d = 100 and 1600, t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
-        "the root mean square in place of a bound in probability; an o(1) of at most half the "
-        "power",
+        "the root mean square in place of high probability, half of the power for o(1)",
     ],
     check=below(-0.25),
     finding="integrated-noise-has-a-norm-of-order-one",

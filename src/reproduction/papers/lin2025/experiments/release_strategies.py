@@ -73,9 +73,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         "the least ratio over positions of the printed to the exact divergence",
         missing=BOTH_INFINITE,
     ),
-    strategy_ratio=Mean(
-        "the loss divided by that of the last iterate", "variant", missing=BOTH_INFINITE
-    ),
+    strategy_ratio=Mean("the loss divided by the last iterate's", "variant", missing=BOTH_INFINITE),
 )
 def ratios(parameters: Parameters, simulation: Dataset) -> dict:
     loss, divergence = trials_last(simulation.loss), trials_last(simulation.divergence)

@@ -120,9 +120,7 @@ def first(simulation: Dataset) -> dict:
     least_clipping_excess=Quantity(
         "least excess along the path of the clipped run's mean over trials", "clip_norm"
     ),
-    final_spread=Estimate(
-        "standard deviation over trials of the final risk, relative to the theory's"
-    ),
+    final_spread=Estimate("final risk's standard deviation over trials, relative to theory"),
     distance_per_coordinate=Mean("the squared Mahalanobis distance divided by the dimension"),
     distance_spread=Estimate(
         "standard deviation over trials of the squared distance, relative to its law's"

@@ -52,8 +52,7 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="The risk by (6) is compared with the risk by the differential equations of the "
-        "modes' moments.",
+        note="The risk by (6) is compared with that by the modes' differential equations.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
