@@ -91,14 +91,14 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="normal-quantiles-for-t",
-        says="Intervals take the normal law's quantile for Student's t.",
+        says="Intervals use the normal quantile in place of Student's t quantile.",
         runs={"coverage": ("intervals",)},
         patches=(Patch("privreg.inference.intervals:t_quantile", _normal_quantile),),
         turns=("simulated-coverage", "batch-means-length"),
     ),
     WrongVersion(
         name="least-squares-for-the-clipped-minimiser",
-        says="Clipped descent ends at least squares.",
+        says="Clipped descent ends at the least-squares estimate.",
         runs={"accuracy": ("simulate",)},
         patches=(Patch(f"{RECIPES}.accuracy:clipped_minimiser", _least_squares),),
         turns=("noiseless-descent-finds-the-huber-minimiser",),
@@ -112,14 +112,14 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="normal-coordinates-of-directions",
-        says="A coordinate of a propagated row's direction is normal of variance 1 / p.",
+        says="A coordinate of a propagated row's direction is normal with variance 1 / p.",
         runs={"concentration": ("simulate",)},
         patches=(Patch("scipy.special:betainc", _normal_for_spherical),),
         turns=("propagated-rows-are-spherically-symmetric",),
     ),
     WrongVersion(
         name="mean-of-the-next-iterate",
-        says="Iterate t has the power t + 1 of the contraction in its mean.",
+        says="The mean of iterate t has the power t + 1 of the contraction.",
         runs={"unclipped_law": ("simulate",)},
         patches=(Patch("privreg.theory.full_batch_dpgd:gradient_descent_law", _one_step_on),),
         turns=listed("""

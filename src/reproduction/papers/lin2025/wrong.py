@@ -41,7 +41,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="volterra-with-the-whole-private-noise",
-        says="G' has sigma^2 / d in the place of sigma^2 / (2 d).",
+        says="G' has sigma^2 / d in place of sigma^2 / (2 d).",
         runs={"volterra_routes": ("theory",)},
         patches=(Patch(f"{EXPERIMENTS}.volterra_routes:solve_volterra", _louder),),
         turns=("volterra-two-routes", "volterra-regularised-risk", "volterra-closed-form"),

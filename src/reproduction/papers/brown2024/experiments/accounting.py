@@ -69,8 +69,8 @@ def epsilon(parameters: Parameters, rho: float) -> np.ndarray:
     requires=["gaussian-mechanism", "sensitivity-of-the-mean-gradient"],
     ours=["rho = 0.015 and 0.05, T = 10, 100 and 1000"],
     check=every(below(1e-12)),
-    note="The intervals of section 3 read nothing but these iterates, so they cost nothing more. "
-    "One step of a thousand left out would show as 1e-3.",
+    note="The intervals of section 3 read only these iterates, so they cost nothing more. If one "
+    "step of a thousand were not counted, the check would show 1e-3.",
 )
 def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
     """Relative error of the composed budget."""
@@ -101,7 +101,7 @@ def separate_runs_cost(parameters: Parameters) -> float:
     check=every(close(1.0, absolute=1e-8)),
     wrong={
         "Delta^2 / lambda^2, twice as much.": every(close(2.0, absolute=1e-8)),
-        "Delta / lambda.": every(close(2 / 3, absolute=1e-8)),
+        "Delta / lambda, without the squares.": every(close(2 / 3, absolute=1e-8)),
         "With alpha - 1 for alpha.": close([0.2, 0.5, 0.75, 0.875], absolute=1e-8),
     },
     note="The check is on the Rényi divergence of order alpha, a quadrature of its definition, "
@@ -117,8 +117,8 @@ def divergence_ratio(order: float) -> float:
 
 
 @per(
-    random_ratio=Quantity("change of the mean clipped gradient over 2 gamma / n", "pair"),
-    worst_ratio=Quantity("that change for opposite clipped gradients", "pair"),
+    random_ratio=Quantity("change of the mean clipped gradient divided by 2 gamma / n", "pair"),
+    worst_ratio=Quantity("the same ratio for opposite clipped gradients", "pair"),
 )
 def changes(parameters: Parameters, trial: Trial) -> list[dict]:
     """Change of the mean clipped gradient by one replaced record, over its sensitivity."""
@@ -126,8 +126,8 @@ def changes(parameters: Parameters, trial: Trial) -> list[dict]:
 
 
 @per(
-    largest_random_ratio="largest change over 2 gamma / n, random neighbours",
-    least_worst_ratio="least change over 2 gamma / n, opposite clipped gradients",
+    largest_random_ratio="largest change divided by 2 gamma / n, random neighbours",
+    least_worst_ratio="least change divided by 2 gamma / n, opposite clipped gradients",
 )
 def extremes(simulation: Dataset) -> dict:
     return {

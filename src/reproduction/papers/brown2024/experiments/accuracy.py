@@ -28,8 +28,8 @@ AXES = {"rho": RHO}
 @per(
     error=Quantity("distance of DP-GD to the empirical minimiser", "rho run"),
     bound=Quantity("the proof's bound on that distance", "rho"),
-    gradient_gap="gap of clipped gradients to Huber's",
-    minimiser_gap="distance of noiseless clipped descent to Huber's minimiser",
+    gradient_gap="gap between clipped gradients and Huber's",
+    minimiser_gap="distance of noiseless clipped descent to the Huber minimiser",
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Privacy errors with their bounds, and the distances of the Huber correspondence."""
@@ -60,7 +60,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     within_bound=Mean("the share of runs within the bound", "rho"),
     budget_slope=Mean("the log-log slope of the distance in the budget"),
-    gradient_gap="largest gap over trials of a clipped gradient to Huber's",
+    gradient_gap="largest gap over trials between a clipped gradient and Huber's",
     minimiser_gap="largest distance over trials of noiseless clipped descent to Huber's minimiser",
 )
 def summary(parameters: Parameters, simulation: Dataset) -> dict:

@@ -30,7 +30,7 @@ class Parameters(Strict):
 AXES = {
     "dimension": Axis("features p", "dimensions"),
     "clip_norm": Axis("clipping threshold gamma", "clip_norms"),
-    "clip_constant": Axis("threshold over sqrt(p)", "clip_constants"),
+    "clip_constant": Axis("threshold divided by sqrt(p)", "clip_constants"),
     "share": Axis("share of gradients clipped", CONTOURS),
 }
 

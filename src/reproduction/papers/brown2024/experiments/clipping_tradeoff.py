@@ -43,7 +43,7 @@ AXES = {
 @per(
     squared_error=Quantity("mean squared distance to the empirical minimiser", "steps clip_norm"),
     squared_bias=Quantity(
-        "squared bias about the empirical minimiser, an unbiased estimate", "steps clip_norm"
+        "squared bias relative to the empirical minimiser, an unbiased estimate", "steps clip_norm"
     ),
     variance=Quantity("variance of the runs on one data set", "steps clip_norm"),
     clipped_fraction=Quantity("share of gradients clipped, not private", "steps clip_norm"),
@@ -87,10 +87,10 @@ def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
     "steps",
     clipped_at_best=Mean("the share clipped at the best threshold"),
     half_clipped_log_ratio=Mean(
-        "the log ratio of the error with half of the gradients clipped to the least"
+        "the logarithm of the error with half of the gradients clipped divided by the least error"
     ),
     half_clipped_over_standard=Mean(
-        "the log ratio of the error with half of the gradients clipped to that at 5 sqrt(p)"
+        "the logarithm of the error with half of the gradients clipped divided by that at 5 sqrt(p)"
     ),
 )
 def thresholds(parameters: Parameters, simulation: Dataset, steps: int) -> dict:

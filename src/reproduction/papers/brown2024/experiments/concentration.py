@@ -55,7 +55,7 @@ CONTRACTION = 7 / 8
     "probability at most beta.",
     ours=["400 values of beta from 1e-12 to 0.999"],
     check=below(1.0),
-    wrong={"Beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
+    wrong={"It is beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
     note="The exact probability is at most 0.24 beta. With ln(1 / beta) for ln(2 / beta) it would "
     "stay below beta, too.",
 )
@@ -76,8 +76,8 @@ def normal_tail_ratio() -> float:
     ],
     check=below(1.0),
     wrong={
-        "Beyond sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta)).": "norm_tail_without_two",
-        "Beyond sqrt(tr Sigma) + sqrt(2 tr Sigma ln(1 / beta) / p).": "norm_tail_by_the_mean",
+        "It exceeds sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta)).": "norm_tail_without_two",
+        "It exceeds sqrt(tr Sigma) + sqrt(2 tr Sigma ln(1 / beta) / p).": "norm_tail_by_the_mean",
     },
 )
 def norm_tail_ratio() -> float:
@@ -86,7 +86,7 @@ def norm_tail_ratio() -> float:
 
 
 @per(
-    normal_tail_without_two="largest exact tail over bound, sigma sqrt(ln(2 / beta))",
+    normal_tail_without_two="largest exact tail divided by beta, beyond sigma sqrt(ln(2 / beta))",
     norm_tail_without_two="largest tail over bound, sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta))",
     norm_tail_by_the_mean="largest exact tail over bound, tr Sigma / p in place of |Sigma|",
 )
@@ -103,8 +103,8 @@ def tails_over_smaller_bounds() -> dict:
     geometric_sum_error="error of Fact A.7 with summand T^j",
     geometric_sum_error_printed="error of Fact A.7 with summand T^n",
     least_of_difference="least eigenvalue of I - D over the least of Sigma and D",
-    covariance_error_at_singular_d="error of A^(t) where D is singular and I - D is not",
-    covariance_error_one_power_short="the same with D^(t - 1) for D^t",
+    covariance_error_at_singular_d="error of A^(t) where D is singular and I - D is invertible",
+    covariance_error_one_power_short="error of A^(t) with D^(t - 1) for D^t",
 )
 def facts_on_inverses() -> dict[str, float]:
     powers = [np.linalg.matrix_power(MATRIX, j) for j in range(SUMMANDS + 1)]
@@ -124,8 +124,8 @@ def facts_on_inverses() -> dict[str, float]:
 
 @per(
     largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8",
-    frobenius_over_printed_bound="norm of D^t over sqrt(m) (7/8)^t, m = 10, p = 100 and t = 3",
-    frobenius_over_bound="the same over sqrt(p) (7/8)^t",
+    frobenius_over_printed_bound="norm of D^t relative to sqrt(m) (7/8)^t, m = 10, p = 100, t = 3",
+    frobenius_over_bound="norm of D^t relative to sqrt(p) (7/8)^t",
 )
 def norms_of_contractions() -> dict[str, float]:
     m, p, steps = 10, 100, 3
@@ -139,7 +139,7 @@ def norms_of_contractions() -> dict[str, float]:
 
 @per(
     rotation_error="error of rotating rows before or after (I - eta Sigma)^3, Lemma C.6",
-    shear_error="the same of a shear",
+    shear_error="error of a shear in place of the rotation",
 )
 def rotated_rows() -> dict[str, float]:
     shear = np.eye(3) + np.eye(3, k=1)
@@ -157,7 +157,7 @@ def rotated_rows() -> dict[str, float]:
 @per(
     covariance_tail="largest exact probability over beta that Sigma leaves [1/2, 2], p = 1 and "
     "n = 20 (p + ln(1 / beta))",
-    covariance_tail_by_the_root="the same with sqrt(ln(1 / beta)) for ln(1 / beta)",
+    covariance_tail_by_the_root="the same probability with sqrt(ln(1 / beta)) for ln(1 / beta)",
     least_squares_tail="largest exact quantile of n |theta_hat - theta*|^2 / (p + ln(1 / beta))",
     least_squares_tail_without_beta="the same over p",
 )
@@ -183,8 +183,8 @@ def tails_in_beta() -> dict[str, float]:
 
 
 @per(
-    distance_over_gap="largest distance of two normal laws over the larger of their gaps",
-    distance_over_squared_gap="the same over its square",
+    distance_over_gap="largest distance of two normal laws divided by the larger of their gaps",
+    distance_over_squared_gap="the same distance divided by the square of this gap",
 )
 def distances_of_normals() -> dict[str, float]:
     """Exact total variation of N(0, 1) and N(a, 1 + b), a and |b| from 1/1000 to 1/2."""
@@ -209,7 +209,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 @per(
-    square=Quantity("squared error of least squares over p / (n - p - 1)", "draw"),
+    square=Quantity("squared error of least squares divided by p / (n - p - 1)", "draw"),
     direction_rank=Quantity("rank of a propagated row's direction", "draw"),
     direction_sign=Quantity("sign of a propagated row's direction", "draw"),
     bounded=Quantity("indicator of half I <= Sigma <= 2 I", "ratio"),
@@ -241,9 +241,9 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 
 @per(
-    square=Mean("the squared error of least squares over p / (n - p - 1)"),
+    square=Mean("the squared error of least squares divided by p / (n - p - 1)"),
     direction_sign=Mean("the sign of a propagated row's direction"),
-    direction_distance="Kolmogorov distance of directions to uniform, times the root of the draws",
+    direction_distance="Kolmogorov distance of directions to uniform, times sqrt(draws)",
 )
 def draws(simulation: Dataset) -> dict:
     """Means over draws, and the largest distance of the ranks to uniform ones."""

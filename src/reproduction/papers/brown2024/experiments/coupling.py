@@ -80,8 +80,8 @@ def bounds(parameters: Parameters, shared_rng: np.random.Generator) -> list[dict
     paths_differ=Mean("the indicator that the two paths differ"),
     disagreements="runs in which the paths differ without a clip, or agree in spite of one",
     path_disagreements="runs in which one path clips and the other would not",
-    bound_slack=Estimate("union bound less the simulated probability of any clip"),
-    share_gap=Estimate("simulated less exact expected share over the threshold"),
+    bound_slack=Estimate("union bound minus the simulated probability of any clip"),
+    share_gap=Estimate("simulated minus exact expected share over the threshold"),
 )
 def probabilities(simulation: Dataset, rho: float) -> dict:
     """Probabilities of clipping and of parting, and runs in which they disagree."""

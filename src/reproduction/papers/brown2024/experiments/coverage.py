@@ -109,7 +109,7 @@ EXACT = _of_each(Quantity, UNCLIPPED)
 @per(
     **EXACT,
     equal_length_sample_size=Quantity(
-        "sample size at which batch means are as long as the interval of least squares", "gradients"
+        "sample size at which batch means give intervals as long as least squares", "gradients"
     ),
 )
 def law(parameters: Parameters) -> dict:
@@ -127,8 +127,8 @@ def law(parameters: Parameters) -> dict:
     "literal",
     literal_coverage=Quantity("exact coverage of the minimiser", "steps"),
     literal_distance_over_gap=Quantity(
-        "Pinsker's bound on the distance to independent stationary replicates, over the larger gap "
-        "of mean and covariance, Claim C.11",
+        "Pinsker's bound on the distance to independent stationary replicates, divided by the "
+        "larger gap of mean and covariance, Claim C.11",
         "steps",
     ),
     literal_rate="factor of that distance for each further step at Sigma = I / 2, with one noise",
@@ -170,7 +170,7 @@ def literal(parameters: Parameters, literal: str) -> dict:
 
 @per(
     averaged_over_final_length=Quantity(
-        "expected length from averages of the runs' iterates over that from their final ones",
+        "expected length from averages of the runs' iterates divided by that from final ones",
         "long_gradients",
     )
 )
@@ -261,8 +261,8 @@ PERCENTILES = {
     "length_percentiles": "percentiles over features of the length of the interval",
 }
 GAPS = {
-    "coverage_gap": "simulated less exact coverage",
-    "length_ratio": "simulated over expected length",
+    "coverage_gap": "simulated minus exact coverage",
+    "length_ratio": "simulated length divided by the expected length",
 }
 
 

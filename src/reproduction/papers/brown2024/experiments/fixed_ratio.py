@@ -156,15 +156,15 @@ def slopes(parameters: Parameters, simulation: Dataset) -> dict:
 
 @per(
     law_ratio=Mean(
-        "the squared distance of DP-GD to the empirical minimiser over its exact expectation",
+        "the squared distance of DP-GD to the empirical minimiser divided by its exact mean",
         "dimension",
     ),
     triangle_ratio=Mean(
-        "the squared distance of DP-GD to the population parameter over the sum of its two parts",
+        "the squared distance of DP-GD to the population parameter divided by the sum of its parts",
         "dimension",
     ),
     sampling_square_ratio=Mean(
-        "the squared error of least squares over p / (n - p - 1)", "dimension"
+        "the squared error of least squares divided by p / (n - p - 1)", "dimension"
     ),
 )
 def ratios(parameters: Parameters, simulation: Dataset) -> dict:

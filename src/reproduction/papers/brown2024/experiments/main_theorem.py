@@ -53,8 +53,8 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     ],
     requires=LAW,
     check=FALLS,
-    note="The check is on the root mean square distance without clipping over the rate without its "
-    "constant. With ln^2 for ln^4 it would rise. At these n ln^3 cannot be told from ln^4.",
+    note="The check divides the root mean square distance without clipping by the rate without its "
+    "constant. With ln^2 for ln^4 this would rise. At these n ln^3 cannot be told from ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
     """Distance over ln^4(n rho / (beta p)) p / n."""
@@ -64,7 +64,7 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
 
 @per(
     over_printed_rate_fixed_ratio=stated(
-        "distance over ln^4(n rho / (beta p)) p / n",
+        "distance divided by ln^4(n rho / (beta p)) p / n",
         "dimension",
         where="Theorem 2.7, equation (11)",
         statement="With the theorem's own steps and threshold the distance stays within one "
@@ -78,15 +78,15 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         ],
         requires=LAW,
         finding="logarithm-of-the-main-rate",
-        note="The check is as in main-rate-in-the-sample-size. The ratio grows as "
-        "ln^3(20 n T / beta) does, 6.4 times over these p, and without bound.",
+        note="The check is as in main-rate-in-the-sample-size. The ratio grows as ln^3(20 n T / "
+        "beta), without bound, and by the factor 6.4 over these p.",
     ),
     over_derived_rate_fixed_ratio=stated(
-        "distance over sqrt(T) ln^3.5(n T / beta) p / n, the last term of (82)",
+        "distance divided by sqrt(T) ln^3.5(n T / beta) p / n, the last term of (82)",
         "dimension",
         where="Theorem C.8, equation (82)",
-        compares="Over sqrt(T) ln^3.5(n T / beta) sigma p / (sqrt(rho) n), the last term of "
-        "equation (82), the distance is bounded as p grows with n / p fixed.",
+        compares="The distance divided by the last term of (82), sqrt(T) ln^3.5(n T / beta) sigma "
+        "p / (sqrt(rho) n), is bounded as p grows with n / p fixed.",
         check=FALLS,
         id="derived-rate-at-a-fixed-ratio",
     ),
@@ -101,8 +101,8 @@ def at_a_fixed_ratio(parameters: Parameters) -> dict:
 
 @per(
     "dimension",
-    first_over_second_term="first term of (82) over the second",
-    first_over_second_term_by_a12="the same with 1 + sigma for sigma sqrt(p) ln^3(n T / beta)",
+    first_over_second_term="first term of (82) divided by the second",
+    first_over_second_term_by_a12="this ratio with 1 + sigma for sigma sqrt(p) ln^3(n T / beta)",
 )
 def terms_of_the_rate(parameters: Parameters) -> dict:
     dimensions = parameters.dimensions.values()
@@ -118,7 +118,7 @@ def terms_of_the_rate(parameters: Parameters) -> dict:
     }
 
 
-@per("sample_size", start_over_printed_rate="what is left of the start over (11) at rho = e p / n")
+@per("sample_size", start_over_printed_rate="rest of the start divided by (11), rho = e p / n")
 def start_over_printed_rate(parameters: Parameters) -> np.ndarray:
     rate = np.sqrt(parameters.dimension / (np.e * parameters.sample_sizes.values()))
     left = (1 - STEP_SIZE) ** parameters.steps_factor
@@ -146,8 +146,8 @@ def slope_in_label_noise(parameters: Parameters) -> float:
     ],
     check=close(0.5, absolute=0.2),
     finding="samples-of-the-second-inequality",
-    note="The check is on the log-log slope in p of the least n that satisfies (74), over the "
-    "fourth power of the logarithm.",
+    note="The check is on the log-log slope in p of the least n that satisfies (74), divided by "
+    "the fourth power of the logarithm.",
 )
 def least_sample_size_slope(parameters: Parameters) -> float:
     """Log-log slope in p of that sample size over ln^4(n rho / (beta p))."""
@@ -175,8 +175,8 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02, T = 10; c_0 is the least that the data admit, 1"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    note="The start is 17.7 times as far. Without residuals the bound falls with sigma, but the "
-    "distance does not.",
+    note="The start is 17.7 times as far from the empirical minimiser. Without residuals the bound "
+    "falls with sigma, but the distance does not.",
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""
@@ -198,8 +198,8 @@ def start_over_bound() -> float:
 @per(
     coverage_at_the_printed_steps="largest over c = 1, 10, 100 of the least exact coverage over "
     "lambda = sigma from 0.1 down to 1e-100, T of Theorem 3.1",
-    coverage_at_the_corrected_steps="the least coverage with |theta_0 - theta| + sigma for sigma "
-    "and c = 4",
+    coverage_at_the_corrected_steps="the least coverage over lambda, with |theta_0 - theta| + "
+    "sigma for sigma and c = 4",
 )
 def coverages_of_one_coordinate() -> dict[str, float]:
     from privreg.inference.intervals import t_interval_coverage

@@ -70,7 +70,7 @@ AXES = {
     demanded_sample_size=stated(
         "least sample size the proof admits",
         where="Lemmas 2.5 and 2.6, Theorem 2.7",
-        compares="With the paper's constant at n = 1000 the proof needs 1.2e10 samples at rho = "
+        compares="With the paper's constant for n = 1000 the proof needs 1.2e10 samples at rho = "
         "0.015 and p = 10.",
         check=close(1.2e10, relative=0.01),
         id="demanded-samples",
@@ -94,8 +94,8 @@ def demand(parameters: Parameters) -> dict:
 @per(
     "dimension",
     chain_constant="constant that the proof's chain for part (iv) gives",
-    chain_with_row_constant="the same with c_1 itself for its bound",
-    closed_constant="constant of the lesser of the chain with c_1 itself and of |x_i|",
+    chain_with_row_constant="the same constant with c_1 itself for its bound",
+    closed_constant="constant of the smaller of the chain's bound with c_1 itself and |x_i|",
 )
 def constants_of_part_four(dimension: int) -> dict[str, float]:
     # At twelve rows a feature, T = 1 and beta = 1; both fall as the logarithm grows.
@@ -126,7 +126,7 @@ def constants_of_part_four(dimension: int) -> dict[str, float]:
         "evidence": {"select": {"logarithm": "inside"}},
     },
     finding="logarithm-outside-the-root",
-    note="At p = 2 c_1 is 1.23 times its bound; at the other three p it is below.",
+    note="At p = 2, c_1 is 1.23 times its bound; at the other three p it is below the bound.",
 )
 def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
     """The proof's c_1 over 3 sqrt(ln(5 n / beta))."""
@@ -139,7 +139,7 @@ def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
 @per(
     first_gradient_over_threshold="largest first gradient over 4 c_0^2 sigma sqrt(p), with the "
     "least c_0 that the data admit",
-    first_gradient_from_the_start="the same, or for theta = (1, 0), with part (iv) at t = 0",
+    first_gradient_from_the_start="this ratio, or that for theta = (1, 0), with part (iv) at t = 0",
 )
 def first_gradients() -> dict[str, float]:
     from privreg.theory.full_batch_dpgd import no_clipping_ratios
@@ -159,8 +159,8 @@ def first_gradients() -> dict[str, float]:
 
 
 @per(
-    noise_tail="largest union of the exact tails of (33) over beta, T from 1 to 1000",
-    noise_tail_at_root_two="the same with sqrt(2) for the factor 2",
+    noise_tail="largest sum of the exact tails of (33) divided by beta, T from 1 to 1000",
+    noise_tail_at_root_two="the same sum with sqrt(2) for the factor 2",
     noise_part_constant="constant that (50) asks for in (51), T = 100",
     part_five_constant="largest norm of (I - (I - eta Sigma)^t)^2 Sigma^-1",
 )
@@ -187,7 +187,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 @per(
-    constant_ratio=Quantity("least c_0 over the paper's", "label_noise"),
+    constant_ratio=Quantity("least c_0 divided by the paper's", "label_noise"),
     clipped_runs=Quantity("share of runs with any gradient clipped", "label_noise rule"),
     spectrum_bounded=Quantity("indicator of half I <= Sigma <= 2 I", "design"),
     contracts=Quantity("indicator of a norm of I - eta Sigma of at most 7/8", "design"),

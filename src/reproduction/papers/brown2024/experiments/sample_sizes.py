@@ -161,7 +161,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int) -> dict:
     privacy_error_slope=Estimate("log-log slope in n", "steps"),
     sampling_error_slope=Estimate("log-log slope in n"),
     law_ratio=Mean(
-        "the squared distance of DP-GD to the empirical minimiser over its exact expectation",
+        "the squared distance of DP-GD to the empirical minimiser divided by its exact mean",
         "steps sample_size",
     ),
 )

@@ -66,14 +66,13 @@ def covariance(parameters: Parameters, shared_rng: np.random.Generator) -> np.nd
 
 @per(
     "setting",
-    mean_gap=Estimate("sample mean less the law's, at each time and feature", "entry"),
+    mean_gap=Estimate("sample mean minus the law's, at each time and feature", "entry"),
     covariance_gap=Estimate(
-        "sample covariance less the law's, between times and features", "entry other_entry"
+        "sample covariance minus the law's, between times and features", "entry other_entry"
     ),
-    covariance_scale=Estimate("mean eigenvalue of the sample covariance in units of the law's"),
-    law_distance="Kolmogorov distance of the joint law's ranks to uniform ones, times the root of "
-    "the runs",
-    relative_bias="norm of the last time's mean gap over the noise's root mean square",
+    covariance_scale=Estimate("mean eigenvalue of the sample covariance, in units of the law's"),
+    law_distance="Kolmogorov distance of the joint law's ranks to uniform ones, times sqrt(runs)",
+    relative_bias="norm of the last time's mean gap divided by the noise's root mean square",
 )
 def gaps(parameters: Parameters, simulation: Dataset, setting: str) -> dict:
     """Gaps to the law over all runs, with the standard errors that the law implies."""

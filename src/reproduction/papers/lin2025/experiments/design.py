@@ -41,7 +41,7 @@ AXES = {
     early_risk="mean population risk after a third of the steps",
     final_risk="mean population risk after the last step",
     stationary_risk="limit of the population risk",
-    final_spread="standard deviation over mean of one run's risk after the last step",
+    final_spread="standard deviation of one run's risk after the last step, divided by its mean",
 )
 def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -> dict:
     """Predicted risk, averaged over ground truths and starts."""
@@ -63,9 +63,9 @@ def final(parameters: Parameters, reading: Reading, gradient_noise_std: float) -
     "reading",
     initial_risk="mean population risk of the start",
     zero_risk="mean population risk of the zero vector, which needs no data",
-    condition="largest eigenvalue of the second moment over the other ones",
-    signal_to_noise="standard deviation of the label's signal over its noise",
-    unscaled_descent="final over initial risk if the step were the scaled rate, largest noise",
+    condition="largest eigenvalue of the second moment divided by the other ones",
+    signal_to_noise="standard deviation of the label's signal divided by its noise's",
+    unscaled_descent="final / initial risk if the step were the scaled rate, largest noise",
 )
 def start(parameters: Parameters, reading: Reading) -> dict:
     """The problem and the distance covered by one step at the scaled rate."""
@@ -105,7 +105,7 @@ def label_noise_norm(parameters: Parameters) -> np.ndarray:
     return norm / np.sqrt(parameters.dimensions)
 
 
-@per(label_variance_factor="variance of the clipped label noise over the nominal one")
+@per(label_variance_factor="variance of the clipped label noise divided by the nominal one")
 def label_variance_factor(parameters: Parameters) -> float:
     from privreg.algorithms.noisy_sgd import clipped_normal_variance
 

@@ -40,7 +40,7 @@ class Parameters(Scaled):
 AXES = {"time": Axis("time t = k / d", "stop_times")}
 
 
-@per(ratio=Quantity("mean risk of the paths over the theory", "time"))
+@per(ratio=Quantity("mean risk of the paths divided by the theory's", "time"))
 def batches(parameters: Parameters, trials: Trials) -> Iterator[np.ndarray]:
     problem = parameters.spread_problem(parameters.dimension)
     law = parameters.law(problem)

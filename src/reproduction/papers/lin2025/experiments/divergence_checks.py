@@ -116,7 +116,7 @@ def cubature_error(parameters: Parameters) -> float:
                 {"artifact": "theory/divergence_checks", "variable": "lemma_reverse"}, absolute=1e-9
             ),
         },
-        note="Quadrature gives 0.1839 in this direction, 0.6438, the printed value, in the other.",
+        note="Quadrature gives 0.1839 in this direction; the printed 0.6438 is in the other.",
     ),
     lemma_reverse="the divergence by quadrature, reverse direction",
     lemma_function=stated(
@@ -144,10 +144,10 @@ def lemma() -> dict:
     where="Theorem 4.3, equations (12) to (14); Lemma C.1",
     kind="theorem",
     statement="The affine step and the linear diffusion give Gaussian laws with the stated means "
-    "and covariances, and the divergence between them is the formula's, up to its direction.",
+    "and covariances, and the formula gives the divergence between them, up to its direction.",
     ours=["the paper's dimensions", "one pair, t = 0.75 and s = 0.675", "order 2"],
-    note="The formula is evaluated by its low rank, in the direction that the finding on Lemma C.2 "
-    "gives. It is compared with dense laws that are stacked from independent noises.",
+    note="The formula is evaluated with low-rank matrices, in the direction that the finding on "
+    "Lemma C.2 gives. It is compared with dense laws built from independent noises.",
     **EQUAL,
 )
 def low_rank_error(parameters: Parameters) -> float:
@@ -164,18 +164,18 @@ def low_rank_error(parameters: Parameters) -> float:
 
 @per(
     gap_decay_error=stated(
-        "relative difference of the gaps of means and covariances and the propagated ones",
+        "relative difference between the gaps of means and covariances and their propagated values",
         where="Section 4.2, equation (13); Lemma C.1",
-        statement="After the differing step the gaps of the means and of the covariances decay as "
-        "the transition matrix and its two-sided product.",
-        wrong={"Without the penalty in the transition matrix.": "gap_decay_without_penalty"},
+        statement="After the differing step the gap of the means is multiplied by the transition "
+        "matrix, the gap of the covariances by this matrix on both sides.",
+        wrong={"The transition matrix has no penalty.": "gap_decay_without_penalty"},
         id="gaps-decay",
         kind="prose",
         ours=["30 dimensions", "a constant rate", "one pair"],
         **EQUAL,
     ),
-    gap_decay_without_penalty="relative difference of the gaps of means and covariances and those "
-    "that a transition matrix without the penalty propagates",
+    gap_decay_without_penalty="relative difference between the gaps of means and covariances and "
+    "their values propagated by a transition matrix without the penalty",
 )
 def gap_decay(parameters: Parameters) -> dict:
     """Gaps by the differential equations of the moments of (9), which have no transition matrix.
@@ -203,17 +203,17 @@ def gap_decay(parameters: Parameters) -> dict:
 
 @per(
     first_release_error=stated(
-        "relative difference of the joint divergence, all released after the differing step, and "
+        "relative difference between the joint divergence of releases after the differing step and "
         "that of the first release, Theorem 4.4",
         where="Theorem 4.4",
         compares="If all iterates are released after the differing step, their dense joint "
-        "divergence is that of the first of them. From there on both processes move alike.",
+        "divergence equals that of the first of them. From there on both processes move alike.",
         id="later-releases-add-nothing",
         figure="release_strategies",
         **EQUAL,
     ),
     joint_error=stated(
-        "relative difference of joint and dense divergence, one released before, Theorem 4.4",
+        "relative gap of joint and dense divergence, one release before the step, Theorem 4.4",
         where="Theorem 4.4",
         compares="With the last release before the step kept, the divergence of the released "
         "iterates equals that of the dense joint laws.",
@@ -222,9 +222,9 @@ def gap_decay(parameters: Parameters) -> dict:
         **EQUAL,
     ),
     suffix_ratio=stated(
-        "divergence of the suffix alone over the joint one, same direction",
+        "divergence of the releases after the step divided by the joint one, same direction",
         where="Theorem 4.4, equation (20)",
-        statement="The released iterates' divergence is that of those after the differing step.",
+        statement="All released iterates have the divergence of those after the differing step.",
         check=close(1.0, absolute=1e-6),
         id="prefix-adds-nothing",
         kind="theorem",
@@ -232,7 +232,7 @@ def gap_decay(parameters: Parameters) -> dict:
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
         note="Iterates after the step have 0.927 of the divergence of the dense joint laws. Those "
-        "before it have one law in both processes but predict the state. The proof repeats it.",
+        "before it have one law in both processes but predict its state. The proof repeats this.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -252,25 +252,25 @@ def joint(parameters: Parameters) -> dict:
 
 @per(
     average_error=stated(
-        "relative difference of the average's divergence, Theorem 4.5, and the dense one",
+        "relative difference between the average's divergence, Theorem 4.5, and the dense one",
         where="Theorem 4.5",
-        compares="With the step's matrix in (18) an average's divergence is that of dense laws.",
+        compares="With the step's matrix in (18) the average's divergence is the dense laws'.",
         id="average-corrected",
         figure="release_strategies",
         **EQUAL,
     ),
     average_printed_ratio=stated(
-        "divergence of the average with the printed blocks over the dense one",
+        "divergence of the average with the printed blocks divided by the dense one",
         where="Theorem 4.5, equations (18), (22) and (23)",
-        statement="An average's divergence is that of the law with the printed cross-covariances.",
+        statement="An average's divergence follows from the printed cross-covariances.",
         check=close(1.0, absolute=1e-6),
         id="average-cross-covariance",
         kind="theorem",
         figure="release_strategies",
         ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
         finding="cross-covariance-lacks-the-step",
-        note="The step's own matrix C_i is missing. The proof's (43) has the same blocks, so that "
-        "it is no misprint. A cross-check has the divergence with C_i.",
+        note="The step's own matrix C_i is missing. The proof's (43) has the same blocks, so this "
+        "is no misprint. A cross-check has the divergence with C_i.",
     ),
 )
 def average(parameters: Parameters) -> dict:
@@ -295,9 +295,9 @@ def average(parameters: Parameters) -> dict:
     where="Lemma C.3",
     kind="theorem",
     statement="The divergence of two mixtures over the position s is at most the logarithm of the "
-    "mean over s of exp((alpha - 1) D(s)), over alpha - 1; D(s) is their divergence at s.",
+    "mean over s of exp((alpha - 1) D(s)), divided by alpha - 1. D(s) is their divergence at s.",
     check=below(1.0 + 1e-9),
-    wrong={"Below half the bound.": below(0.5)},
+    wrong={"The divergence is at most half of the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
     note="The laws are in one dimension, by quadrature. Laws of two positions that lie apart "
     "attain the bound; those that overlap have 0.22 of it.",
@@ -322,8 +322,8 @@ def mixture_ratio() -> float:
             "evidence": {"variable": "loss_with_plus"},
             "check": close(5.0012499e-4, absolute=1e-9),
         },
-        note="As printed the right-hand side is -1.39, and minus infinity once the last iterate is "
-        "among those released. With the plus it is 0.0005.",
+        note="As printed the right-hand side is -1.39. It is minus infinity if the last iterate is "
+        "released. With the plus it is 0.0005.",
     ),
     loss_with_plus="(21) with the plus, last release half way, divergence 0.001 everywhere",
 )
@@ -359,7 +359,7 @@ def loss_of_close_laws() -> float:
 @identity(
     id="exact-loss-by-two-routes",
     where="Section 4.2",
-    compares="In a fixed order the recursion and the products of all steps give one exact loss.",
+    compares="In a fixed order a recursion and the products of all steps give the same exact loss.",
     figure="fixed_order",
     **EQUAL,
 )

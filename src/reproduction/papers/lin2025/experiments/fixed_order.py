@@ -92,10 +92,10 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     "position",
     "lag",
     surrogate_ratio=Mean(
-        "the loss of the diffusion over the exact one (no guarantee)", missing=BOTH_INFINITE
+        "the loss of the diffusion divided by the exact one (no guarantee)", missing=BOTH_INFINITE
     ),
     shorter_surrogate_ratio=Mean(
-        "the loss of the diffusion over one step less, over the exact one (no guarantee)",
+        "the loss of the diffusion with one step less, divided by the exact one (no guarantee)",
         missing=BOTH_INFINITE,
     ),
 )

@@ -33,10 +33,10 @@ AXES = {
 
 @per(
     conditional_distance=Quantity(
-        "squared Mahalanobis distance of an iterate to its law given the one before", "step"
+        "squared Mahalanobis distance of an iterate to its law given the iterate before", "step"
     ),
     correlation=Quantity(
-        "correlation of an iterate with the one before over that of the law", "later_step"
+        "correlation of an iterate with the one before, relative to the law's", "later_step"
     ),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
@@ -78,13 +78,13 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 @per(
     joint_distance=Mean(
-        "the squared Mahalanobis distance to the joint law, over its degrees of freedom"
+        "the squared Mahalanobis distance to the joint law, divided by its degrees of freedom"
     ),
     joint_distance_spread=Estimate(
-        "standard deviation over trials of the joint distance over that of its law"
+        "standard deviation over trials of the joint distance, relative to its law's"
     ),
     correlation_ratio=Mean(
-        "the correlation of an iterate with the one before over that of the law", "later_step"
+        "the correlation of an iterate with the one before, relative to the law's", "later_step"
     ),
 )
 def joint(parameters: Parameters, simulation: Dataset) -> dict:

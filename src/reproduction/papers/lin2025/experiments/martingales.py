@@ -15,8 +15,8 @@ from reproduction.papers.lin2025.experiments.scaling import DIMENSION, Parameter
 PLACE = "Theorems 3.1, 4.1 and A.3, Lemmas A.2, A.4, B.1 and B.2"
 # Each is the largest absolute value along a path; martingales are those of q(v) = |v|^2 / 2.
 QUANTITIES = {
-    "risks": "distance of the risks of noisy SGD and of an independent diffusion",
-    "risks_without_noise": "distance of these risks without private noise",
+    "risks": "distance between the risks of noisy SGD and of an independent diffusion",
+    "risks_without_noise": "distance between these risks without private noise",
     "concentration": "distance of the diffusion's risk to its mean",
     "regularised": "distance of the diffusion's regularised risk to its mean",
     "risk": "risk of the diffusion",

@@ -59,13 +59,13 @@ AXES = {
 @per(
     largest_loss=Quantity("largest loss over all ordered pairs", "place"),
     candidate_share=Quantity(
-        "largest loss over pairs of candidate records, as a share", "place", missing=BOTH_INFINITE
+        "loss of the worst candidate pair, share of the largest", "place", missing=BOTH_INFINITE
     ),
     top_share=Quantity(
-        "loss of the proxy's first pair, as a share", "place proxy", missing=BOTH_INFINITE
+        "loss of the proxy's first pair, share of the largest", "place proxy", missing=BOTH_INFINITE
     ),
     best_share=Quantity(
-        "largest loss over the proxy's pairs, as a share", "place proxy", missing=BOTH_INFINITE
+        "loss of the proxy's worst pair, share of the largest", "place proxy", missing=BOTH_INFINITE
     ),
     correlation=Quantity(
         "correlation of proxy and loss over all pairs",

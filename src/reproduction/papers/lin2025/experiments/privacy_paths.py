@@ -73,10 +73,10 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     "selection",
     "gradient_noise_std",
-    overshoot=Mean("the largest loss over the last one", missing=BOTH_INFINITE),
-    relative_loss=Mean("the loss over the one after the last step", "step", missing=BOTH_INFINITE),
+    overshoot=Mean("the largest loss divided by the last one", missing=BOTH_INFINITE),
+    relative_loss=Mean("the loss divided by the last one", "step", missing=BOTH_INFINITE),
     selection_share=Mean(
-        "the loss over that of the search over candidate records", "step", missing=BOTH_INFINITE
+        "the loss divided by that of a search among candidates", "step", missing=BOTH_INFINITE
     ),
 )
 def shares(simulation: Dataset) -> dict:
@@ -92,7 +92,7 @@ def shares(simulation: Dataset) -> dict:
     "selection",
     "noise_step",
     noise_ratio=Mean(
-        "the loss over that at the next smaller noise scale", "step", missing=BOTH_INFINITE
+        "the loss divided by that at the next smaller noise scale", "step", missing=BOTH_INFINITE
     ),
 )
 def noise_ratio(simulation: Dataset) -> np.ndarray:

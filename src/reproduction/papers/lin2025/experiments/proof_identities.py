@@ -91,7 +91,7 @@ def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
 
 @per(
     decomposition_printed=stated(
-        "largest distance of Lemma A.1's sum to the increment, over its largest sampling term",
+        "distance of Lemma A.1's sum to the increment, divided by the largest sampling term",
         where="Lemma A.1",
         statement="A quadratic's increment along noisy SGD is the sum of Lemma A.1's six terms.",
         check=below(1e-10),
@@ -104,8 +104,8 @@ def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
             "check": below(1e-12),
         },
     ),
-    decomposition_corrected="largest distance of that sum without the square of the sampling "
-    "term's mean to the increment, in the same units",
+    decomposition_corrected="largest distance of Lemma A.1's sum, without the squared mean of the "
+    "sampling term, to the increment, divided by the largest sampling term",
 )
 @_largest
 def decomposition(case: _Case) -> dict:
@@ -145,11 +145,11 @@ def decomposition(case: _Case) -> dict:
 
 @per(
     predictable_error=stated(
-        "largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1",
+        "largest relative distance of (30) and (29) to Lemma A.1, for a step of 1/d",
         where="Appendix A, equations (29) and (30)",
         statement="Noisy SGD's predictable part is that of the diffusion with the change of time.",
         check=below(1e-12),
-        wrong={"With the whole private noise.": "predictable_error_without_half"},
+        wrong={"With all of the private noise, not half.": "predictable_error_without_half"},
         id="predictable-parts-agree",
         ours=[FEW, "a quadratic with an indefinite Hessian"],
     ),

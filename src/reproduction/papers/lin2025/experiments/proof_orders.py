@@ -33,7 +33,7 @@ class Parameters(Strict):
 
 @per(
     start_growth="log-log slope in ln(d) of the logarithm of the start's risk, c_* = 1/25",
-    start_growth_over_factor="the same of the size of that logarithm less 2 c_* ln(d)",
+    start_growth_over_factor="this slope for the logarithm minus 2 c_* ln(d)",
 )
 def start_growth() -> dict:
     """In logarithms, since the bound is passed only where ln(d) is more than (2 c_*)^(-4)."""
@@ -90,7 +90,7 @@ def expansion_growth() -> float:
         "the ground truth is a geometric Brownian motion.",
     ),
     long_start_power=stated(
-        "that slope for a start of norm sqrt(d) and a ground truth of zero, c_* = 1/24",
+        "log-log slope of this probability for a start of norm sqrt(d), ground truth 0, c_* = 1/24",
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
         statement="From any start the probability that the risk leaves its mean by more than "
@@ -99,17 +99,17 @@ def expansion_growth() -> float:
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        note="No assumption is on the start. The probability does not fall from a start of norm "
-        "d^(c_*) either, where (31) stops the processes.",
+        note="No assumption restricts the start. Nor does the probability fall from a start of "
+        "norm d^(c_*), the norm at which (31) stops the processes.",
     ),
     short_start_power=stated(
-        "that slope for a start of norm 1",
+        "log-log slope in d of this probability for a start of norm 1",
         where="Theorem 4.1, equations (3) and (4)",
         compares="From a start of norm 1 the probability that the risk leaves its mean by more "
         "than d^(-1/2 + 2 c_*), c_* = 1/24, falls faster than 1/d.",
         check=below(-1.0),
         id="concentration-from-a-short-start",
-        wrong={"From a start of norm d^(c_*), too.": "deviation_power"},
+        wrong={"It falls faster than 1/d from a start of norm d^(c_*), too.": "deviation_power"},
     ),
 )
 def deviations() -> dict:
@@ -146,7 +146,7 @@ def deviations() -> dict:
     ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, within a tenth", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
-    note="A Gaussian law with the mean and covariance of (1) has 1 / 2.3 of the variance.",
+    note="A Gaussian law with the mean and covariance of (1) has only 1 / 2.3 of this variance.",
 )
 def fluctuation_ratio() -> float:
     """Variance of |X - x~|^2 over that of the Gaussian law of the same moments, d = 10^6."""
@@ -164,7 +164,7 @@ def fluctuation_ratio() -> float:
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    note="SGD has 1.80 times the variance of HSGD, and (2 - gamma)^2 / 2 times it for large d.",
+    note="SGD has 1.80 times the variance of HSGD. For large d the factor is (2 - gamma)^2 / 2.",
 )
 def fluctuations() -> float:
     """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
@@ -212,7 +212,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
         "d = 100 and 1600, t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
-        "the root mean square for high probability, half of the power for o(1)",
+        "the root mean square in place of high probability, half of the power for o(1)",
     ],
     check=below(-0.25),
     finding="integrated-noise-has-a-norm-of-order-one",

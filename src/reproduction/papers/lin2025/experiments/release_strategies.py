@@ -68,12 +68,12 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 @per(
     "strategy",
-    printed_share=Mean("the printed loss over the exact one", missing=BOTH_INFINITE),
+    printed_share=Mean("the printed loss divided by the exact one", missing=BOTH_INFINITE),
     least_printed_share=Mean(
         "the least ratio over positions of the printed to the exact divergence",
         missing=BOTH_INFINITE,
     ),
-    strategy_ratio=Mean("the loss over that of the last iterate", "variant", missing=BOTH_INFINITE),
+    strategy_ratio=Mean("the loss divided by the last iterate's", "variant", missing=BOTH_INFINITE),
 )
 def ratios(parameters: Parameters, simulation: Dataset) -> dict:
     loss, divergence = trials_last(simulation.loss), trials_last(simulation.divergence)

@@ -61,8 +61,8 @@ AXES = {
     "gradient_noise_std",
     risk=Quantity("population risk of the iterate", "clip_norm step"),
     law_risk=Quantity("mean population risk of the diffusion", "step"),
-    gap="largest relative distance of one run's risk to the theory",
-    final_ratio="risk after the last step over the theory",
+    gap="largest relative distance of one run's risk to the theory's",
+    final_ratio="risk after the last step divided by the theory's",
     clipping_excess=Quantity(
         "largest relative excess of the clipped run's risk over the unclipped run's", "clip_norm"
     ),
@@ -120,10 +120,10 @@ def first(simulation: Dataset) -> dict:
     least_clipping_excess=Quantity(
         "least excess along the path of the clipped run's mean over trials", "clip_norm"
     ),
-    final_spread=Estimate("standard deviation over trials of the final risk over the theory"),
-    distance_per_coordinate=Mean("the squared Mahalanobis distance over the dimension"),
+    final_spread=Estimate("final risk's standard deviation over trials, relative to theory"),
+    distance_per_coordinate=Mean("the squared Mahalanobis distance divided by the dimension"),
     distance_spread=Estimate(
-        "standard deviation over trials of the squared distance over that of its law"
+        "standard deviation over trials of the squared distance, relative to its law's"
     ),
     sorted_distance=Quantity("sorted squared Mahalanobis distances", "quantile_level"),
 )

@@ -47,16 +47,16 @@ AXES = {
     "problem",
     "schedule",
     risk_error=stated(
-        "relative difference of the risk, integral equation (6) against modes",
+        "relative difference of the risk between integral equation (6) and the modes",
         where="Theorem 4.2, equation (6)",
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="The risk of (6) is compared with the differential equations of the modes' moments.",
+        note="The risk by (6) is compared with that by the modes' differential equations.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
-        "relative difference of the regularised risk, integral equation (7) against modes",
+        "relative difference of the regularised risk between integral equation (7) and the modes",
         where="Theorem 4.2, equation (7)",
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
@@ -65,7 +65,7 @@ AXES = {
         **THEOREM,
     ),
     variance_error=stated(
-        "relative difference of the variance (10), quadrature against modes",
+        "relative difference of the variance (10) between quadrature and the modes",
         where="Section 4.2, equation (10)",
         statement="The covariance of the linear diffusion is the integral of the propagated noise.",
         check=every(below(1e-9)),
@@ -112,7 +112,7 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
 @identity(
     id="stationary-risk",
     where="Theorem 4.2, equation (6)",
-    compares="The path of the risk ends on our closed form of its fixed point, at a constant rate.",
+    compares="At a constant rate the risk converges to our closed form of its fixed point.",
     check=below(1e-8),
 )
 def stationary_error(parameters: Parameters) -> float:
