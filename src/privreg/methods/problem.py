@@ -243,7 +243,7 @@ class Rows:
     peaks: FloatArray  # half of (3 - kurtosis of a group's error in a given row)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
-        """Row mean of x_j² times `values` (..., rows) for one j of each group, (..., groups)."""
+        """Mean over rows of x_j² `values`, (..., rows), for a coordinate j per group: (..., groups)."""
         return (self.weights * values) @ self.energies / self.multiplicities
 
     def quadratic(self, variances: FloatArray) -> FloatArray:

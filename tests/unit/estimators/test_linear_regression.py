@@ -41,7 +41,7 @@ def forbidden(estimator):
 
 
 # Their tables are of some twenty rows, far from what is declared, and the fit says so.
-@pytest.mark.filterwarnings("ignore:.*(than predicting the mean|bounds clip|predictions extrapolate)")
+@pytest.mark.filterwarnings("ignore:.*(than predicting the mean|bounds clip|extrapolate)")
 @parametrize_with_checks(
     [
         PrivateLinearRegression(BUDGET, **WIDE),
