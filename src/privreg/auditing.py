@@ -1,10 +1,10 @@
 """Lower bounds on a mechanism's privacy loss, from its runs on two neighbouring data sets.
 
 A guarantee is an upper bound on an observer's ability to tell two neighbouring data sets apart. An
-audit gives a lower bound. It runs the mechanism on both data sets, applies a test that tells them
-apart, and turns the test's error rates into a lower bound on the loss. An audit above the promise
-refutes the promise. An audit far below it means that the neighbours, the test or the number of runs
-were too weak, or the promise too large.
+audit gives a lower bound. It runs the mechanism on both data sets and applies a test that tells
+them apart. The test's error rates give a lower bound on the loss. An audit above the promise
+refutes the promise. An audit far below it has two possible causes: weak neighbours, a weak test or
+few runs, or a needlessly large promise.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def audit_mechanism(
         `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p).
     data, neighbour : object
         Two neighbouring data sets, passed on unchanged. The bound is for this pair, so choose the
-        worst known pair, such as zeros and a single record with the longest gradient that clipping
+        worst known pair. An example is zeros and one record with the longest gradient that clipping
         allows.
     runs : int
         Number of runs on each data set, at least 20. Sampling lowers the bound by a share of about

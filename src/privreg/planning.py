@@ -185,8 +185,8 @@ def plan_run(
     Settings are searched on predictions, for each problem and for all problems together. Each
     method's alternative has the least regret of the settings found. Regret is the largest ratio,
     over the problems, of the objective to the least objective of any alternative. Problems with
-    different noise stand for all noise between them, so the regret also covers each problem with
-    all other combinations of the stated laws and misfits.
+    different noise stand for all noise between them. The regret therefore covers each problem with
+    every combination of the stated laws and misfits.
 
     Parameters
     ----------

@@ -196,8 +196,8 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation is
     tiny, and dividing by it would give values in the thousands where other images light them.
 
-    Not private: the rows of N must be public, or must be outside every guarantee that an algorithm
-    gives for the training rows.
+    Not private: the rows of N must be public, or no algorithm's guarantee for the training rows may
+    cover them.
 
     Source
     ------

@@ -183,7 +183,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
     V is the covariance of φ̂ = W⁻¹θ̂, in coordinates with the rows' second moment near the
-    identity. m is the direction of the intercept, and e the spectral edge of the curvature's noise.
+    identity. The direction of the intercept is m, and e the spectral edge of the curvature's noise.
     On average the right side is half of (signal + tr V).
     """
     found = [FEW] if records <= fit.parameters.size else []

@@ -802,8 +802,8 @@ def private_quality(
     a column's two counts. `columns` says which columns have bounds. `sample_size` is public or was
     released before. For m columns with bounds and k without, the counts of a record have norm at
     most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
-    every column, like the blank record of zero-out, the other clipped in all columns with bounds: Δ
-    = √(2m + k) under the other relations. Without missing cells, a record's counts are m zeros and
+    every column, like the blank record of zero-out, and the other clipped in all with bounds. Then
+    Δ = √(2m + k), for the other relations. Without missing cells, a record's counts are m zeros and
     ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2

@@ -158,7 +158,7 @@ def new_observations(
     -----
     Coverage ℓ is for a new record from the same population. It is an average over rows x, as in
     conformal prediction, and not the coverage at a stated x. The last factor, for the rows' own
-    part in θ_H, is the one of least squares. The counted share must exceed ℓ by a deviation of its
+    part in θ_H, comes from least squares. The counted share must exceed ℓ by a deviation of its
     noise. Within a bin, log q is taken as uniform, which adds coverage in a tail.
 
     Source

@@ -74,7 +74,7 @@ class CoefficientIntervals(TwoSided):
     level : float
         Nominal coverage of the target.
     target : str
-        "population": the minimiser in the rows' population; "empirical": the one on these rows.
+        "population": the minimiser in the rows' population; "empirical": their own minimiser.
     bias : ndarray, shape (k,), optional
         Largest bias that the half-width allows for; None if there is none.
     reasons : tuple of str
@@ -196,8 +196,8 @@ def population_intervals(
     Notes
     -----
     If private noise hides a feature's second moment, the coefficient's interval is infinite. The
-    population minimiser of the clipped loss is that of least squares if the errors are symmetric
-    given the features, or independent of the features (except for the intercept).
+    clipped loss has the population minimiser of least squares if errors are symmetric given the
+    features. The slopes also agree if errors are independent of the features.
     """
     require_instance("fit", fit, HuberFit)
     rows, shift = require_question(fit, level, target, functionals, offset)

@@ -222,7 +222,7 @@ def clipped_slopes(
 
     d is 1 for one feature. It is 1 for a one-hot row, which has the error of one category. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
-    the fourth moment agrees with M's for few and for many features, and E|M| agrees to 0.6 %.
+    the fourth moment agrees with M's for few and many features, and E|M| to 0.6 %.
     """
     groups, size = rows.energies.shape
     # Squares are products, which Python and the compiler round alike.

@@ -517,7 +517,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
 
     Source
     ------
-    Derived as above; the simulations are those of docs/prediction.md.
+    Derived as above; docs/prediction.md has the simulations.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")

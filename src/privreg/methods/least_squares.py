@@ -429,7 +429,7 @@ class _WideSteps:
 
 
 def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
-    r"""Effect on the clip of noise in the last counts, those far out.
+    r"""Effect on the clip of noise in the last counts, which are far out.
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 

@@ -186,7 +186,7 @@ class Method(ABC):
     gaussian_dp : bool
         True if a run of budget ρ is also known to be √(2ρ)-Gaussian DP.
     supposes : str
-        Assumption about errors under which its coefficients are those of least squares, if any.
+        Assumption about errors under which it estimates the least-squares coefficients, if any.
     is_exact : bool
         True if it releases exact sums with exact noise when noise is secret. No generator is then
         needed, and the guarantee holds for the machine's arithmetic.
@@ -224,8 +224,8 @@ class Method(ABC):
 
         Guarantee
         ---------
-        Releasing the whole value keeps the budget under its relation, if the settings and the
-        declared facts were chosen without looking at the rows.
+        Releasing the whole value keeps the budget under its relation. The settings and the declared
+        facts must be chosen without looking at the rows.
         """
         return self.prepare(samples, budget, declared)(noise)
 

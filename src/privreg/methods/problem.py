@@ -243,7 +243,7 @@ class Rows:
     peaks: FloatArray  # half of (3 - kurtosis of a group's error in a given row)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
-        """Mean over rows of x_j² `values`, (..., rows), for a coordinate j per group: (..., groups)."""
+        """Row mean of x_j² `values`, j in a group, from shape (..., rows) to shape (..., groups)."""
         return (self.weights * values) @ self.energies / self.multiplicities
 
     def quadratic(self, variances: FloatArray) -> FloatArray:
@@ -433,7 +433,7 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
 
     Source
     ------
-    Marčenko and Pastur (1967) for the edge; the simulations are those of docs/prediction.md.
+    Marčenko and Pastur (1967) for the edge; docs/prediction.md has the simulations.
     """
     ratio = problem.dimension / problem.sample_size
     if ratio <= MOST_RATIO and ratio / max(unclipped, 1e-3) <= MOST_RATIO_WHOLE:
