@@ -243,7 +243,7 @@ class Rows:
     peaks: FloatArray  # half of (3 - kurtosis of a group's error in a given row)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
-        """Row mean of x_j² `values`, j in a group, from shape (..., rows) to shape (..., groups)."""
+        """Row mean of x_j² `values` for a j in each group, from (..., rows) to (..., groups)."""
         return (self.weights * values) @ self.energies / self.multiplicities
 
     def quadratic(self, variances: FloatArray) -> FloatArray:
